@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	aggregation "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/kubernetes/pkg/printers"
@@ -119,6 +120,7 @@ func describe(t reflect.Type) {
 
 func main() {
 	_ = apiextensions.AddToScheme(scheme.Scheme)
+	_ = aggregation.AddToScheme(scheme.Scheme)
 	kinds := map[string]string{}
 	for kind, t := range scheme.Scheme.AllKnownTypes() {
 		if kind.Version == "__internal" {

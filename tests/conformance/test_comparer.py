@@ -209,6 +209,20 @@ def test_victims_of_an_ambiguous_candidate_and_all_later_cycles_are_not_compared
     assert changed(case, (0, "preemption", "code"), "Error").differences != []
 
 
+def test_a_case_with_exact_victims_has_them_compared_in_order_although_they_are_ambiguous() -> None:
+    cycle = preempting_cycle()
+    put(cycle, ("preemption", "candidates", "n1", "ambiguous"), True)
+    case = recorded(cycle, placed_cycle())
+    case.case["exactVictims"] = True
+    answer = answered(case)
+    assert compare(case, answer).parts[FOLLOWED].checks == 2
+    swap_twins(answer.body)
+    assert {each.where for each in compare(case, answer).differences} == {
+        "cycle 0 default/urgent candidates.n1.victims",
+        "cycle 0 default/urgent victims",
+    }
+
+
 @pytest.mark.parametrize(
     ("path", "new", "want"),
     [

@@ -18,7 +18,7 @@ from bayplan.base.go_arithmetic import log
 from bayplan.conformance.cases import Json
 from bayplan.conformance.comparer import compare
 from bayplan.conformance.cycles import answer_cycle_case
-from bayplan.engine.pre_filters import PreFilters
+from bayplan.engine.preparation import PreFilters
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import ActionType, EventResource, registrations
 from bayplan.framework.feature_gates import FeatureGates

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from bayplan.cluster.namespace_policies import NamespacePolicies
 from bayplan.cluster.store import ObjectStore
 from bayplan.objects.admission import PriorityClasses, with_default_tolerations, with_label_keys
 from bayplan.objects.affinity import PodAffinityTerm
@@ -26,20 +27,35 @@ class PodAdmission:
         store: where the priority classes are.
 
     Attributes:
-        version: moves whenever a priority class changes; what was admitted under an older version may be outdated.
+        version: moves whenever a priority class, limit range or quota changes; what was admitted under an older version may be
+            outdated.
+        policies: the limit ranges and quotas of the store.
     """
 
     def __init__(self, store: ObjectStore) -> None:
         self._store = store
         self.version = 0
         self._classes: PriorityClasses | None = None
+        self.policies = NamespacePolicies(store)
         # Keyed by identity; the keys' objects are kept in the values, so that an id can't pass to another object.
-        self._specs: dict[int, tuple[PodSpec, PodSpec]] = {}
+        self._specs: dict[object, tuple[PodSpec, PodSpec]] = {}
         self._labelled: dict[tuple[int, int], tuple[PodSpec, dict[str, str], PodSpec]] = {}
 
+    def charge(self, pod: Pod) -> None:
+        """Count what a new pod uses in the quotas of its namespace.
+
+        Raises:
+            InputError: a quota has no room for it.
+        """
+        self.policies.charge(pod)
+
     def forget(self) -> None:
-        """Admit every spec anew from now on. Called when a priority class has changed; pods that exist keep theirs."""
+        """Admit every spec anew from now on. Called when a priority class, limit range or quota has changed.
+
+        Pods that exist keep what they have.
+        """
         self.version += 1
+        self.policies.forget()
         self._classes = None
         self._specs.clear()
         self._labelled.clear()
@@ -50,19 +66,24 @@ class PodAdmission:
         Pods with one spec object get one spec object back, unless their labels are part of it (``matchLabelKeys``).
 
         Raises:
-            InputError: its priority class does not exist.
+            InputError: its priority class does not exist, or a limit range refuses it.
         """
         spec = pod.spec
-        known = self._specs.get(id(spec))
+        namespace = pod.metadata.namespace
+        limited = self.policies.has_limits(namespace)
+        key: object = (id(spec), namespace) if limited else id(spec)
+        known = self._specs.get(key)
         if known is not None:
             admitted = known[1]
         else:
             if self._classes is None:
                 self._classes = PriorityClasses(self._store.all(PriorityClass))
+            if limited:
+                pod = self.policies.limited(pod)
             admitted = with_default_tolerations(self._classes.resolve(default_pod(pod))).spec
             if len(self._specs) >= _MEMO_SIZE:
                 self._specs.clear()
-            self._specs[id(spec)] = (spec, admitted)
+            self._specs[key] = (spec, admitted)
         if admitted.affinity is None and not admitted.topology_spread_constraints:
             return admitted
         return self._with_label_keys(pod, admitted) if _has_label_keys(admitted) else admitted

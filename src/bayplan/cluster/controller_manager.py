@@ -22,7 +22,7 @@ from bayplan.cluster.store import DELETED, MODIFIED, ChangeEvent, Kind, ObjectSt
 from bayplan.cluster.timers import Timers
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod
-from bayplan.objects.policy import PriorityClass
+from bayplan.objects.policy import LimitRange, PriorityClass, ResourceQuota
 
 _MOST_RECONCILES_AT_ONCE = 100_000
 
@@ -96,10 +96,14 @@ class ControllerManager:
         journal = self._store.journal()
         nodes = self._store.nodes
         evicting = self._node_lifecycle.evicting
+        policies = self._admission.policies if self._admission.policies.counts else None
         for position in range(self._position, len(journal)):
             event = journal[position]
             item = event.new
             if isinstance(item, Pod):
+                if policies is not None and policies.gives_back(event):
+                    for work in self._failed:
+                        self._add(*work)
                 node_name = item.spec.node_name
                 if node_name:
                     if node_name not in nodes:
@@ -125,11 +129,14 @@ class ControllerManager:
             self._add(own, item.key)
         if item.metadata.owner_references:
             self._tell_owners(event, item)
-        if kind is PriorityClass:
+        if kind is PriorityClass or kind is LimitRange or kind is ResourceQuota:
             self._admission.forget()
             for work in self._failed:
                 self._add(*work)
         if kind is Pod:
+            if self._admission.policies.gives_back(event):
+                for work in self._failed:
+                    self._add(*work)
             self._tell_watchers(event, self._pod_watchers)
         else:
             self._tell_watchers(event, self._watchers.get(kind, ()))

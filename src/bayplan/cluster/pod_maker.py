@@ -133,7 +133,7 @@ class PodMaker:
             name_prefix, spec, labels, annotations: instead of the shared ones.
 
         Raises:
-            InputError: a pod of that name exists.
+            InputError: a pod of that name exists, or a quota has no room for it.
         """
         prefix = name_prefix or prepared.name_prefix
         if spec is None:
@@ -149,7 +149,9 @@ class PodMaker:
             finalizers=prepared.finalizers,
         )
         status = _GATED if spec.scheduling_gates else _PENDING
-        return self._store.add(Pod(metadata=metadata, spec=spec, status=status), now_ns)
+        pod = Pod(metadata=metadata, spec=spec, status=status)
+        self._admission.charge(pod)
+        return self._store.add(pod, now_ns)
 
 
 def controller_reference(owner: KubernetesObject) -> OwnerReference:

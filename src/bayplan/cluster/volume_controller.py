@@ -105,7 +105,8 @@ def provisioned_volume(
         metadata=ObjectMeta(name=name, annotations={PROVISIONED_BY: driver}),
         spec=PersistentVolumeSpec(
             capacity={} if requested is None else {STORAGE: requested},
-            csi=CSIPersistentVolumeSource(driver=driver, volume_handle=name),
+            # The name of a provisioner that is no CSI driver may have a slash, and a driver's may not.
+            csi=CSIPersistentVolumeSource(driver=driver.replace("/", "."), volume_handle=name),
             access_modes=spec.access_modes,
             claim_ref=reference,
             persistent_volume_reclaim_policy=storage_class.reclaim_policy or "Delete",

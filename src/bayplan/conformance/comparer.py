@@ -5,7 +5,8 @@ Everything is compared exactly, down to the type of a number, but for what the d
 - reasons of filters and the members of ``best`` have no order;
 - equal preemption candidates: any of ``nominatedNodes`` is right (any candidate, where upstream looks at a random
   sample); victims that are equal in priority and start time may change places; victims of a candidate that is marked
-  ambiguous are not compared, nor is any later cycle;
+  ambiguous are not compared, nor is any later cycle (unless the case says ``exactVictims``: its objects stand in the order in
+  which the scheduler came to know them);
 - errors of several nodes in one dry run of preemption stand in the order in which its workers ended;
 - where a part of the nodes was looked at, any of the best nodes is right, and later pods are compared where it is the same;
 - an error of a hint function, and the wording of YAML syntax and Go type errors: see `_loosened_hints` and
@@ -155,7 +156,7 @@ def _compare_cycles(comparison: Comparison, case: RecordedCase, want: list[JsonO
             if part in left or not _is_empty(right[part]):
                 _compare_part(comparison, case, part, left.get(part, ABSENT), right.get(part, ABSENT), at)
         followed = len(comparison.differences) == found or _leaves_the_same_cluster(left, right)
-        if _is_ambiguous(left):
+        if _is_ambiguous(left) and not _has_exact_victims(case):
             return
 
 
@@ -215,9 +216,9 @@ def _compare_preemption(comparison: Comparison, case: RecordedCase, want: Json, 
 def _compare_candidate(want: JsonObject, got: JsonObject, where: str, ranks: "_Ranks") -> list[Difference]:
     """Compare what is recorded of a candidate (its victims, the budgets they violate) with the same keys of ours."""
     found: list[Difference] = []
-    if want.get("ambiguous"):
+    if want.get("ambiguous") and not ranks.exact:
         return found
-    for key in sorted(want):
+    for key in sorted(want.keys() - {"ambiguous"}):
         left, right = want[key], got.get(key, ABSENT)
         if (
             key == "victims"
@@ -234,7 +235,7 @@ def _compare_victims(key: str, want: JsonObject, got: JsonObject, ranks: "_Ranks
     """Compare the victims on our nominated node, which is one of those that are right, or none."""
     chosen = got.get(key) or None
     candidate = _object(_object(want.get("candidates")).get(str(chosen)))
-    if candidate.get("ambiguous"):
+    if candidate.get("ambiguous") and not ranks.exact:
         return []
     if chosen != (want.get(key) or None):
         return _compare_candidate(_only(candidate, "victims"), got, "", ranks)
@@ -255,12 +256,13 @@ class _Ranks:
 
     def __init__(self, case: RecordedCase) -> None:
         self._case = case
+        self.exact = _has_exact_victims(case)
 
     def same_but_for_ties(self, want: list[Json], got: list[Json]) -> bool:
         if want == got:
             return True
         # The classic scheduler's answers have victims that violate a budget first: those lists are compared exactly.
-        if self._case.kind != "cycles" or sorted(map(str, want)) != sorted(map(str, got)):
+        if self.exact or self._case.kind != "cycles" or sorted(map(str, want)) != sorted(map(str, got)):
             return False
         ranks = victim_ranks(self._case.case)
         return [ranks.get(str(pod)) for pod in want] == [ranks.get(str(pod)) for pod in got]
@@ -271,6 +273,10 @@ def _leaves_the_same_cluster(want: JsonObject, got: JsonObject) -> bool:
         return False
     left, right = _object(want.get("preemption")), _object(got.get("preemption"))
     return all((left.get(key) or None) == (right.get(key) or None) for key in ("nominatedNode", "node"))
+
+
+def _has_exact_victims(case: RecordedCase) -> bool:
+    return case.case.get("exactVictims") is True
 
 
 def _is_ambiguous(cycle: JsonObject) -> bool:

@@ -149,9 +149,9 @@ def _tell_filters(answer: JsonObject, plan: Plan, result: ScheduleResult) -> Non
     if result.tried_alone:
         answer["feasible"] = [result.nominated_node]
         return
-    first, verdicts = plan.first_failures()
-    for row, (number, verdict) in result.overrides.items():
-        first[row], verdicts[row] = number, verdict
+    first, verdicts = plan.filtered.first_failures()
+    if result.nominated_failures is not None:
+        result.nominated_failures.write_to(first, verdicts)
     examined = plan.examined()
     told_filters: dict[str, Json] = {}
     alive = np.flatnonzero(plan.state.nodes.alive).tolist()
@@ -170,7 +170,7 @@ def _every_filter(plan: Plan) -> dict[str, Json]:
     """Return what every filter alone says of every node that it fails."""
     names, alive = plan.state.nodes.names, np.flatnonzero(plan.state.nodes.alive).tolist()
     every: dict[str, Json] = {}
-    for number, part in enumerate(plan.filter_parts):
+    for number, part in enumerate(plan.filtered.results):
         failed = [row for row in alive if part.values[row]]
         if failed:
             told = {names[row] or "": _told(plan.explain(number, int(part.values[row]))) for row in failed}
@@ -233,8 +233,9 @@ def _tell_scores(answer: JsonObject, plan: Plan, result: ScheduleResult) -> Stat
 def _check_kept_totals(plan: Plan, result: ScheduleResult, table: ScoreTable) -> None:
     """Make sure that the totals which the plan keeps, and which decide, are those of the full pass."""
     count = plan.state.nodes.count
-    own = not any(plan.feasible[row] for row in result.overrides)
-    if result.scored and own and not np.array_equal(plan.total[:count], table.total):
+    failures = result.nominated_failures
+    own = failures is None or not plan.filtered.feasible[failures.rows].any()
+    if result.scored and own and not np.array_equal(plan.totals.total[:count], table.total):
         raise AssertionError("the kept totals of the plan differ from a full pass")
 
 

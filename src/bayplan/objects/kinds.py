@@ -18,7 +18,7 @@ from bayplan.objects.meta import ApiStruct, KubernetesObject
 from bayplan.objects.namespace import Namespace
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
-from bayplan.objects.policy import PodDisruptionBudget, PodGroup, PriorityClass
+from bayplan.objects.policy import LimitRange, PodDisruptionBudget, PodGroup, PriorityClass, ResourceQuota
 from bayplan.objects.resource import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceClaimTemplate, ResourceSlice
 from bayplan.objects.service import Service
 from bayplan.objects.storage import (
@@ -102,6 +102,8 @@ KINDS: tuple[ResourceKind, ...] = (
     _kind(PodTemplate, "podtemplates", "", "v1"),
     _kind(PersistentVolume, "persistentvolumes", "", "v1", cluster_wide=True),
     _kind(PersistentVolumeClaim, "persistentvolumeclaims", "", "v1"),
+    _kind(LimitRange, "limitranges", "", "v1"),
+    _kind(ResourceQuota, "resourcequotas", "", "v1"),
     _kind(Deployment, "deployments", "apps", "v1", "v1beta2", "v1beta1", "extensions/v1beta1"),
     _kind(ReplicaSet, "replicasets", "apps", "v1", "v1beta2", "extensions/v1beta1"),
     _kind(StatefulSet, "statefulsets", "apps", "v1", "v1beta2", "v1beta1"),

@@ -1,8 +1,17 @@
-"""Priority and disruption: priority classes, disruption budgets, pod groups."""
+"""Priority, disruption and amounts: priority classes, disruption budgets, pod groups, limit ranges, quotas."""
 
 # ruff: noqa: RUF012 - msgspec gives every instance an empty dict of its own.
 
-from bayplan.objects.meta import ApiStruct, Condition, Int32, Int64, IntOrString, KubernetesObject, LabelSelector
+from bayplan.objects.meta import (
+    ApiStruct,
+    Condition,
+    Int32,
+    Int64,
+    IntOrString,
+    KubernetesObject,
+    LabelSelector,
+    ResourceList,
+)
 
 
 class PodDisruptionBudgetSpec(ApiStruct, frozen=True, kw_only=True):
@@ -40,6 +49,65 @@ class PriorityClass(KubernetesObject, frozen=True, kw_only=True):
     global_default: bool = False
     description: str = ""
     preemption_policy: str | None = None
+
+
+class LimitRangeItem(ApiStruct, frozen=True, kw_only=True):
+    """Bounds and defaults for one type of object. `max_limit_request_ratio` bounds the limit by the request."""
+
+    type: str = ""
+    min: ResourceList = {}
+    max: ResourceList = {}
+    default: ResourceList = {}
+    default_request: ResourceList = {}
+    max_limit_request_ratio: ResourceList = {}
+
+
+class LimitRangeSpec(ApiStruct, frozen=True, kw_only=True):
+    """The entries of a limit range."""
+
+    limits: tuple[LimitRangeItem, ...] = ()
+
+
+class LimitRange(KubernetesObject, frozen=True, kw_only=True):
+    """Bounds and defaults for the objects of a namespace."""
+
+    spec: LimitRangeSpec = LimitRangeSpec()
+
+
+class ScopedResourceSelectorRequirement(ApiStruct, frozen=True, kw_only=True):
+    """One requirement of a quota on the objects that it counts."""
+
+    scope_name: str = ""
+    operator: str = ""
+    values: tuple[str, ...] = ()
+
+
+class ScopeSelector(ApiStruct, frozen=True, kw_only=True):
+    """Requirements on the objects that a quota counts."""
+
+    match_expressions: tuple[ScopedResourceSelectorRequirement, ...] = ()
+
+
+class ResourceQuotaSpec(ApiStruct, frozen=True, kw_only=True):
+    """Most amounts, and which objects count."""
+
+    hard: ResourceList = {}
+    scopes: tuple[str, ...] = ()
+    scope_selector: ScopeSelector | None = None
+
+
+class ResourceQuotaStatus(ApiStruct, frozen=True, kw_only=True):
+    """Most amounts that are enforced, and amounts in use."""
+
+    hard: ResourceList = {}
+    used: ResourceList = {}
+
+
+class ResourceQuota(KubernetesObject, frozen=True, kw_only=True):
+    """Most amounts that the objects of a namespace may use together."""
+
+    spec: ResourceQuotaSpec = ResourceQuotaSpec()
+    status: ResourceQuotaStatus = ResourceQuotaStatus()
 
 
 class GangSchedulingPolicy(ApiStruct, frozen=True, kw_only=True):

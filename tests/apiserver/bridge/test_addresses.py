@@ -180,3 +180,26 @@ def test_a_number_that_was_given_back_is_not_the_next_one() -> None:
     assert pool.take() == 0
     pool.discard(0)
     assert [pool.take(), pool.take(), pool.take()] == [1, 2, 0]
+
+
+def test_a_number_is_free_when_its_last_user_is_gone() -> None:
+    pool = NumberPool(0, 2)
+    assert pool.take() == 0
+    pool.add(0)
+    pool.add(0)
+    pool.discard(0)
+    assert [pool.take(), pool.take()] == [1, None]
+    pool.discard(0)
+    assert pool.take() == 0
+
+
+def test_a_pod_cidr_of_two_nodes_is_used_until_both_are_gone() -> None:
+    world = World()
+    cidr: dict[str, Any] = {"podCIDR": "10.128.0.0/24", "podCIDRs": ["10.128.0.0/24"]}
+    world.post(NODES, node("a", **cidr))
+    world.post(NODES, node("b", **cidr))
+    world.run()
+    world.delete(f"{NODES}/a")
+    world.post(NODES, node("c"))
+    world.run()
+    assert shown(world, f"{NODES}/c")["spec"]["podCIDR"] == "10.128.1.0/24"

@@ -13,11 +13,18 @@ from urllib.parse import urlsplit
 
 import pytest
 import uvicorn
+from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect as websocket
 
 from bayplan.apiserver.http.graceful import GracefulServer
-from bayplan.apiserver.http.limits import ConnectionTable, DescriptorWatch, HttpLimits, default_connections
-from bayplan.apiserver.http.protocol import limited_protocol
+from bayplan.apiserver.http.limits import (
+    MAX_REFUSALS,
+    ConnectionTable,
+    DescriptorWatch,
+    HttpLimits,
+    default_connections,
+)
+from bayplan.apiserver.http.protocol import WebSocketProtocol, limited_protocol
 from bayplan.apiserver.http.server import ApiServer
 from tests.apiserver.serving import ask, call, serving, wait_until
 
@@ -166,7 +173,7 @@ def test_a_websocket_is_no_slow_client() -> None:
         await send({"type": "websocket.send", "text": "late"})
 
     config = uvicorn.Config(
-        application, port=0, http=limited_protocol(QUICK), ws="websockets-sansio", lifespan="off", log_level="error"
+        application, port=0, http=limited_protocol(QUICK), ws=WebSocketProtocol, lifespan="off", log_level="error"
     )
     ready = threading.Event()
     server = GracefulServer(config, on_ready=ready.set)
@@ -272,6 +279,61 @@ def test_the_longest_idle_connection_is_closed_first(caplog: pytest.LogCaptureFi
     table.discard(second)
     assert not table.add(Connection())
     assert (table.closed, table.refused) == (1, 1)
+
+
+class Sockets:
+    """An application that accepts WebSockets and waits until they end."""
+
+    def answers(self, scope: Any) -> bool:
+        return bool(scope["type"] == "websocket")
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        await receive()
+        await send({"type": "websocket.accept"})
+        await receive()
+
+
+def test_websockets_count_until_they_end() -> None:
+    with serving(limits=HttpLimits(connections=3)) as server:
+        server.mount(Sockets())
+        address = server.url.replace("http", "ws") + "/socket"
+        with contextlib.ExitStack() as opened:
+            for _ in range(3):
+                opened.enter_context(websocket(address, proxy=None))
+            another = opened.enter_context(connect(server))
+            assert everything(another).startswith(b"HTTP/1.1 503 Service Unavailable\r\n")
+        wait_until(lambda: _is_ready(server))
+
+
+def test_a_refused_upgrade_is_no_error(caplog: pytest.LogCaptureFixture) -> None:
+    with serving() as server:
+        address = server.url.replace("http", "ws") + "/api/v1/namespaces/default/pods/none/exec?command=ls"
+        with pytest.raises(InvalidStatus) as refused:
+            websocket(address, proxy=None)
+        assert refused.value.response.status_code == 404
+        assert b'"kind":"Status"' in refused.value.response.body
+    assert [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR] == []
+
+
+def test_only_so_many_refusals_are_answered_at_once() -> None:
+    table = ConnectionTable(HttpLimits(connections=1))
+    assert [table.begin_refusal() for _ in range(MAX_REFUSALS + 1)] == [True] * MAX_REFUSALS + [False]
+    table.end_refusal()
+    assert table.begin_refusal()
+
+
+def test_a_connection_that_is_refused_for_its_header_counts_until_it_is_closed() -> None:
+    with serving(limits=HttpLimits(connections=2, header_bytes=1_000)) as server:
+        held = [connect(server) for _ in range(2)]
+        for each in held:
+            each.sendall(b"GET / HTTP/1.1\r\nX: %b" % (b"x" * 9_000))
+        for each in held:
+            assert each.recv(12) == b"HTTP/1.1 431"
+        with connect(server) as another:
+            assert everything(another).startswith(b"HTTP/1.1 503")
+        wait_until(lambda: _is_ready(server))
+        for each in held:
+            each.close()
 
 
 def test_the_number_of_connections_leaves_file_descriptors_for_the_rest() -> None:

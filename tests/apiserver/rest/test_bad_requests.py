@@ -100,7 +100,7 @@ def recorded() -> list[tuple[str, str, object]]:
     for path in sorted(FOLDER.glob("*.jsonl.gz")):
         for line in gzip.decompress(path.read_bytes()).splitlines():
             request = msgspec.json.decode(line)["request"]
-            found.append((request["method"], request["path"], request["body"]))
+            found.append((request["method"], request["path"], request.get("body")))
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import httpx
 import pytest
 
 from bayplan.base.errors import InputError
@@ -10,6 +11,7 @@ from bayplan.cluster.controllers.job_indexes import IndexSet, PendingIndexes
 from bayplan.cluster.cron_schedule import parse_cron_schedule
 from bayplan.cluster.go_duration import parse_go_duration
 from tests.apiserver.client import PODS, Client
+from tests.apiserver.serving import serving
 
 DIGITS = "9" * 5_000
 BUDGETS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
@@ -28,18 +30,42 @@ def test_percentages() -> None:
     assert str(answer.at("message")).endswith("must not be greater than 100%")
 
 
-@pytest.mark.parametrize("query", [f"limit={DIGITS}", f"timeoutSeconds={DIGITS}"])
-def test_parameters(query: str) -> None:
-    assert Client().get(f"{PODS}?{query}").status in (200, 400)
+@pytest.mark.parametrize("name", ["limit", "timeoutSeconds"])
+@pytest.mark.parametrize(
+    ("number", "want"),
+    [
+        pytest.param(str(2**63 - 1), "", id="the largest of 64 bits"),
+        pytest.param(str(-(2**63)), "", id="the smallest"),
+        pytest.param("%2B5", "", id="with a sign"),
+        pytest.param(str(2**63), "value out of range", id="one more"),
+        pytest.param(str(-(2**63) - 1), "value out of range", id="one less"),
+        pytest.param(DIGITS, "value out of range", id="thousands of digits"),
+        pytest.param("1_000", "invalid syntax", id="as Python writes numbers"),
+        pytest.param("%D9%A3", "invalid syntax", id="an Arabic digit"),
+        pytest.param("-", "invalid syntax", id="a sign without digits"),
+    ],
+)
+def test_parameters(name: str, number: str, want: str) -> None:
+    answer = Client().get(f"{PODS}?{name}={number}")
+    assert answer.status == (400 if want else 200)
+    assert str(answer.at("message") or "").endswith(want)
+
+
+@pytest.mark.parametrize("seconds", [str(2**63 - 1), str(-(2**63))])
+def test_a_watch_of_any_number_of_seconds(seconds: str) -> None:
+    with serving() as server:
+        with httpx.stream("GET", f"{server.url}{PODS}?watch=1&timeoutSeconds={seconds}", timeout=20) as answer:
+            assert answer.status_code == 200
+        assert httpx.get(f"{server.url}/readyz").status_code == 200
 
 
 @pytest.mark.parametrize(
     ("version", "status", "want"),
     [
         pytest.param(str(2**64 - 1), 504, "Timeout: Too large resource version: ", id="the largest of 64 bits"),
-        pytest.param(str(2**64), 500, 'parsing "18446744073709551616": value out of range', id="one more"),
-        pytest.param(DIGITS, 500, "value out of range", id="thousands of digits"),
-        pytest.param("abc", 500, 'strconv.ParseUint: parsing "abc": invalid syntax', id="no number"),
+        pytest.param(str(2**64), 400, 'parsing "18446744073709551616": value out of range', id="one more"),
+        pytest.param(DIGITS, 400, "value out of range", id="thousands of digits"),
+        pytest.param("abc", 400, 'strconv.ParseUint: parsing "abc": invalid syntax', id="no number"),
     ],
 )
 def test_resource_versions(version: str, status: int, want: str) -> None:

@@ -16,6 +16,7 @@ from bayplan.apiserver.bridge.node_agent import NodeAgent
 from bayplan.apiserver.bridge.object_writer import ObjectWriter
 from bayplan.apiserver.bridge.patience import NoAdmission, PatientNodeLifecycle, PatientPodGarbageCollector
 from bayplan.apiserver.bridge.protection import ClaimProtection, VolumeProtection
+from bayplan.apiserver.bridge.quota_controller import QuotaController
 from bayplan.apiserver.bridge.remembering_sets import RememberingDaemonSets, RememberingStatefulSets
 from bayplan.apiserver.bridge.revision_keeper import RevisionKeeper
 from bayplan.apiserver.rest.backend import Backend
@@ -125,5 +126,6 @@ def make_controllers(
         collector,
         NamespaceController(tools, documents, writer, ask, backend=backend),
         NamespaceFurnisher(tools, documents, writer, ask, certificate=certificate),
+        QuotaController(tools, documents, writer, ask),
     )
     return ControllerSet(manager, of_documents)

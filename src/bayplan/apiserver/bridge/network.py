@@ -40,23 +40,28 @@ class NumberPool:
         self._first = first
         self._size = size
         self._next = first
-        self._used: set[int] = set()
+        # Users of each number: manifests may give one to several nodes. One that was taken has none until `add`.
+        self._users: dict[int, int] = {}
 
     def add(self, number: int, count: int = 1) -> None:
-        """Mark numbers as used; numbers outside of the pool are ignored."""
-        self._used.update(each for each in range(number, number + count) if self._first <= each < self._size)
+        """Add a user of numbers, which may have been taken for it; numbers outside of the pool are ignored."""
+        for each in range(max(number, self._first), min(number + count, self._size)):
+            self._users[each] = self._users.get(each, 0) + 1
 
     def discard(self, number: int, count: int = 1) -> None:
-        """Mark numbers as free."""
-        self._used.difference_update(range(number, number + count))
+        """Remove a user of numbers; a number without users is free."""
+        for each in range(number, number + count):
+            users = self._users.pop(each, 0)
+            if users > 1:
+                self._users[each] = users - 1
 
     def take(self, count: int = 1) -> int | None:
         """Return the first of `count` free numbers in a row, at a multiple of `count`, or None if there are none."""
         for start, end in ((self._next, self._size), (self._first, self._next)):
             number = -(-start // count) * count
             while number + count <= end:
-                if self._used.isdisjoint(range(number, number + count)):
-                    self.add(number, count)
+                if self._users.keys().isdisjoint(range(number, number + count)):
+                    self._users.update(dict.fromkeys(range(number, number + count), 0))
                     self._next = number + count
                     return number
                 number += count

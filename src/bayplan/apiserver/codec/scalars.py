@@ -22,6 +22,7 @@ _LAYOUT = "2006-01-02T15:04:05Z07:00"
 _MICRO_LAYOUT = "2006-01-02T15:04:05.000000Z07:00"
 _LAYOUT_PARTS = (("2006", r"\d{4}"), ("-", "-"), ("01", r"\d\d"), ("-", "-"), ("02", r"\d\d"), ("T", "T"),
                  ("15", r"\d\d"), (":", ":"), ("04", r"\d\d"), (":", ":"), ("05", r"\d\d"))  # fmt: skip
+_BASE64 = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
 _BOUNDS = {"int32": 2**31, "int64": 2**63}
 
 
@@ -34,6 +35,41 @@ def read_string(go_type: str) -> Reader:
         return value
 
     return read
+
+
+def read_bytes(go_type: str) -> Reader:
+    """Return the reader of bytes, which JSON has as base64 with padding."""
+
+    def read(value: object) -> object:
+        if type(value) is not str:
+            raise DecodeError(value=go_kind(value), go_type=go_type.lstrip("*"))
+        at = _bad_base64(value)
+        if at is not None:
+            raise DecodeError(f"illegal base64 data at input byte {at}")
+        return value
+
+    return read
+
+
+def _bad_base64(text: str) -> int | None:
+    """Return the byte at which Go's decoder gives up; None if the text is base64. Line ends are skipped."""
+    positions = [index for index, byte in enumerate(text.encode()) if byte not in b"\r\n"]
+    data = bytes(text.encode()[index] for index in positions)
+    for start in range(0, len(data), 4):
+        quantum = data[start : start + 4]
+        for offset, byte in enumerate(quantum):
+            if byte in _BASE64:
+                continue
+            at = positions[start + offset]
+            if byte != ord("=") or offset < 2:
+                return at
+            if offset == 2 and (start + 3 >= len(data) or data[start + 3] != ord("=")):
+                return len(text.encode()) if start + 3 >= len(data) else positions[start + 3]
+            after = start + 4
+            return positions[after] if after < len(data) else None
+        if len(quantum) < 4:
+            return positions[start]
+    return None
 
 
 def read_bool(go_type: str) -> Reader:
@@ -102,7 +138,11 @@ def canonical_quantity(text: str) -> str:
 
 def read_int_or_string(value: object) -> object:
     """Take an integer of 32 bits or a string."""
-    if type(value) is str or type(value) is int:
+    if type(value) is str:
+        return value
+    if type(value) is int:
+        if not -_BOUNDS["int32"] <= value < _BOUNDS["int32"]:
+            raise DecodeError(value=f"number {value}", go_type="int32")
         return value
     raise DecodeError(value=go_kind(value), go_type="int32")
 

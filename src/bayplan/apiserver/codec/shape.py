@@ -26,10 +26,9 @@ _LEAVES: dict[str, Callable[[object], object]] = {
     _META + "FieldsV1": scalars.read_anything,
     _META + "Duration": scalars.read_anything,
     _EXTENSIONS + "JSON": scalars.read_anything,
-    _EXTENSIONS + "JSONSchemaProps": scalars.read_anything,
-    _EXTENSIONS + "JSONSchemaPropsOrArray": scalars.read_anything,
-    _EXTENSIONS + "JSONSchemaPropsOrBool": scalars.read_anything,
-    _EXTENSIONS + "JSONSchemaPropsOrStringArray": scalars.read_anything,
+    _EXTENSIONS + "JSONSchemaPropsOrArray": lambda value: _read_schema_or(value, "array"),
+    _EXTENSIONS + "JSONSchemaPropsOrBool": lambda value: _read_schema_or(value, "bool"),
+    _EXTENSIONS + "JSONSchemaPropsOrStringArray": lambda value: _read_schema_or(value, "strings"),
 }
 _ZERO_LEAVES: dict[str, object] = {
     "io.k8s.apimachinery.pkg.api.resource.Quantity": "0",
@@ -40,24 +39,44 @@ _ZEROS: dict[str, object] = {"string": "", "bool": False, "int32": 0, "int64": 0
 _DROPPED = object()
 
 
+class Emptied(dict[str, object]):
+    """A struct with lists or maps that were sent empty: Go leaves them out of what it writes, but its messages show them.
+
+    Attributes:
+        empties: the empty values by field.
+    """
+
+    __slots__ = ("empties",)
+
+    def __init__(self, document: Plain, empties: Plain) -> None:
+        super().__init__(document)
+        self.empties = empties
+
+
 class FieldShape:
     """How one field is read.
 
     Attributes:
         read: takes a value that is not null; returns what is written back.
         empty: the value that is left out, or a marker that equals nothing.
+        nil_when_empty: storage keeps no difference between an empty list and none.
         inner: the shape of the structs at the core, if there are any.
         containers: ``list`` and ``map`` around the core.
+        path: the name in errors, after those of embedded structs: ``VolumeSource.configMap``.
     """
 
-    __slots__ = ("containers", "empty", "inner", "omit_zero", "read", "struct")
+    __slots__ = ("containers", "empty", "inner", "nil_when_empty", "omit_zero", "path", "read", "struct")
 
-    def __init__(self, read: Callable[[object], object], facts: GoField, inner: Shape | None, struct: str) -> None:
+    def __init__(
+        self, read: Callable[[object], object], facts: GoField, inner: Shape | None, struct: str, path: str
+    ) -> None:
         self.read = read
+        self.path = path
         self.inner = inner
         self.containers = tuple(each for each in facts.containers if each != "pointer")
         self.struct = struct
         self.omit_zero = facts.omit_zero
+        self.nil_when_empty = self.containers[:1] == ("list",) and "pointer" not in facts.containers[:1]
         self.empty: object = _DROPPED
         if facts.omit_empty and "pointer" not in facts.containers[:1]:
             if self.containers:
@@ -94,6 +113,7 @@ class Shape:
         if type(value) is not dict:
             raise DecodeError(value=go_kind(value), go_type=self.go_type)
         out: Plain = {}
+        empties: Plain | None = None
         fields = self.fields
         for name, item in value.items():
             field = fields.get(name)
@@ -102,15 +122,17 @@ class Shape:
             try:
                 found = field.read(item)
             except DecodeError as problem:
-                problem.inside(field.struct, name)
+                problem.inside(field.struct, field.path)
                 raise
             if found == field.empty and type(found) is type(field.empty):
+                if field.containers:
+                    empties = {**(empties or {}), name: found}
                 continue
             out[name] = found
         for name, make in self.shown.items():
             if name not in out:
                 out[name] = make()
-        return out
+        return out if empties is None else Emptied(out, empties)
 
     def zero(self) -> Plain:
         """Return what Go writes for the zero value."""
@@ -138,6 +160,42 @@ class Shape:
             if field.inner is not None and not _known_inside(field.inner, item, field.containers):
                 return False
         return True
+
+
+def drop_empty_lists(shape: Shape, document: Plain) -> None:
+    """Show the empty lists of a document as storage gives them back, in place: as null."""
+    for name, field, inner in _lists_of(shape.type_name):
+        value = document.get(name)
+        if value == [] and field.nil_when_empty:
+            document[name] = None
+        elif value and inner:
+            _drop_inside(field, value, field.containers)
+
+
+def _drop_inside(field: FieldShape, value: object, containers: tuple[str, ...]) -> None:
+    if isinstance(value, dict) and not containers:
+        assert field.inner is not None
+        drop_empty_lists(field.inner, value)
+    elif containers and isinstance(value, list | dict):
+        for item in value.values() if isinstance(value, dict) else value:
+            _drop_inside(field, item, containers[1:])
+
+
+@cache
+def _lists_of(type_name: str) -> tuple[tuple[str, FieldShape, bool], ...]:
+    """Return the fields of a type that may be such lists, or hold types with them; types inside themselves hold none."""
+    return _find_lists(shape_of(type_name), ())
+
+
+def _find_lists(shape: Shape, above: tuple[str, ...]) -> tuple[tuple[str, FieldShape, bool], ...]:
+    if shape.type_name in above:
+        return ()
+    found = []
+    for name, field in shape.fields.items():
+        inner = field.inner is not None and bool(_find_lists(field.inner, (*above, shape.type_name)))
+        if inner or (field.nil_when_empty and field.empty is _DROPPED):
+            found.append((name, field, inner))
+    return tuple(found)
 
 
 def _known_inside(shape: Shape, value: object, containers: tuple[str, ...]) -> bool:
@@ -177,14 +235,14 @@ def _make(type_name: str, made: dict[str, Shape]) -> Shape:
     return shape
 
 
-def _add_fields(shape: Shape, type_name: str, made: dict[str, Shape]) -> None:
+def _add_fields(shape: Shape, type_name: str, made: dict[str, Shape], embedded: str = "") -> None:
     struct = type_name.rsplit(".", 1)[-1]
     for facts in api_facts().types.get(type_name, ()):
         if facts.inline:
-            _add_fields(shape, facts.type, made)
+            _add_fields(shape, facts.type, made, f"{embedded}{facts.type.rsplit('.', 1)[-1]}.")
             continue
         inner = _make(facts.type, made) if _is_struct(facts.type) else None
-        field = FieldShape(_reader(facts, inner), facts, inner, struct)
+        field = FieldShape(_reader(facts, inner), facts, inner, struct, embedded + facts.name)
         shape.fields[facts.name] = field
         _show(shape, facts, inner)
 
@@ -203,6 +261,27 @@ def _show(shape: Shape, facts: GoField, inner: Shape | None) -> None:
         shape.shown[facts.name] = inner.zero
     else:
         shape.shown[facts.name] = lambda: _zero_of(facts.type)
+
+
+def zero_value(facts: GoField) -> object:
+    """Return the value of a field that its writer left out, as Go has it; None for pointers, lists and maps."""
+    return None if facts.containers else _ZEROS.get(facts.type)
+
+
+def _read_schema_or(value: object, other: str) -> object:
+    """Return what Go would write back for a schema that may be a boolean, a list of schemas or a list of names instead."""
+    schema = shape_of(_EXTENSIONS + "JSONSchemaProps")
+    if type(value) is dict:
+        return schema.read(value)
+    if other == "array" and type(value) is list:
+        return [schema.read(each) for each in value]
+    if other == "strings" and type(value) is list:
+        return [scalars.read_string("string")(each) for each in value]
+    if other == "bool":
+        if type(value) is bool:
+            return value
+        raise DecodeError("boolean or JSON schema expected")
+    return value
 
 
 def _zero_of(type_name: str) -> object:
@@ -230,8 +309,12 @@ def _scalar_reader(facts: GoField) -> Callable[[object], object]:
     go_type = facts.go_type
     if facts.containers and ("[" in go_type):
         go_type = go_type.rsplit("]", 1)[-1]
+    if facts.type == "[]uint8":
+        go_type = "[]uint8"
     if facts.type in ("int32", "int64"):
         return scalars.read_integer(facts.type, go_type)
+    if facts.type == "[]uint8":
+        return scalars.read_bytes(go_type)
     if facts.type == "bool":
         return scalars.read_bool(go_type)
     return scalars.read_float(go_type) if facts.type == "float64" else scalars.read_string(go_type)

@@ -70,7 +70,9 @@ def whole(kind: FieldType, value: object) -> Node:
                 children["f:" + name] = whole(inner, item) if item and inner.merge is not _LEAF else LEAF_NODE
     elif isinstance(value, list) and (merge is _KEYED or merge is _SET):
         for item in value:
-            children[element_of(kind, item)] = whole(kind.item, item)
+            element_name = element_of(kind, item)
+            # Repeated items count as one value.
+            children[element_name] = LEAF_NODE if element_name in children else whole(kind.item, item)
     return make_node(True, children) or LEAF_NODE
 
 

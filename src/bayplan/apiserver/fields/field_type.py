@@ -61,6 +61,8 @@ class FieldType:
         return self.element or UNTYPED
 
 
+_RAW_EXTENSION = "io.k8s.apimachinery.pkg.runtime.RawExtension"
+"""An object of any kind, which merges as one value."""
 LEAF = FieldType(Merge.LEAF)
 UNTYPED = FieldType(Merge.UNTYPED)
 
@@ -74,6 +76,8 @@ def field_type(type_name: str) -> FieldType:
 def _named(type_name: str, made: dict[str, FieldType]) -> FieldType:
     if type_name in made:
         return made[type_name]
+    if type_name == _RAW_EXTENSION:
+        return LEAF
     facts = schema().types.get(type_name)
     if facts is None:
         return LEAF if type_name in ("string", "integer", "number", "boolean") else UNTYPED

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Final
 
 from bayplan.apiserver.fields.compare import deduced, element_of
 from bayplan.apiserver.fields.field_set import LEAF_NODE, Node, children_of, is_member, make_node
-from bayplan.apiserver.fields.field_type import FieldType, Merge
+from bayplan.apiserver.fields.field_type import UNTYPED, FieldType, Merge
 
-_ABSENT: Final = object()
+_LEAF, _STRUCT, _MAP = Merge.LEAF, Merge.STRUCT, Merge.MAP
 
 
 class DuplicateItemError(ValueError):
@@ -23,15 +22,16 @@ def merge(kind: FieldType, live: object, config: object) -> object:
         DuplicateItemError: a keyed list or set of the configuration repeats an item.
     """
     kind = deduced(kind, config if config is not None else live)
-    if kind.merge is Merge.LEAF:
+    if kind.merge is _LEAF:
         return config
-    if kind.merge in (Merge.STRUCT, Merge.MAP) and (live or config):
+    if (kind.merge is _STRUCT or kind.merge is _MAP) and (live or config):
         ours = live if isinstance(live, dict) else {}
         theirs = config if isinstance(config, dict) else {}
         out = dict(ours)
+        fields, element = kind.fields, kind.element or UNTYPED
         for name, item in theirs.items():
-            inner = kind.child(name)
-            out[name] = item if inner.merge is Merge.LEAF else merge(inner, ours.get(name), item)
+            inner = fields.get(name, element)
+            out[name] = item if inner.merge is _LEAF else merge(inner, ours.get(name), item)
         return out
     if kind.merge in (Merge.SET, Merge.KEYED_LIST) and (live or config):
         return _merge_items(kind, live if isinstance(live, list) else [], config if isinstance(config, list) else [])
@@ -45,6 +45,8 @@ def _merge_items(kind: FieldType, live: list[object], config: list[object]) -> l
     if len(theirs) != len(right):
         counts = Counter(element for element, _ in right)
         raise DuplicateItemError("duplicate entries for key " + next(each for each, _ in right if counts[each] > 1))
+    if not left:
+        return [merge(kind.item, None, item) for item in config]
     shared = [element for element, _ in right if element in ours]
     wanted = 0
     merged: set[str] = set()

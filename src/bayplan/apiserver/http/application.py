@@ -199,6 +199,7 @@ class Application:
 
     async def _send_frames(self, answer: Stream, send: Send) -> None:
         fields = [(b"content-type", answer.content_type.encode()), (b"cache-control", b"no-cache, private")]
+        fields += [(name.encode(), value.encode("latin-1", "replace")) for name, value in answer.headers]
         await send({"type": "http.response.start", "status": 200, "headers": fields})
         await send({"type": "http.response.body", "body": b"", "more_body": True})
         frames = answer.frames

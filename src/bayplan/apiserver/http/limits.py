@@ -16,6 +16,10 @@ MAX_CONNECTIONS = 16_384
 RESERVED_DESCRIPTORS = 128
 """File descriptors that connections of clients leave for the store, extenders, plugins and followed clusters."""
 
+MAX_REFUSALS = 64
+"""Connections that get the answer that there is no room, at the same time; more are closed without an answer. They take half of the
+reserved descriptors."""
+
 _MIN_CONNECTIONS = 16
 _LOG_INTERVAL_S = 10.0
 _DESCRIPTORS = ("/proc/self/fd", "/dev/fd")
@@ -59,9 +63,10 @@ class ConnectionTable:
 
     Attributes:
         limits: as given, with the number of connections worked out.
-        open: number of connections.
+        open: number of connections, WebSockets and those that are refused for what they sent included.
         unfinished_bytes: of all headers that are not complete.
         closed: how many connections were closed to make room. refused: how many found no room.
+        refusals: connections without room that are open until they have the answer.
     """
 
     def __init__(self, limits: HttpLimits, *, clock: Callable[[], float] = time.monotonic) -> None:
@@ -71,6 +76,7 @@ class ConnectionTable:
         self.unfinished_bytes = 0
         self.closed = 0
         self.refused = 0
+        self.refusals = 0
         # In the order in which they began to wait.
         self._waiting: dict[Closable, None] = {}
         self._clock = clock
@@ -90,6 +96,17 @@ class ConnectionTable:
         self.open += 1
         self._waiting[connection] = None
         return True
+
+    def begin_refusal(self) -> bool:
+        """Count a connection without room that is to get an answer; return False if too many are getting one."""
+        if self.refusals >= MAX_REFUSALS:
+            return False
+        self.refusals += 1
+        return True
+
+    def end_refusal(self) -> None:
+        """Forget a connection that was counted by `begin_refusal`."""
+        self.refusals -= 1
 
     def discard(self, connection: Closable) -> None:
         """Forget a connection that was taken in."""

@@ -12,7 +12,9 @@ from functools import partial
 from typing import Any, cast
 from urllib.parse import unquote
 
+from uvicorn._types import ASGISendEvent
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from bayplan.apiserver.http.limits import ConnectionTable, HttpLimits
 
@@ -91,6 +93,29 @@ class GatheringTransport(asyncio.Transport):
         return self._transport
 
 
+class WebSocketProtocol(WebSocketsSansIOProtocol):
+    """Uvicorn's protocol of WebSockets, which reports its end; a refusal with an answer of its own is no error.
+
+    Attributes:
+        on_lost: called when the connection is lost.
+    """
+
+    on_lost: Callable[[], None] | None = None
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """End a connection."""
+        super().connection_lost(exc)
+        if self.on_lost is not None:
+            self.on_lost()
+
+    async def send(self, message: ASGISendEvent) -> None:
+        """Send a message of the application."""
+        await super().send(message)
+        if message["type"] == "websocket.http.response.body" and not message.get("more_body", False):
+            # Uvicorn would log that there was no handshake. There is none to come after an answer.
+            self.handshake_complete = True
+
+
 class LimitedProtocol(HttpToolsProtocol):
     """Uvicorn's protocol over a gathering transport, with limits that hold before a request is authenticated.
 
@@ -111,6 +136,7 @@ class LimitedProtocol(HttpToolsProtocol):
         self._timer: asyncio.TimerHandle | None = None
         self._known = False
         self._refused = False
+        self._is_refusal = False
 
     # --- connections --------------------------------------------------------------------------------------------------
 
@@ -119,22 +145,33 @@ class LimitedProtocol(HttpToolsProtocol):
         super().connection_made(GatheringTransport(transport, self.loop))
         self._known = self._table.add(self)
         if not self._known:
-            self._refuse(b"503 Service Unavailable")
+            self._is_refusal = self._table.begin_refusal()
+            if self._is_refusal:
+                self._refuse(b"503 Service Unavailable")
+            else:
+                self._refused = True
+                self.transport.abort()
             return
         self._began = self.loop.time()
         self._timer = self.loop.call_later(self._limits.header_seconds, self._check_time)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """End a connection."""
-        self._forget()
+        self._end_request()
+        self._leave_table()
         super().connection_lost(exc)
 
-    def _forget(self) -> None:
+    def _end_request(self) -> None:
         self._stop_timer()
         self._set_unfinished(0)
+
+    def _leave_table(self) -> None:
         if self._known:
             self._known = False
             self._table.discard(self)
+        elif self._is_refusal:
+            self._is_refusal = False
+            self._table.end_refusal()
 
     def close_idle(self) -> None:
         """Close the connection to make room for another."""
@@ -148,11 +185,17 @@ class LimitedProtocol(HttpToolsProtocol):
             super().shutdown()
 
     def handle_websocket_upgrade(self) -> None:
-        """Leave the connection to the protocol of WebSockets, as it came."""
+        """Leave the connection to the protocol of WebSockets, as it came. It counts until it ends."""
         assert isinstance(self.transport, GatheringTransport)
-        self._forget()
-        self.transport = self.transport.release()
+        self._end_request()
+        self._table.work(self)
+        transport = self.transport = self.transport.release()
         super().handle_websocket_upgrade()
+        protocol = transport.get_protocol()
+        if isinstance(protocol, WebSocketProtocol):
+            protocol.on_lost = self._leave_table
+        else:
+            self._leave_table()
 
     # --- what comes ---------------------------------------------------------------------------------------------------
 
@@ -283,7 +326,8 @@ class LimitedProtocol(HttpToolsProtocol):
     def _refuse(self, status: bytes) -> None:
         """Answer in Go's words, read no more, and close the connection when the client has had time to read the answer."""
         self._refused = True
-        self._forget()
+        self._end_request()
+        self._table.work(self)
         if self._answering():
             self.transport.abort()
             return

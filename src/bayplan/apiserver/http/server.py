@@ -21,7 +21,7 @@ from bayplan.apiserver.http.application import Application, Mount
 from bayplan.apiserver.http.graceful import GracefulServer
 from bayplan.apiserver.http.kubeconfig import kubeconfig_entry
 from bayplan.apiserver.http.limits import HttpLimits, raise_descriptor_limit
-from bayplan.apiserver.http.protocol import limited_protocol
+from bayplan.apiserver.http.protocol import WebSocketProtocol, limited_protocol
 from bayplan.apiserver.http.rate_limit import RateLimit
 from bayplan.apiserver.rest.api import Api
 from bayplan.apiserver.rest.api_endpoints import advertised_address
@@ -164,7 +164,7 @@ class ApiServer:
             log_level="warning",
             access_log=False,
             http=limited_protocol(self.options.limits),
-            ws="websockets-sansio",
+            ws=WebSocketProtocol,
             proxy_headers=False,
             timeout_keep_alive=90,
             server_header=False,

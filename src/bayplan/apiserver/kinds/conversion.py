@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from bayplan.apiserver.kinds.autoscaler_conversion import autoscaler_from_v2, autoscaler_to_v2
 from bayplan.base.plain_data import Document
 
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ _EVENT_FIELDS = {
 _STORED_EVENT_FIELDS = {stored: served for served, stored in _EVENT_FIELDS.items()}
 # What core/v1 shows when it is empty and events.k8s.io/v1 does not, and the other way round.
 _SHOWN_IN_CORE: Document = {"reportingComponent": "", "reportingInstance": "", "involvedObject": {}}
-_CPU = "cpu"
 
 
 def is_converted(resource: Resource) -> bool:
@@ -57,29 +57,7 @@ def _event_from_core(event: Document) -> Document:
     return renamed
 
 
-def _autoscaler_to_v2(autoscaler: Document) -> Document:
-    spec = autoscaler.get("spec")
-    if not isinstance(spec, dict) or "targetCPUUtilizationPercentage" not in spec:
-        return autoscaler
-    spec = dict(spec)
-    target = {"type": "Utilization", "averageUtilization": spec.pop("targetCPUUtilizationPercentage")}
-    spec["metrics"] = [{"type": "Resource", "resource": {"name": _CPU, "target": target}}]
-    return {**autoscaler, "spec": spec}
-
-
-def _autoscaler_from_v2(autoscaler: Document) -> Document:
-    spec = autoscaler.get("spec")
-    if not isinstance(spec, dict):
-        return autoscaler
-    kept = {name: spec[name] for name in ("scaleTargetRef", "minReplicas", "maxReplicas") if name in spec}
-    for metric in spec.get("metrics") or ():
-        resource = metric.get("resource") or {}
-        if resource.get("name") == _CPU and "averageUtilization" in resource.get("target", {}):
-            kept["targetCPUUtilizationPercentage"] = resource["target"]["averageUtilization"]
-    return {**autoscaler, "spec": kept}
-
-
 _CONVERTERS = {
     ("events.k8s.io", "v1", "events"): (_event_to_core, _event_from_core),
-    ("autoscaling", "v1", "horizontalpodautoscalers"): (_autoscaler_to_v2, _autoscaler_from_v2),
+    ("autoscaling", "v1", "horizontalpodautoscalers"): (autoscaler_to_v2, autoscaler_from_v2),
 }

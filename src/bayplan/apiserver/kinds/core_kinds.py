@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-from bayplan.apiserver.kinds.affinity_validation import check_node_selector
-from bayplan.apiserver.kinds.go_diff import pod_difference
 from bayplan.apiserver.kinds.limit_ranges import check_claim_limits
-from bayplan.apiserver.kinds.strategy import Context, Strategy, copy_part, part, parts, texts
-from bayplan.apiserver.rest.errors import Cause, forbidden_value, invalid_value, not_supported, required
-from bayplan.apiserver.rest.object_meta import shown
+from bayplan.apiserver.kinds.service_allocation import allocate, drop_unused
+from bayplan.apiserver.kinds.strategy import Context, Strategy, add_finalizer, copy_part, part, parts, texts
+from bayplan.apiserver.rest.errors import Cause
 from bayplan.base.plain_data import Document
-from bayplan.base.ports import LARGEST_PORT
-from bayplan.objects.names import check_label_value, check_qualified_name
-from bayplan.objects.quantity import Quantity
-from bayplan.objects.selectors import quote
 
 _NOT_READY = "node.kubernetes.io/not-ready"
-_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
 
 class NodeStrategy(Strategy):
     """Nodes: a new one is tainted until it is ready, and keeps the status it was created with."""
 
     keeps_status_on_create = True
+
+    def prepare_create(self, context: Context, document: Document) -> None:
+        """Drop the source of a kubelet configuration, which no kubelet reads any more; make the fields for pod CIDRs agree."""
+        super().prepare_create(context, document)
+        part(document, "spec").pop("configSource", None)
+        _unify_pod_cidrs(document)
 
     def admit(self, context: Context, document: Document) -> None:
         """Taint a new node as not ready (the plugin TaintNodesByCondition)."""
@@ -36,40 +35,32 @@ class NodeStrategy(Strategy):
         if all(each.get("type") != "Ready" for each in parts(part(document, "status"), "conditions")):
             self.admit(context, document)
 
-    def validate(self, context: Context, document: Document) -> list[Cause]:
-        """Check taints."""
-        causes: list[Cause] = []
-        seen: set[tuple[object, object]] = set()
-        for index, taint in enumerate(parts(part(document, "spec"), "taints")):
-            here, key = f"spec.taints[{index}]", str(taint.get("key") or "")
-            causes += [invalid_value(f"{here}.key", quote(key), each) for each in check_qualified_name(key)]
-            value = str(taint.get("value") or "")
-            problems = check_label_value(value)
-            if problems:
-                causes.append(invalid_value(f"{here}.value", quote(value), "; ".join(problems)))
-            effect = str(taint.get("effect") or "")
-            if not effect:
-                causes.append(required(f"{here}.effect"))
-            elif effect not in _EFFECTS:
-                causes.append(not_supported(f"{here}.effect", quote(effect), _EFFECTS))
-            if (key, effect) in seen:
-                text = "taints must be unique by key and effect pair"
-                causes.append(Cause("FieldValueDuplicate", f"Duplicate value: {shown(taint)}: {text}", here))
-            seen.add((key, effect))
-        return causes
+    def prepare_update(self, context: Context, new: Document, old: Document) -> None:
+        """Make the two fields for pod CIDRs agree."""
+        super().prepare_update(context, new, old)
+        _unify_pod_cidrs(new)
 
-    def validate_update(self, context: Context, new: Document, old: Document) -> list[Cause]:
-        """Check that addresses of pods and the provider's id are only set once."""
-        causes = self.validate(context, new)
-        spec, before = part(new, "spec"), part(old, "spec")
-        networks = texts(before, "podCIDRs")
-        if networks and texts(spec, "podCIDRs") != networks:
-            text = 'node updates may not change podCIDR except from "" to valid'
-            causes.append(forbidden_value("spec.podCIDRs", text))
-        if before.get("providerID") and spec.get("providerID") != before["providerID"]:
-            text = 'node updates may not change providerID except from "" to valid'
-            causes.append(forbidden_value("spec.providerID", text))
-        return causes
+
+def _unify_pod_cidrs(node: Document) -> None:
+    """Let ``podCIDR`` be the first of ``podCIDRs``; if both are there, ``podCIDR`` wins."""
+    spec = part(node, "spec")
+    first, every = spec.get("podCIDR"), texts(spec, "podCIDRs")
+    if first and (not every or every[0] != first):
+        spec["podCIDRs"] = [first]
+    elif every:
+        spec["podCIDR"] = every[0]
+
+
+class LimitRangeStrategy(Strategy):
+    """Limit ranges: one without a name gets a uid for it."""
+
+    create_on_update = True
+
+    def prepare_create(self, context: Context, document: Document) -> None:
+        """Give a name to one that has none."""
+        super().prepare_create(context, document)
+        metadata = part(document, "metadata")
+        metadata["name"] = metadata.get("name") or context.cluster.new_uid()
 
 
 class NamespaceStrategy(Strategy):
@@ -103,68 +94,15 @@ class ServiceStrategy(Strategy):
     create_on_update = True
     name_check = "label"
 
-    def admit(self, context: Context, document: Document) -> None:
-        """Give a cluster address and the families that go with it."""
-        spec = part(document, "spec")
-        if spec.get("type") == "ExternalName":
-            return
-        if not spec.get("clusterIP"):
-            listed = texts(spec, "clusterIPs")
-            spec["clusterIP"] = listed[0] if listed else context.cluster.allocate_address()
-        if not texts(spec, "clusterIPs"):
-            spec["clusterIPs"] = [spec["clusterIP"]]
-        headless = spec["clusterIP"] == "None" and not part(spec, "selector")
-        spec.setdefault("ipFamilies", ["IPv4", "IPv6"] if headless else ["IPv4"])
-        spec.setdefault("ipFamilyPolicy", "RequireDualStack" if headless else "SingleStack")
+    def allocate(self, context: Context, document: Document, before: Document | None) -> None:
+        """Give cluster addresses and node ports."""
+        if context.subresource != "status":
+            allocate(context, document, before)
 
     def prepare_update(self, context: Context, new: Document, old: Document) -> None:
-        """Keep what was given and is not sent again."""
+        """Drop what the new type does not need."""
         super().prepare_update(context, new, old)
-        spec, before = part(new, "spec"), part(old, "spec")
-        for name in ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"):
-            if not spec.get(name) and name in before and spec.get("type") != "ExternalName":
-                spec[name] = before[name]
-
-    def validate(self, context: Context, document: Document) -> list[Cause]:
-        """Check ports."""
-        spec = part(document, "spec")
-        ports = parts(spec, "ports")
-        causes: list[Cause] = []
-        if not ports and spec.get("clusterIP") != "None" and spec.get("type") != "ExternalName":
-            causes.append(required("spec.ports"))
-        seen: set[str] = set()
-        for index, port in enumerate(ports):
-            here, name, number = f"spec.ports[{index}]", str(port.get("name") or ""), port.get("port")
-            if len(ports) > 1 and not name:
-                causes.append(required(f"{here}.name"))
-            if name in seen:
-                causes.append(Cause("FieldValueDuplicate", f"Duplicate value: {quote(name)}", f"{here}.name"))
-            seen.add(name)
-            if not isinstance(number, int) or not 1 <= number <= LARGEST_PORT:
-                between = f"must be between 1 and {LARGEST_PORT}, inclusive"
-                causes.append(invalid_value(f"{here}.port", str(number or 0), between))
-        return causes
-
-    def validate_update(self, context: Context, new: Document, old: Document) -> list[Cause]:
-        """Check that the address stays."""
-        before, after = texts(part(old, "spec"), "clusterIPs"), texts(part(new, "spec"), "clusterIPs")
-        if before and after and before[0] != after[0] and before[0] != "None":
-            return [invalid_value("spec.clusterIPs[0]", shown(after), "may not change once set")]
-        return self.validate(context, new)
-
-
-_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
-_SPEC_FIELDS_OF_VOLUMES = frozenset((
-    "capacity", "accessModes", "claimRef", "persistentVolumeReclaimPolicy", "storageClassName", "mountOptions",
-    "volumeMode", "nodeAffinity", "volumeAttributesClassName",
-))  # fmt: skip
-
-
-def _check_modes(spec: Document) -> list[Cause]:
-    modes = texts(spec, "accessModes")
-    if not modes:
-        return [required("spec.accessModes", "at least 1 access mode is required")]
-    return [not_supported("spec.accessModes", quote(mode), _MODES) for mode in modes if mode not in _MODES]
+        drop_unused(part(new, "spec"), part(old, "spec"))
 
 
 class VolumeStrategy(Strategy):
@@ -174,7 +112,7 @@ class VolumeStrategy(Strategy):
 
     def admit(self, context: Context, document: Document) -> None:
         """Protect a new volume (the plugin StorageObjectInUseProtection)."""
-        _protect(document, "kubernetes.io/pv-protection")
+        add_finalizer(document, "kubernetes.io/pv-protection")
 
     def prepare_create(self, context: Context, document: Document) -> None:
         """Begin as pending."""
@@ -187,43 +125,6 @@ class VolumeStrategy(Strategy):
         if status.get("phase") != before.get("phase"):
             status["lastPhaseTransitionTime"] = context.cluster.now()
 
-    def validate(self, context: Context, document: Document) -> list[Cause]:
-        """Check capacity, modes, source and node affinity."""
-        spec = part(document, "spec")
-        causes = _check_modes(spec)
-        capacity = part(spec, "capacity")
-        if not capacity:
-            causes.append(required("spec.capacity"))
-        elif set(capacity) != {"storage"}:
-            causes.append(not_supported("spec.capacity", shown(capacity), ("storage",)))
-        for name, amount in capacity.items():
-            here = f"spec.capacity[{name}]"
-            if Quantity.parse(str(amount)).sign() < 0:
-                number = Quantity.parse(str(amount)).value()
-                causes.append(invalid_value(here, str(number), "must be a valid resource quantity"))
-            if Quantity.parse(str(amount)).sign() <= 0:
-                causes.append(invalid_value(here, quote(str(amount)), "must be greater than zero"))
-        if "nodeAffinity" in spec:
-            wanted = part(spec, "nodeAffinity", "required")
-            causes += check_node_selector(wanted, "spec.nodeAffinity.required")
-        sources = [name for name in spec if name not in _SPEC_FIELDS_OF_VOLUMES]
-        causes += [forbidden_value(f"spec.{name}", "may not specify more than 1 volume type") for name in sources[1:]]
-        if not sources:
-            causes.append(required("spec", "must specify a volume type"))
-        return causes
-
-    def validate_update(self, context: Context, new: Document, old: Document) -> list[Cause]:
-        """Check that the source stays."""
-        causes = self.validate(context, new)
-        source, before = (
-            {name: value for name, value in part(each, "spec").items() if name not in _SPEC_FIELDS_OF_VOLUMES}
-            for each in (new, old)
-        )
-        if source != before:
-            text = "spec.persistentvolumesource is immutable after creation\n"
-            causes.append(forbidden_value("spec.persistentvolumesource", text + pod_difference(before, source)))
-        return causes
-
 
 class ClaimStrategy(Strategy):
     """Persistent volume claims: protected, pending until bound, with a spec that stays."""
@@ -232,7 +133,7 @@ class ClaimStrategy(Strategy):
 
     def admit(self, context: Context, document: Document) -> None:
         """Protect a new claim, and give it the default storage class where it names none."""
-        _protect(document, "kubernetes.io/pvc-protection")
+        add_finalizer(document, "kubernetes.io/pvc-protection")
         spec = part(document, "spec")
         if spec.get("storageClassName") is None:
             default = _default_class(context)
@@ -244,38 +145,11 @@ class ClaimStrategy(Strategy):
         document["status"] = {"phase": "Pending"}
 
     def validate(self, context: Context, document: Document) -> list[Cause]:
-        """Check modes and the amount that is asked for."""
-        spec = part(document, "spec")
-        causes = _check_modes(spec)
-        amount = part(spec, "resources", "requests").get("storage")
-        if amount is None:
-            causes.append(required("spec.resources[storage]"))
-        elif Quantity.parse(str(amount)).sign() <= 0:
-            causes.append(invalid_value("spec.resources[storage]", quote(str(amount)), "must be greater than zero"))
+        """Check a new claim, and what limit ranges say about it."""
+        causes = super().validate(context, document)
         if not causes:
             check_claim_limits(context, document)
         return causes
-
-    def validate_update(self, context: Context, new: Document, old: Document) -> list[Cause]:
-        """Check that nothing changes but what is bound and what is asked for."""
-        causes = self.validate(context, new)
-        spec, before = dict(part(new, "spec")), dict(part(old, "spec"))
-        if not before.get("volumeName"):
-            copy_part(spec, before, "volumeName")
-        if part(old, "status").get("phase") == "Bound":
-            copy_part(spec, before, "resources")
-            copy_part(spec, before, "volumeAttributesClassName")
-        if spec != before:
-            text = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims\n"
-            causes.append(forbidden_value("spec", text + pod_difference(before, spec)))
-        return causes
-
-
-def _protect(document: Document, finalizer: str) -> None:
-    metadata = part(document, "metadata")
-    finalizers = texts(metadata, "finalizers")
-    if finalizer not in finalizers:
-        metadata["finalizers"] = [*finalizers, finalizer]
 
 
 def _default_class(context: Context) -> object:

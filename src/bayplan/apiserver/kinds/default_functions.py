@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import cast
 
+from bayplan.apiserver.kinds.image_names import image_tag
 from bayplan.base.plain_data import Document
 
 _SOURCELESS = "emptyDir"
 _INT32_MAX = 2**31 - 1
+TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
 
 
 def _part(document: Document, name: str) -> Document:
@@ -37,6 +39,13 @@ def default_pod(pod: Document) -> None:
                 port.setdefault("hostPort", port.get("containerPort"))
 
 
+def default_pod_spec(spec: Document) -> None:
+    """Let the service account stand under its older name, too."""
+    name = spec.get("serviceAccountName") or spec.get("serviceAccount")
+    if name:
+        spec["serviceAccountName"] = spec["serviceAccount"] = name
+
+
 def default_image_pull_policy(container: Document) -> None:
     """Pull always where the tag is ``latest`` or absent."""
     if not container.get("imagePullPolicy"):
@@ -50,9 +59,7 @@ def default_image_volume(source: Document) -> None:
 
 
 def _pull_policy(image: str) -> str:
-    name, _, digest = image.partition("@")
-    tag = name.rpartition("/")[2].partition(":")[2]
-    return "Always" if tag == "latest" or (not tag and not digest) else "IfNotPresent"
+    return "Always" if image_tag(image) == "latest" else "IfNotPresent"
 
 
 def default_volume(volume: Document) -> None:
@@ -76,10 +83,22 @@ def default_node_status(status: Document) -> None:
         status["allocatable"] = dict(_part(status, "capacity"))
 
 
+def default_node_spec(spec: Document) -> None:
+    """Bring `podCIDR` and the first of `podCIDRs` together; `podCIDR` wins."""
+    first, listed = spec.get("podCIDR"), spec.get("podCIDRs")
+    networks = listed if isinstance(listed, list) else []
+    if first and (not networks or networks[0] != first):
+        spec["podCIDRs"] = [first]
+    elif networks and networks[0]:
+        spec["podCIDR"] = networks[0]
+
+
 def default_service(spec: Document) -> None:
     """Fill in type, affinity, traffic policies and target ports."""
     spec.setdefault("sessionAffinity", "None")
-    if spec["sessionAffinity"] == "ClientIP":
+    if spec["sessionAffinity"] == "None":
+        spec.pop("sessionAffinityConfig", None)
+    elif spec["sessionAffinity"] == "ClientIP":
         config = spec["sessionAffinityConfig"] = dict(_part(spec, "sessionAffinityConfig"))
         client = config["clientIP"] = dict(_part(config, "clientIP"))
         client.setdefault("timeoutSeconds", 10800)
@@ -87,9 +106,9 @@ def default_service(spec: Document) -> None:
     for port in _parts(spec, "ports"):
         if port.get("targetPort") in (None, 0, ""):
             port["targetPort"] = port.get("port", 0)
-    if kind in ("NodePort", "LoadBalancer"):
+    if kind in ("NodePort", "LoadBalancer") or (kind == "ClusterIP" and spec.get("externalIPs")):
         spec.setdefault("externalTrafficPolicy", "Cluster")
-    if kind != "ExternalName" and not spec.get("internalTrafficPolicy"):
+    if kind in ("ClusterIP", "NodePort", "LoadBalancer") and spec.get("internalTrafficPolicy") is None:
         spec["internalTrafficPolicy"] = "Cluster"
     if kind == "LoadBalancer" and spec.get("allocateLoadBalancerNodePorts") is None:
         spec["allocateLoadBalancerNodePorts"] = True
@@ -132,6 +151,7 @@ def default_deployment(deployment: Document) -> None:
 
 def default_stateful_set(spec: Document) -> None:
     """Roll all, and retain claims."""
+    default_claim_template(spec)
     strategy = spec["updateStrategy"] = dict(_part(spec, "updateStrategy"))
     if not strategy.get("type"):
         strategy["type"] = "RollingUpdate"
@@ -154,6 +174,30 @@ def default_daemon_set(spec: Document) -> None:
         rolling.setdefault("maxSurge", 0)
 
 
+def default_daemon_set_object(daemon_set: Document) -> None:
+    """Write the generation of the template as an annotation, as older clients read it."""
+    metadata = _part(daemon_set, "metadata")
+    metadata["annotations"] = {TEMPLATE_GENERATION: "0"} | _part(metadata, "annotations")
+
+
+def default_claim_template(spec: Document) -> None:
+    """Name kind and version of claim templates."""
+    for claim in _parts(spec, "volumeClaimTemplates"):
+        if not claim.get("kind"):
+            claim |= {"kind": "PersistentVolumeClaim", "apiVersion": "v1"}
+
+
+def default_definition_spec(spec: Document) -> None:
+    """Name one object and lists after the kind."""
+    names = _part(spec, "names")
+    kind = str(names.get("kind") or "")
+    names["singular"] = names.get("singular") or kind.lower()
+    if kind and not names.get("listKind"):
+        names["listKind"] = f"{kind}List"
+    if not names["singular"]:
+        del names["singular"]
+
+
 def default_job(job: Document) -> None:
     """One pod, once, unless the job says otherwise."""
     metadata, spec = _part(job, "metadata"), _part(job, "spec")
@@ -166,7 +210,8 @@ def default_job(job: Document) -> None:
     if not metadata.get("labels"):
         labels = _part(_part(_part(spec, "template"), "metadata"), "labels")
         if labels:
-            metadata["labels"] = dict(labels)
+            # The same map: labels that are generated for the pods become the Job's as well.
+            metadata["labels"] = labels
     spec.setdefault("completionMode", "NonIndexed")
     spec.setdefault("suspend", False)
     spec.setdefault("manualSelector", False)
@@ -197,3 +242,18 @@ def default_autoscaler(spec: Document) -> None:
     if not spec.get("metrics"):
         target: Document = {"type": "Utilization", "averageUtilization": 80}
         spec["metrics"] = [{"type": "Resource", "resource": {"name": "cpu", "target": target}}]
+    behavior = spec.get("behavior")
+    if isinstance(behavior, dict):
+        behavior["scaleUp"] = _SCALE_UP | _part(behavior, "scaleUp")
+        behavior["scaleDown"] = _SCALE_DOWN | _part(behavior, "scaleDown")
+
+
+_SCALE_UP: Document = {
+    "stabilizationWindowSeconds": 0,
+    "selectPolicy": "Max",
+    "policies": [
+        {"type": "Pods", "value": 4, "periodSeconds": 15},
+        {"type": "Percent", "value": 100, "periodSeconds": 15},
+    ],
+}
+_SCALE_DOWN: Document = {"selectPolicy": "Max", "policies": [{"type": "Percent", "value": 100, "periodSeconds": 15}]}

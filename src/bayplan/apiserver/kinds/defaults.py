@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 
-from bayplan.apiserver.codec.shape import Shape, shape_of
+from bayplan.apiserver.codec.shape import Shape, shape_of, zero_value
 from bayplan.apiserver.kinds import default_functions as functions
+from bayplan.apiserver.schema.facts import api_facts
 from bayplan.base.plain_data import Document
 
 _CORE = "io.k8s.api.core.v1."
@@ -23,6 +24,9 @@ _NETWORKING = "io.k8s.api.networking.v1."
 _RBAC = "io.k8s.api.rbac.v1."
 _ADMISSION = "io.k8s.api.admissionregistration.v1."
 _RESOURCE = "io.k8s.api.resource.v1."
+_FLOWS = "io.k8s.api.flowcontrol.v1."
+_EXTENSIONS = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1."
+_AGGREGATION = "io.k8s.kube-aggregator.pkg.apis.apiregistration.v1."
 
 _CONTAINER: Document = {"terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File"}
 _HISTORY: Document = {"revisionHistoryLimit": 10}
@@ -77,11 +81,18 @@ CONSTANTS: dict[str, Document] = {
     _STORAGE + "CSIDriverSpec": {
         "attachRequired": True, "podInfoOnMount": False, "storageCapacity": False, "requiresRepublish": False,
         "seLinuxMount": False, "fsGroupPolicy": "ReadWriteOnceWithFSType", "volumeLifecycleModes": ["Persistent"],
-        "preventPodSchedulingIfMissing": False,
     },
     "io.k8s.api.scheduling.v1.PriorityClass": {"preemptionPolicy": "PreemptLowerPriority"},
     "io.k8s.api.autoscaling.v1.HorizontalPodAutoscalerSpec": {"minReplicas": 1},
     "io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerSpec": {"minReplicas": 1},
+    _FLOWS + "FlowSchemaSpec": {"matchingPrecedence": 1000},
+    _FLOWS + "ExemptPriorityLevelConfiguration": {"nominalConcurrencyShares": 0, "lendablePercent": 0},
+    _FLOWS + "LimitedPriorityLevelConfiguration": {"nominalConcurrencyShares": 30, "lendablePercent": 0},
+    _FLOWS + "QueuingConfiguration": {"queues": 64, "handSize": 8, "queueLengthLimit": 50},
+    _BATCH + "PodFailurePolicyOnPodConditionsPattern": {"status": "True"},
+    _EXTENSIONS + "CustomResourceDefinitionSpec": {"conversion": {"strategy": "None"}},
+    _EXTENSIONS + "ServiceReference": {"port": 443},
+    _AGGREGATION + "ServiceReference": {"port": 443},
     "io.k8s.api.discovery.v1.EndpointPort": {"name": "", "protocol": "TCP"},
     _NETWORKING + "NetworkPolicyPort": {"protocol": "TCP"},
     _NETWORKING + "IngressClassParametersReference": {"scope": "Cluster"},
@@ -104,22 +115,26 @@ CONSTANTS: dict[str, Document] = {
         "timeoutSeconds": 10, "reinvocationPolicy": "Never",
     },
 }  # fmt: skip
-"""By type: fields and what they are when absent or null."""
+"""By type: fields and what they are when absent, null, or (unless the field is a pointer) Go's zero value."""
 
 FUNCTIONS: dict[str, Callable[[Document], None]] = {
     _CORE + "Pod": functions.default_pod,
+    _CORE + "PodSpec": functions.default_pod_spec,
     _CORE + "Container": functions.default_image_pull_policy,
     _CORE + "EphemeralContainer": functions.default_image_pull_policy,
     _CORE + "ImageVolumeSource": functions.default_image_volume,
     _CORE + "Volume": functions.default_volume,
     _CORE + "Namespace": functions.default_namespace,
+    _CORE + "NodeSpec": functions.default_node_spec,
     _CORE + "NodeStatus": functions.default_node_status,
     _CORE + "ServiceSpec": functions.default_service,
     _CORE + "ReplicationController": functions.default_replication_controller,
     _CORE + "LimitRangeItem": functions.default_limit_range_item,
     _APPS + "Deployment": functions.default_deployment,
     _APPS + "StatefulSetSpec": functions.default_stateful_set,
+    _APPS + "DaemonSet": functions.default_daemon_set_object,
     _APPS + "DaemonSetSpec": functions.default_daemon_set,
+    _EXTENSIONS + "CustomResourceDefinitionSpec": functions.default_definition_spec,
     _BATCH + "Job": functions.default_job,
     _NETWORKING + "NetworkPolicySpec": functions.default_network_policy,
     _RBAC + "Subject": functions.default_subject,
@@ -136,13 +151,16 @@ class _Plan:
     __slots__ = ("children", "constants", "function")
 
     def __init__(self, type_name: str) -> None:
-        self.constants = tuple(CONSTANTS.get(type_name, {}).items())
+        zeros = {facts.name: zero_value(facts) for facts in api_facts().types.get(type_name, ())}
+        constants = CONSTANTS.get(type_name, {})
+        self.constants = tuple((name, value, zeros.get(name)) for name, value in constants.items())
         self.function = FUNCTIONS.get(type_name)
         self.children: list[tuple[str, tuple[str, ...], _Plan]] = []
 
     def apply(self, document: Document) -> None:
-        for name, value in self.constants:
-            if document.get(name) is None:
+        for name, value, zero in self.constants:
+            found = document.get(name)
+            if found is None or found == zero:
                 document[name] = value if not isinstance(value, dict | list) else value.copy()
         if self.function is not None:
             self.function(document)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import cast
 
-from bayplan.apiserver.kinds.pod_spec_validation import check_pod_spec
 from bayplan.apiserver.kinds.quality_of_service import quality_of_service
 from bayplan.apiserver.kinds.strategy import copy_part, part, parts
 from bayplan.apiserver.rest.errors import Cause, forbidden_value, invalid_value
+from bayplan.apiserver.validation.pod_specs import check_pod_spec
 from bayplan.base.plain_data import Document
 from bayplan.objects.selectors import quote
 
@@ -52,7 +52,8 @@ def _resized(new: list[Document], old: list[Document]) -> list[Document]:
 def check_resize(new: Document, old: Document) -> list[Cause]:
     """Check that only amounts of processor and memory have changed, and no quality of service."""
     spec, before = part(new, "spec"), part(old, "spec")
-    causes = check_pod_spec(spec, "spec")
+    causes: list[Cause] = []
+    check_pod_spec(spec, "spec", causes)
     quality = part(old, "status").get("qosClass") or quality_of_service(old)
     if quality != quality_of_service(new):
         text = "Pod QOS Class may not change as a result of resizing"
@@ -115,7 +116,8 @@ def _without_sizes(container: Document) -> Document:
 def check_ephemeral(new: Document, old: Document) -> list[Cause]:
     """Check that ephemeral containers have only been added."""
     name = "ephemeralContainers"
-    causes = check_pod_spec(part(new, "spec"), "spec")
+    causes: list[Cause] = []
+    check_pod_spec(part(new, "spec"), "spec", causes)
     now = {each.get("name"): each for each in parts(part(new, "spec"), name)}
     for before in parts(part(old, "spec"), name):
         called = cast("str", before.get("name"))

@@ -5,22 +5,20 @@ from __future__ import annotations
 from typing import ClassVar
 
 from bayplan.apiserver.fields.field_set import Node
-from bayplan.apiserver.kinds.go_diff import CHANGED_POD, pod_difference
 from bayplan.apiserver.kinds.limit_ranges import admit_limits, check_pod_limits
+from bayplan.apiserver.kinds.object_warnings import host_name_warnings, pod_warnings
 from bayplan.apiserver.kinds.pod_admission import admit_priority, admit_runtime, admit_tolerations
-from bayplan.apiserver.kinds.pod_spec_validation import check_node_name, check_pod_spec, check_tolerations
 from bayplan.apiserver.kinds.pod_subresources import EPHEMERAL, RESIZE, check_ephemeral, check_resize, keep_the_rest
 from bayplan.apiserver.kinds.quality_of_service import quality_of_service
 from bayplan.apiserver.kinds.spec_memory import RememberedSpec
 from bayplan.apiserver.kinds.strategy import Context, Strategy, copy_part, part, parts, raise_generation
-from bayplan.apiserver.rest.errors import Cause, forbidden_value, invalid_value
-from bayplan.apiserver.rest.object_meta import shown
+from bayplan.apiserver.rest.errors import Cause
+from bayplan.apiserver.validation.pod_specs import check_node_name
 from bayplan.base.plain_data import Document
-from bayplan.objects.names import check_dns1123_label
 
 _GATED = "Scheduling is blocked due to non-empty scheduling gates"
-_MUTABLE = ("activeDeadlineSeconds", "tolerations", "terminationGracePeriodSeconds")
-_NARROWED = ("nodeSelector", "affinity")
+_APP_ARMOR = "container.apparmor.security.beta.kubernetes.io/"
+_PROFILES = {"unconfined": "Unconfined", "runtime/default": "RuntimeDefault", "localhost": "Localhost"}
 
 
 class PodStrategy(Strategy):
@@ -41,6 +39,11 @@ class PodStrategy(Strategy):
     def prepare_create(self, context: Context, document: Document) -> None:
         """Begin as Pending, with its quality of service, and as gated where it has gates."""
         part(document, "metadata")["generation"] = 1
+        spec = part(document, "spec")
+        seconds = spec.get("terminationGracePeriodSeconds")
+        if isinstance(seconds, int) and seconds < 0:
+            spec["terminationGracePeriodSeconds"] = 1
+        _set_app_armor_profiles(document)
         status: Document = {"phase": "Pending"}
         if parts(part(document, "spec"), "schedulingGates"):
             status["conditions"] = [
@@ -84,53 +87,39 @@ class PodStrategy(Strategy):
             status["qosClass"] = before["qosClass"]
 
     def validate(self, context: Context, document: Document) -> list[Cause]:
-        """Check the spec."""
+        """Check a new pod; a spec that is known to be valid is not checked again."""
         spec = part(document, "spec")
-        if isinstance(spec, RememberedSpec) and spec.facts.valid and not check_node_name(spec, "spec"):
-            check_pod_limits(context, document)
-            return []
-        causes = check_pod_spec(spec, "spec")
-        if spec.get("nodeName") and parts(spec, "schedulingGates"):
-            text = "cannot be set until all schedulingGates have been cleared"
-            causes.append(forbidden_value("spec.nodeName", text))
-        if isinstance(spec, RememberedSpec):
+        metadata = part(document, "metadata")
+        if isinstance(spec, RememberedSpec) and not metadata.get("annotations") and not _depends_on_name(spec):
+            if spec.facts.valid and not check_node_name(spec, "spec"):
+                check_pod_limits(context, document)
+                return []
+            causes = super().validate(context, document)
             spec.facts.valid = not causes
+        else:
+            causes = super().validate(context, document)
         if not causes:
             check_pod_limits(context, document)
         return causes
 
     def validate_update(self, context: Context, new: Document, old: Document) -> list[Cause]:
         """Check that only what may change has changed."""
-        spec, before = part(new, "spec"), part(old, "spec")
-        if spec == before:
-            return []
-        if context.subresource == RESIZE:
-            return check_resize(new, old)
-        if context.subresource == EPHEMERAL:
-            return check_ephemeral(new, old)
-        causes = check_pod_spec(spec, "spec")
-        causes += _check_gates(spec, before)
-        causes += _check_deadline(spec, before)
-        causes += _check_tolerations(spec, before)
-        if causes:
-            return causes
-        return _check_rest(spec, before)
+        if context.subresource in (RESIZE, EPHEMERAL):
+            if new.get("spec") == old.get("spec"):
+                return []
+            return check_resize(new, old) if context.subresource == RESIZE else check_ephemeral(new, old)
+        return super().validate_update(context, new, old)
 
-    def validate_status(self, context: Context, new: Document, old: Document) -> list[Cause]:
-        """Check that a bound pod is not nominated."""
-        nominated, before = (part(each, "status").get("nominatedNodeName") for each in (new, old))
-        if nominated and nominated != before and part(new, "spec").get("nodeName"):
-            text = "may not be set on pods that are already bound to a node"
-            return [forbidden_value("status.nominatedNodeName", text)]
-        return []
-
-    def warnings(self, context: Context, document: Document) -> list[str]:
-        """Warn of names that are no host names."""
-        problems = check_dns1123_label(str(part(document, "metadata").get("name") or ""))
-        if not problems:
+    def warnings(self, context: Context, document: Document, before: Document | None) -> list[str]:
+        """Return warnings about a new pod; updates are too many for that."""
+        if before is not None:
             return []
-        text = "this is used in the Pod's hostname, which can result in surprising behavior; a DNS label is recommended"
-        return [f"metadata.name: {text}: [{' '.join(problems)}]"]
+        spec = document.get("spec")
+        if not isinstance(spec, RememberedSpec) or part(document, "metadata", "annotations"):
+            return pod_warnings(document)
+        if spec.facts.warnings is None:
+            spec.facts.warnings = tuple(pod_warnings({"metadata": {"name": "a"}, "spec": spec}))
+        return [*host_name_warnings(document), *spec.facts.warnings]
 
     def grace_seconds(self, document: Document, wanted: int | None) -> int | None:
         """Wait as long as is asked for, or as the pod says; not for one that does not run."""
@@ -142,6 +131,34 @@ class PodStrategy(Strategy):
         if not spec.get("nodeName") or part(document, "status").get("phase") in ("Failed", "Succeeded"):
             grace = 0
         return 1 if grace < 0 else grace
+
+
+def _depends_on_name(spec: Document) -> bool:
+    """Say whether rules about a spec depend on the name of its pod: claims are named after it."""
+    return any("ephemeral" in volume for volume in parts(spec, "volumes"))
+
+
+def _set_app_armor_profiles(pod: Document) -> None:
+    """Set the AppArmor profiles of containers whose profile stands in an annotation only."""
+    annotations = part(pod, "metadata", "annotations")
+    if not any(name.startswith(_APP_ARMOR) for name in annotations):
+        return
+    spec = part(pod, "spec")
+    for name in ("initContainers", "containers"):
+        if name in spec:
+            spec[name] = [_with_app_armor(each, annotations) for each in parts(spec, name)]
+
+
+def _with_app_armor(container: Document, annotations: Document) -> Document:
+    security = part(container, "securityContext")
+    text = str(annotations.get(f"{_APP_ARMOR}{container.get('name')}") or "")
+    if security.get("appArmorProfile") or not text:
+        return container
+    kind, _, local = text.partition("/")
+    profile: Document = {"type": _PROFILES.get(text if text == "runtime/default" else kind, "")}
+    if kind == "localhost":
+        profile["localhostProfile"] = local
+    return {**container, "securityContext": {**security, "appArmorProfile": profile}} if profile["type"] else container
 
 
 def _quality(pod: Document) -> str:
@@ -176,69 +193,3 @@ def _add_requirements(term: Document, labels: Document, kinds: tuple[tuple[str, 
             if key in labels:
                 expression = {"key": key, "operator": operator, "values": [labels[key]]}
                 selector["matchExpressions"] = [*parts(selector, "matchExpressions"), expression]
-
-
-def _check_gates(spec: Document, before: Document) -> list[Cause]:
-    known = [each.get("name") for each in parts(before, "schedulingGates")]
-    return [
-        forbidden_value(
-            f"spec.schedulingGates[{index}].name",
-            f"only deletion is allowed, but found new scheduling gate '{gate.get('name')}'",
-        )
-        for index, gate in enumerate(parts(spec, "schedulingGates"))
-        if gate.get("name") not in known
-    ]
-
-
-def _check_deadline(spec: Document, before: Document) -> list[Cause]:
-    new, old = spec.get("activeDeadlineSeconds"), before.get("activeDeadlineSeconds")
-    field = "spec.activeDeadlineSeconds"
-    if isinstance(old, int):
-        if not isinstance(new, int):
-            return [invalid_value(field, "null", "must not update from a positive integer to nil value")]
-        if new > old:
-            return [invalid_value(field, str(new), "must be less than or equal to previous value")]
-    return []
-
-
-def _check_tolerations(spec: Document, before: Document) -> list[Cause]:
-    new, old = parts(spec, "tolerations"), parts(before, "tolerations")
-    bare = [_without_seconds(each) for each in new]
-    if any(_without_seconds(each) not in bare for each in old):
-        return [
-            forbidden_value("spec.tolerations", "existing toleration can not be modified except its tolerationSeconds")
-        ]
-    return check_tolerations(new, "spec.tolerations")
-
-
-def _without_seconds(toleration: Document) -> Document:
-    return {name: value for name, value in toleration.items() if name != "tolerationSeconds"}
-
-
-def _check_rest(spec: Document, before: Document) -> list[Cause]:
-    """Check everything that no rule of its own lets change."""
-    allowed = _with_allowed_changes(spec, before)
-    gated = bool(parts(before, "schedulingGates"))
-    if gated:
-        selector, selector_before = part(spec, "nodeSelector"), part(before, "nodeSelector")
-        if any(selector.get(key) != value for key, value in selector_before.items()):
-            text = "only additions to spec.nodeSelector are allowed (no mutations or deletions)"
-            return [invalid_value("spec.nodeSelector", shown(selector), text)]
-        for name in _NARROWED:
-            copy_part(allowed, before, name)
-    if allowed == before:
-        return []
-    return [forbidden_value("spec", CHANGED_POD + pod_difference(before, allowed))]
-
-
-def _with_allowed_changes(spec: Document, before: Document) -> Document:
-    """Return the new spec with everything undone that may change."""
-    allowed = dict(spec)
-    for name in (*_MUTABLE, "schedulingGates"):
-        copy_part(allowed, before, name)
-    for name in ("containers", "initContainers"):
-        old = parts(before, name)
-        new = parts(spec, name)
-        if len(old) == len(new) and new:
-            allowed[name] = [{**each, "image": was.get("image")} for each, was in zip(new, old, strict=True)]
-    return allowed

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from bayplan.apiserver.kinds.resource_validation import amount_of
 from bayplan.apiserver.kinds.strategy import part, parts
+from bayplan.apiserver.validation.formats import amount_of
 from bayplan.base.plain_data import Document
 from bayplan.objects.quantity import Quantity
 

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from bayplan.apiserver.fields.field_set import Node
 from bayplan.apiserver.kinds import core_kinds, event_kinds, policy_kinds, workload_kinds
 from bayplan.apiserver.kinds.custom_kinds import CustomStrategy
 from bayplan.apiserver.kinds.definition_kinds import DefinitionStrategy
 from bayplan.apiserver.kinds.device_kinds import DeviceStrategy
 from bayplan.apiserver.kinds.pods import PodStrategy
-from bayplan.apiserver.kinds.strategy import Strategy
+from bayplan.apiserver.kinds.strategy import Context, Strategy, add_finalizer, copy_part, part, raise_generation
+from bayplan.apiserver.rest.resources import Resource
+from bayplan.base.plain_data import Document
+
+USER_GROUPS = ("system:masters", "system:authenticated")
+"""Groups of every client: there are no others."""
 
 
 class _Plain(Strategy):
@@ -22,6 +28,9 @@ class _Plain(Strategy):
         unconditional_update: bool = True,
         generation_fields: tuple[str, ...] = ("spec",),
         name_check: str = "subdomain",
+        keeps_metadata_of_status: bool = False,
+        finalizer: str = "",
+        labels_count: bool = False,
     ) -> None:
         self.counts_generations = counts_generations
         self.returns_deleted = returns_deleted
@@ -29,6 +38,45 @@ class _Plain(Strategy):
         self.unconditional_update = unconditional_update
         self.generation_fields = generation_fields
         self.name_check = name_check
+        self.keeps_metadata_of_status = keeps_metadata_of_status
+        self._finalizer = finalizer
+        self._labels_count = labels_count
+
+    def prepare_update(self, context: Context, new: Document, old: Document) -> None:
+        """Count changes of labels, too, if the kind does."""
+        super().prepare_update(context, new, old)
+        if self._labels_count and part(new, "metadata").get("generation") == part(old, "metadata").get("generation"):
+            now, before = (part(each, "metadata", "labels") for each in (new, old))
+            if now != before:
+                raise_generation(new, old)
+
+    def admit(self, context: Context, document: Document) -> None:
+        """Protect a new object (the plugin StorageObjectInUseProtection)."""
+        if self._finalizer:
+            add_finalizer(document, self._finalizer)
+
+
+class SigningRequestStrategy(Strategy):
+    """Certificate signing requests, which say who made them."""
+
+    name_check = "any"
+
+    def prepare_create(self, context: Context, document: Document) -> None:
+        """Note who asks."""
+        super().prepare_create(context, document)
+        spec = part(document, "spec")
+        document["spec"] = spec
+        spec |= {"username": context.user, "uid": context.user, "groups": list(USER_GROUPS)}
+
+    def prepare_update(self, context: Context, new: Document, old: Document) -> None:
+        """Keep the spec: it never changes."""
+        super().prepare_update(context, new, old)
+        copy_part(new, old, "spec")
+
+    def reset_fields(self, resource: Resource, subresource: str) -> Node:
+        """Return the spec, which nobody owns: it never changes."""
+        spec: Node = {"f:spec": {}}
+        return spec if subresource == "status" else {**spec, "f:status": {}}
 
 
 _DEFAULT = _Plain()
@@ -50,23 +98,25 @@ _STRATEGIES: dict[str, Strategy] = {
     "serviceaccounts": _RETURNED,
     "resourcequotas": _RETURNED,
     "podtemplates": _Plain(counts_generations=True, returns_deleted=True, generation_fields=("template",)),
-    "limitranges": _Plain(create_on_update=True),
+    "limitranges": core_kinds.LimitRangeStrategy(),
     "endpoints": _Plain(create_on_update=True),
     "replicationcontrollers": workload_kinds.ControllerStrategy(),
     "apps/deployments": workload_kinds.DeploymentStrategy(),
     "apps/replicasets": workload_kinds.WorkloadStrategy(),
-    "apps/statefulsets": workload_kinds.WorkloadStrategy(),
+    "apps/statefulsets": workload_kinds.WorkloadStrategy("label"),
     "apps/daemonsets": workload_kinds.DaemonSetStrategy(),
     "batch/jobs": workload_kinds.JobStrategy(),
-    "batch/cronjobs": workload_kinds.CronJobStrategy(),
+    "batch/cronjobs": workload_kinds.WorkloadStrategy(),
     "policy/poddisruptionbudgets": policy_kinds.BudgetStrategy(),
     "scheduling.k8s.io/priorityclasses": policy_kinds.PriorityClassStrategy(),
     "storage.k8s.io/storageclasses": policy_kinds.StorageClassStrategy(),
     "storage.k8s.io/csinodes": _Plain(returns_deleted=True, unconditional_update=False),
     "storage.k8s.io/csidrivers": _Plain(returns_deleted=True, unconditional_update=False),
-    "storage.k8s.io/volumeattachments": _Plain(returns_deleted=True, unconditional_update=False),
+    "storage.k8s.io/volumeattachments": _Plain(
+        returns_deleted=True, unconditional_update=False, keeps_metadata_of_status=True
+    ),
     "storage.k8s.io/csistoragecapacities": _Plain(unconditional_update=False),
-    "storage.k8s.io/volumeattributesclasses": _RETURNED,
+    "storage.k8s.io/volumeattributesclasses": _Plain(returns_deleted=True, finalizer="kubernetes.io/vac-protection"),
     "coordination.k8s.io/leases": event_kinds.LeaseStrategy(),
     "node.k8s.io/runtimeclasses": _Plain(create_on_update=True, unconditional_update=False),
     "rbac.authorization.k8s.io/roles": _ROLE,
@@ -76,17 +126,26 @@ _STRATEGIES: dict[str, Strategy] = {
     "networking.k8s.io/ingresses": _COUNTED,
     "networking.k8s.io/ingressclasses": _COUNTED,
     "networking.k8s.io/networkpolicies": _COUNTED,
-    "discovery.k8s.io/endpointslices": _Plain(counts_generations=True, generation_fields=("endpoints", "ports")),
+    "networking.k8s.io/servicecidrs": _Plain(keeps_metadata_of_status=True),
+    "discovery.k8s.io/endpointslices": _Plain(
+        counts_generations=True, generation_fields=("endpoints", "ports"), labels_count=True
+    ),
     "resource.k8s.io/resourceclaims": DeviceStrategy(),
     "resource.k8s.io/resourceclaimtemplates": DeviceStrategy(),
     "resource.k8s.io/resourceslices": _Plain(counts_generations=True, returns_deleted=True),
-    "resource.k8s.io/deviceclasses": DeviceStrategy(counts_generations=True),
-    "flowcontrol.apiserver.k8s.io/flowschemas": _COUNTED,
-    "flowcontrol.apiserver.k8s.io/prioritylevelconfigurations": _COUNTED,
+    "resource.k8s.io/deviceclasses": DeviceStrategy(counts_generations=True, name_check="long"),
+    "flowcontrol.apiserver.k8s.io/flowschemas": _Plain(counts_generations=True, keeps_metadata_of_status=True),
+    "flowcontrol.apiserver.k8s.io/prioritylevelconfigurations": _Plain(
+        counts_generations=True, keeps_metadata_of_status=True
+    ),
+    "certificates.k8s.io/certificatesigningrequests": SigningRequestStrategy(),
     "apiextensions.k8s.io/customresourcedefinitions": DefinitionStrategy(),
+    "apiregistration.k8s.io/apiservices": _Plain(unconditional_update=False, name_check="path"),
     "admissionregistration.k8s.io/validatingwebhookconfigurations": _HOOKS,
     "admissionregistration.k8s.io/mutatingwebhookconfigurations": _HOOKS,
-    "admissionregistration.k8s.io/validatingadmissionpolicies": _POLICY,
+    "admissionregistration.k8s.io/validatingadmissionpolicies": _Plain(
+        counts_generations=True, unconditional_update=False, keeps_metadata_of_status=True
+    ),
     "admissionregistration.k8s.io/validatingadmissionpolicybindings": _POLICY,
     "admissionregistration.k8s.io/mutatingadmissionpolicies": _POLICY,
     "admissionregistration.k8s.io/mutatingadmissionpolicybindings": _POLICY,

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from bayplan.base.plain_data import Document
+
+if TYPE_CHECKING:
+    from bayplan.apiserver.rest.resources import Resource
 
 _EVENT = {
     "involvedObject.kind": ("involvedObject", "kind"),
@@ -30,16 +35,19 @@ _FIELDS: dict[str, dict[str, tuple[str, ...]]] = {
         "status.nominatedNodeName": ("status", "nominatedNodeName"),
     },
     "events": _EVENT,
-    "namespaces": {"status.phase": ("status", "phase"), "name": ("metadata", "name")},
+    "namespaces": {"status.phase": ("status", "phase")},
     "nodes": {"spec.unschedulable": ("spec", "unschedulable")},
     "services": {"spec.clusterIP": ("spec", "clusterIP"), "spec.type": ("spec", "type")},
     "secrets": {"type": ("type",)},
     "replicationcontrollers": {"status.replicas": ("status", "replicas")},
-    "apps/replicasets": {"status.replicas": ("status", "replicas")},
     "batch/jobs": {"status.successful": ("status", "succeeded")},
     "resource.k8s.io/resourceslices": {"spec.nodeName": ("spec", "nodeName"), "spec.driver": ("spec", "driver")},
     "certificates.k8s.io/certificatesigningrequests": {"spec.signerName": ("spec", "signerName")},
 }
+_OF_OTHER_WORDS = frozenset((
+    "pods", "nodes", "replicationcontrollers", "events", "namespaces", "secrets", "services",
+    "certificates.k8s.io/certificatesigningrequests",
+))  # fmt: skip
 _BOOLEANS = frozenset(("spec.hostNetwork", "spec.unschedulable"))
 _NUMBERS = frozenset(("status.replicas", "status.successful"))
 # Older names, and those of events.k8s.io/v1, for the same field.
@@ -58,11 +66,20 @@ ALIASES = {
 }
 
 
-def is_selectable(table: str, field: str) -> bool:
-    """Say whether objects of a table can be selected by a field."""
+def field_problem(resource: Resource, field: str) -> str:
+    """Return what is wrong with a field that objects of a resource can't be selected by; nothing if they can."""
+    table = resource.table
     if field in ("metadata.name", "metadata.namespace"):
-        return True
-    return field in _FIELDS.get(table, {}) or field in ALIASES.get(table, {})
+        return ""
+    if field in _FIELDS.get(table, {}) or field in ALIASES.get(table, {}):
+        return ""
+    if table == "batch/jobs":
+        return f'field label "{field}" not supported for Job'
+    if table == "resource.k8s.io/resourceslices":
+        return f"field label not supported for {resource.api_version}, Kind=ResourceSlice: {field}"
+    if table in _OF_OTHER_WORDS or resource.custom is not None:
+        return f"field label not supported: {field}"
+    return f'"{field}" is not a known field selector: only "metadata.name", "metadata.namespace"'
 
 
 def canonical_field(table: str, field: str) -> str:

@@ -14,6 +14,7 @@ from itertools import islice
 
 import msgspec
 
+from bayplan.apiserver.codec.shape import Emptied
 from bayplan.apiserver.fields.field_set import Node
 from bayplan.base.plain_data import Document
 
@@ -34,6 +35,7 @@ class SpecFacts:
         objects: the fields that a create owns of a whole object with this spec, by the outline of its metadata.
         valid: it has passed validation, whatever its node is called.
         quality: the quality-of-service class, once it has been worked out.
+        warnings: about the spec, once they have been worked out.
     """
 
     spec: Document
@@ -41,9 +43,10 @@ class SpecFacts:
     objects: dict[bytes, Node] = field(default_factory=dict)
     valid: bool = False
     quality: str = ""
+    warnings: tuple[str, ...] | None = None
 
 
-class RememberedSpec(dict[str, object]):
+class RememberedSpec(Emptied):
     """A copy of a spec that admission may add to, with what is known of it.
 
     Attributes:
@@ -54,7 +57,7 @@ class RememberedSpec(dict[str, object]):
     __slots__ = ("facts", "repeats")
 
     def __init__(self, facts: SpecFacts, node_name: str, *, repeats: bool) -> None:
-        super().__init__(facts.spec)
+        super().__init__(facts.spec, facts.spec.empties if isinstance(facts.spec, Emptied) else {})
         if node_name:
             self[_NODE_NAME] = node_name
         self.facts = facts

@@ -1,19 +1,44 @@
 """What a kind does when its objects are written. The base does what every kind does; kinds override single steps.
 
-The order of a create is: decode, default, note the owners of fields, `admit`, `prepare_create`, `validate`,
-then `warnings`; of an update likewise with `prepare_update` and `validate_update`.
+The order of a create is: decode, default, note the owners of fields, `admit`, `allocate`, `prepare_create`, `validate`,
+`warnings`; of an update likewise with `prepare_update` and `validate_update`.
 """
 
 from __future__ import annotations
 
-from typing import ClassVar, Protocol, cast
+from collections.abc import Callable, Iterable
+from typing import ClassVar, Protocol
 
 import msgspec
 
 from bayplan.apiserver.fields.field_set import Node
+from bayplan.apiserver.kinds.object_warnings import object_warnings
+from bayplan.apiserver.kinds.parts import part as part
+from bayplan.apiserver.kinds.parts import parts as parts
+from bayplan.apiserver.kinds.parts import texts as texts
 from bayplan.apiserver.rest.errors import Cause
 from bayplan.apiserver.rest.resources import Resource
 from bayplan.base.plain_data import Document
+
+
+class KindRules(Protocol):
+    """The rules of a kind; `bayplan.apiserver.validation` has them."""
+
+    @property
+    def create(self) -> Callable[[Document, str, list[Cause]], None]:
+        """Check a new object."""
+
+    @property
+    def update(self) -> Callable[[Document, Document, list[Cause]], None]:
+        """Check a change, given the new object and the old one."""
+
+    @property
+    def status(self) -> Callable[[Document, Document, list[Cause]], None]:
+        """Check a change through the status endpoint."""
+
+    @property
+    def metadata(self) -> tuple[str, ...]:
+        """How the update checks metadata once more: ``object`` as a create does, ``change`` as all updates do."""
 
 
 class Cluster(Protocol):
@@ -31,6 +56,15 @@ class Cluster(Protocol):
     def allocate_address(self) -> str:
         """Return a cluster address that no service has."""
 
+    def addresses_in_use(self) -> set[str]:
+        """Return the cluster addresses of all services."""
+
+    def allocate_node_port(self, taken: Iterable[int]) -> int:
+        """Return a node port that no service has and that is not in ``taken``."""
+
+    def node_ports_in_use(self) -> set[int]:
+        """Return the node ports of all services."""
+
     def new_uid(self) -> str:
         """Return a fresh uid."""
 
@@ -41,36 +75,22 @@ class Context(msgspec.Struct, frozen=True):
     Attributes:
         resource: that is written.
         cluster: for what strategies look up.
+        rules: of the kind.
         namespace: of the request.
         subresource: or empty.
+        dry_run: nothing will be stored.
+        imported: the object comes from a file or another cluster, where addresses may be of other ranges.
+        user: who writes.
     """
 
     resource: Resource
     cluster: Cluster
+    rules: KindRules
     namespace: str = ""
     subresource: str = ""
-
-
-def part(document: Document, *names: str) -> Document:
-    """Return an object inside a document; an empty one where there is none."""
-    for name in names:
-        found = document.get(name)
-        if not isinstance(found, dict):
-            return {}
-        document = found
-    return document
-
-
-def parts(document: Document, name: str) -> list[Document]:
-    """Return a list of objects inside a document; an empty one where there is none."""
-    found = document.get(name)
-    return cast("list[Document]", found) if isinstance(found, list) else []
-
-
-def texts(document: Document, name: str) -> list[str]:
-    """Return a list of texts inside a document; an empty one where there is none."""
-    found = document.get(name)
-    return cast("list[str]", found) if isinstance(found, list) else []
+    dry_run: bool = False
+    imported: bool = False
+    user: str = ""
 
 
 class Strategy:
@@ -79,6 +99,9 @@ class Strategy:
     Attributes:
         graceful: deletion waits for somebody who stops what runs.
         returns_deleted: a deletion answers with the object and not with a Status.
+        orphans_by_default: dependents stay unless the deletion says what becomes of them.
+        delete_warning: what a deletion should know that does not say what becomes of dependents.
+        keeps_metadata_of_status: the status endpoint changes no labels, annotations, finalizers and owners.
         create_on_update: an update of what is not there creates it.
         unconditional_update: an update may leave the resource version out.
         counts_generations: ``metadata.generation`` moves with the spec.
@@ -89,12 +112,15 @@ class Strategy:
 
     graceful = False
     returns_deleted = False
+    orphans_by_default = False
     create_on_update = False
     unconditional_update = True
     counts_generations = False
     generation_fields: tuple[str, ...] = ("spec",)
     name_check = "subdomain"
     keeps_status_on_create = False
+    delete_warning = ""
+    keeps_metadata_of_status = False
     status_reset: ClassVar[Node] = {}
 
     def admit(self, context: Context, document: Document) -> None:
@@ -103,6 +129,17 @@ class Strategy:
     def admit_whole(self, context: Context, document: Document) -> None:
         """Likewise for an object that comes from another cluster as it is there, with its status."""
         self.admit(context, document)
+
+    def allocate(self, context: Context, document: Document, before: Document | None) -> None:
+        """Give an object what the cluster has a limited number of; refuse it with `ApiError`.
+
+        Called before the object is prepared and validated.
+
+        Args:
+            context: of the write.
+            document: admitted; changed in place.
+            before: the object as it was, None for a create.
+        """
 
     def prepare_create(self, context: Context, document: Document) -> None:
         """Set what users may not set on a new object."""
@@ -122,26 +159,32 @@ class Strategy:
         """Undo what users may not change through the status endpoint."""
         for name in ("spec", *(each for each in old if each not in _ENVELOPE)):
             copy_part(new, old, name)
-        for name in self.status_reset.get("f:metadata", {}):
-            field = name.removeprefix("f:")
+        reset = [name.removeprefix("f:") for name in self.status_reset.get("f:metadata", {})]
+        for field in (*reset, *(_STATUS_METADATA if self.keeps_metadata_of_status else ())):
             if field != "deletionTimestamp":
                 copy_part(part(new, "metadata"), part(old, "metadata"), field)
 
     def validate(self, context: Context, document: Document) -> list[Cause]:
-        """Return what is wrong with a new object."""
-        return []
+        """Return what is wrong with a new object, apart from its metadata."""
+        causes: list[Cause] = []
+        context.rules.create(document, "", causes)
+        return causes
 
     def validate_update(self, context: Context, new: Document, old: Document) -> list[Cause]:
         """Return what is wrong with a change."""
-        return self.validate(context, new)
+        causes: list[Cause] = []
+        context.rules.update(new, old, causes)
+        return causes
 
     def validate_status(self, context: Context, new: Document, old: Document) -> list[Cause]:
         """Return what is wrong with a change of status."""
-        return []
+        causes: list[Cause] = []
+        context.rules.status(new, old, causes)
+        return causes
 
-    def warnings(self, context: Context, document: Document) -> list[str]:
-        """Return what a writer should know about a new object."""
-        return []
+    def warnings(self, context: Context, document: Document, before: Document | None) -> list[str]:
+        """Return what a writer should know about an object: about a new one if `before` is None."""
+        return object_warnings(context.resource.table, document, before)
 
     def grace_seconds(self, document: Document, wanted: int | None) -> int | None:
         """Return how long a deletion waits; None where the kind knows no grace."""
@@ -150,11 +193,21 @@ class Strategy:
     def reset_fields(self, resource: Resource, subresource: str) -> Node:
         """Return the fields that an endpoint never lets a writer own."""
         if subresource == "status":
-            return {"f:spec": {}, **self.status_reset}
+            metadata: Node = {"f:metadata": {}} if self.keeps_metadata_of_status else {}
+            return {"f:spec": {}, **self.status_reset, **metadata}
         return {"f:status": {}} if resource.has_status else {}
 
 
+_STATUS_METADATA = ("labels", "annotations", "finalizers", "ownerReferences", "generation")
 _ENVELOPE = ("apiVersion", "kind", "metadata", "status")
+
+
+def add_finalizer(document: Document, finalizer: str) -> None:
+    """Add a finalizer to an object that lacks it."""
+    metadata = part(document, "metadata")
+    finalizers = texts(metadata, "finalizers")
+    if finalizer not in finalizers:
+        metadata["finalizers"] = [*finalizers, finalizer]
 
 
 def reset_status(resource: Resource, document: Document) -> None:

@@ -7,6 +7,7 @@ that the client accepts.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 
 from bayplan.apiserver.kinds.strategy import part
 from bayplan.apiserver.rest import deleting, listing, patching, rendering, running_pods, subresources, updates, writing
@@ -27,10 +28,12 @@ from bayplan.apiserver.rest.options import (
 )
 from bayplan.apiserver.rest.repeated_pods import RepeatedPods
 from bayplan.apiserver.rest.request_info import RequestInfo, resolve, split_path
-from bayplan.apiserver.rest.warning_headers import warning_headers
+from bayplan.apiserver.rest.service_tokens import create_token
+from bayplan.apiserver.rest.warning_headers import delete_warnings, deprecation_warning, warning_headers
 from bayplan.apiserver.rest.watching import Watch
 from bayplan.base.plain_data import Document
 
+UNSUPPORTED_MEDIA_TYPE = 415
 _WAIT_FOR_REVISION = 3.0
 _WAIT_STEP = 0.05
 _REVIEW_GROUPS = ("authentication.k8s.io", "authorization.k8s.io")
@@ -59,7 +62,16 @@ class Api:
             if (group, version) not in self.backend.registry.versions:
                 return self._meta.handle(request)
             info = resolve(self.backend.registry, request, group, version, rest)
-            return await self._dispatch(info, request)
+            deprecated = deprecation_warning(info)
+            if not deprecated:
+                return await self._dispatch(info, request)
+            try:
+                response = await self._dispatch(info, request)
+            except ApiError as problem:
+                response = self._refusal(request, problem)
+            if not isinstance(response, Response) or response.status != UNSUPPORTED_MEDIA_TYPE:
+                response.headers[:0] = warning_headers([deprecated])
+            return response
         except ApiError as problem:
             return self._refusal(request, problem)
         except RecursionError:
@@ -132,6 +144,7 @@ class Api:
         item = self.backend.store.get(resource.table, (info.namespace, info.name))
         if item is None:
             raise not_found(resource.name, resource.group, info.name)
+        rendering.refuse_list_form(resource, form)
         include = rendering.included(request.query.get("includeObject")) if form.kind == "Table" else "Metadata"
         body = rendering.render_item(self.backend, resource, item, form, include)
         return Response(200, body, form.media_type, revision=item.revision)
@@ -144,6 +157,8 @@ class Api:
             return self._respond(201, subresources.bind(self.backend, info, request), form)
         if info.subresource == "eviction":
             return self._respond(201, subresources.evict(self.backend, info, request), form)
+        if info.subresource == "token":
+            return self._respond(201, create_token(self.backend, info, request), form)
         if resource.group in _REVIEW_GROUPS:
             return self._respond(201, subresources.review(self.backend, info, request), form)
         if info.subresource:
@@ -174,23 +189,31 @@ class Api:
         options = delete_options(request)
         if info.verb == "deletecollection":
             return self._delete_collection(info, request, form)
-        deleted = deleting.delete(self.backend, info, options)
+        warnings = delete_warnings(self.backend, info, options)
+        try:
+            deleted = deleting.delete(self.backend, info, options)
+        except ApiError as problem:
+            response = self._refusal(request, problem)
+            response.headers += warning_headers(warnings)
+            return response
         resource = info.resource
         if deleted.gone and not self.backend.strategy(resource).returns_deleted:
             details = object_details(info.name, resource.group, resource.name)
             details["uid"] = part(deleted.document, "metadata").get("uid")
-            return self._respond(200, {**subresources.SUCCESS, "details": details}, form)
+            return self._respond(200, {**subresources.SUCCESS, "details": details}, form, warnings)
         include = rendering.included(request.query.get("includeObject")) if form.kind == "Table" else "Metadata"
         document = rendering.render_document(self.backend, resource, deleted.document, form, include)
         status = 202 if not deleted.gone and options.orphan is False else 200
-        return self._respond(status, document, form)
+        return self._respond(status, document, form, warnings)
 
     def _delete_collection(self, info: RequestInfo, request: Request, form: Form) -> Response:
         options = list_options(request.query, watch=False)
         page = listing.list_items(self.backend, info, options)
         body = rendering.render_page(self.backend, info, page, form, "Metadata")
-        deleting.delete_collection(self.backend, info, page.items, delete_options(request))
-        return Response(200, body, form.media_type, revision=self.backend.store.revision)
+        deletion = delete_options(request)
+        deleting.delete_collection(self.backend, info, page.items, deletion)
+        headers = warning_headers(delete_warnings(self.backend, info, deletion))
+        return Response(200, body, form.media_type, headers, self.backend.store.revision)
 
     def _written(self, info: RequestInfo, written: writing.Written, request: Request, form: Form) -> Response:
         status = 201 if written.created else 200
@@ -204,9 +227,10 @@ class Api:
         response.headers += warning_headers(written.warnings)
         return response
 
-    def _respond(self, status: int, document: Document, form: Form) -> Response:
+    def _respond(self, status: int, document: Document, form: Form, warnings: Iterable[str] = ()) -> Response:
         body = rendering.encode_document(document, form)
-        return Response(status, body, form.media_type, revision=self.backend.store.revision)
+        headers = warning_headers(warnings)
+        return Response(status, body, form.media_type, headers, self.backend.store.revision)
 
     def _refusal(self, request: Request, problem: ApiError) -> Response:
         form = Form(YAML) if wants_yaml(request.headers.get("accept", "")) else PLAIN

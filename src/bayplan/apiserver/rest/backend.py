@@ -5,26 +5,33 @@ from __future__ import annotations
 import os
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import cast
 
 import msgspec
 
-from bayplan.apiserver.kinds import custom_resources
+from bayplan.apiserver.fields import managed
+from bayplan.apiserver.fields.compare import fields_of
+from bayplan.apiserver.kinds import custom_resources, flow_kinds
 from bayplan.apiserver.kinds.conversion import from_storage, is_converted, to_storage
 from bayplan.apiserver.kinds.registry import strategy_of
 from bayplan.apiserver.kinds.selectable_fields import selectable_values
-from bayplan.apiserver.kinds.strategy import Context, Strategy, part
+from bayplan.apiserver.kinds.service_allocation import FIRST_NODE_PORT, LAST_NODE_PORT, SERVICE_NETWORK
+from bayplan.apiserver.kinds.strategy import Context, Strategy, part, parts
+from bayplan.apiserver.rest.errors import internal
 from bayplan.apiserver.rest.resources import Resource, ResourceRegistry
 from bayplan.apiserver.store.item import Item, Write
 from bayplan.apiserver.store.store import Store
+from bayplan.apiserver.validation.tables import rules_of
 from bayplan.base.plain_data import Document
 from bayplan.cluster.naming import ALPHABET
 from bayplan.cluster.timestamps import format_time
 
 _FIRST = ("name", "generateName", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp")
 _LONGEST_PREFIX = 58
-_SERVICE_NETWORK = "10.96"
+_FIXED_ADDRESSES = 257
+"""Addresses at the start of the range that are only given to Services that ask for them; node ports likewise."""
+_FIXED_PORTS = 86
 _encode = msgspec.json.encode
 _decode = msgspec.json.decode
 
@@ -39,6 +46,7 @@ class Backend:
 
     Attributes:
         runs_pods: whether the nodes' kubelet is ours, so that nobody else can answer for a container.
+        token_key: signs the tokens of service accounts.
         advertised: address and port of the server, for the endpoints of the Service `default/kubernetes`; None without a server.
     """
 
@@ -55,6 +63,7 @@ class Backend:
         self.clock = clock
         self.advertised: tuple[str, int] | None = None
         self._entropy = entropy
+        self.token_key = entropy(32)
         self._second = -1
         self._now = ""
         self._random = random.Random(entropy(16))
@@ -102,13 +111,36 @@ class Backend:
         """Return a name that begins with a prefix."""
         return prefix[:_LONGEST_PREFIX] + "".join(self._random.choice(ALPHABET) for _ in range(5))
 
+    def addresses_in_use(self) -> set[str]:
+        """Return the cluster addresses of all services."""
+        return {str(item.fields.get("spec.clusterIP")) for item in self.store.table("services").items()}
+
     def allocate_address(self) -> str:
-        """Return a cluster address that no service has."""
-        taken = {item.fields.get("spec.clusterIP") for item in self.store.table("services").items()}
+        """Return a cluster address that no service has, from the part of the range that is not for fixed ones."""
+        taken = self.addresses_in_use()
         while True:
-            address = f"{_SERVICE_NETWORK}.{self._random.randrange(256)}.{self._random.randrange(1, 255)}"
+            address = str(SERVICE_NETWORK[self._random.randrange(_FIXED_ADDRESSES, SERVICE_NETWORK.num_addresses - 1)])
             if address not in taken:
                 return address
+
+    def node_ports_in_use(self) -> set[int]:
+        """Return the node ports of all services."""
+        specs = [part(each, "spec") for each in self.all("services")]
+        ports = {port.get("nodePort") for spec in specs for port in parts(spec, "ports")}
+        ports |= {spec.get("healthCheckNodePort") for spec in specs}
+        return {port for port in ports if isinstance(port, int)}
+
+    def allocate_node_port(self, taken: Iterable[int]) -> int:
+        """Return a node port that no service has and that is not in `taken`.
+
+        Raises:
+            ApiError: there is none left.
+        """
+        used = self.node_ports_in_use().union(taken)
+        free = [port for port in range(FIRST_NODE_PORT + _FIXED_PORTS, LAST_NODE_PORT + 1) if port not in used]
+        if not free:
+            raise internal("failed to allocate a nodePort: range is full")
+        return self._random.choice(free)
 
     # --- documents and items ------------------------------------------------------------------------------------------
 
@@ -116,9 +148,18 @@ class Backend:
         """Return the strategy of a resource."""
         return strategy_of(resource.table, custom=resource.custom is not None)
 
-    def context(self, resource: Resource, namespace: str, subresource: str = "") -> Context:
+    def context(
+        self,
+        resource: Resource,
+        namespace: str,
+        subresource: str = "",
+        *,
+        dry_run: bool = False,
+        imported: bool = False,
+        user: str = "",
+    ) -> Context:
         """Return the context of a write."""
-        return Context(resource, self, namespace, subresource)
+        return Context(resource, self, rules_of(resource.table), namespace, subresource, dry_run, imported, user)
 
     def document(self, resource: Resource, item: Item) -> Document:
         """Return the document of an item in the version of a resource, without kind and apiVersion."""
@@ -165,11 +206,31 @@ class Backend:
 
     def _react(self, resource: Resource, stored: Item | None, removed: Write | None) -> None:
         """Do what follows from a write within the API itself."""
+        if resource.table == flow_kinds.LEVELS:
+            for item in list(self.store.between(flow_kinds.SCHEMAS)):
+                self._refresh_flow_schema(item)
+        elif resource.table == flow_kinds.SCHEMAS and stored is not None:
+            self._refresh_flow_schema(stored)
         if resource.table == "apiextensions.k8s.io/customresourcedefinitions":
             if stored is not None:
                 custom_resources.serve(self.registry, decode_item(stored))
             elif removed is not None and removed.old is not None:
                 custom_resources.stop_serving(self.registry, decode_item(removed.old))
+
+    def _refresh_flow_schema(self, item: Item) -> None:
+        """Write whether the priority level of a FlowSchema exists, as upstream's own controller does."""
+        resource = self.registry.by_table()[flow_kinds.SCHEMAS]
+        schema = decode_item(item)
+        if not flow_kinds.refresh_dangling(self, schema):
+            return
+        metadata = part(schema, "metadata")
+        conditions = [each for each in parts(part(schema, "status"), "conditions") if each.get("type") == "Dangling"]
+        owned = fields_of(resource.fields, {"status": {"conditions": conditions}})
+        who = managed.Manager(flow_kinds.CONDITION_MANAGER, managed.APPLY, resource.api_version, "status")
+        managers = managed.decode(metadata.get("managedFields"))
+        managers[who] = managed.Owned(owned, resource.api_version, self.now())
+        metadata["managedFields"] = managed.encode(managers)
+        self.put(resource, schema)
 
     def encode(self, resource: Resource, item: Item) -> bytes:
         """Return an item as JSON with kind and apiVersion, in the version of a resource."""

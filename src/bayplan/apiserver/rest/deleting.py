@@ -18,6 +18,8 @@ from bayplan.base.plain_data import Document
 
 ORPHAN = "orphan"
 FOREGROUND = "foregroundDeletion"
+_NAMED_BY_RESOURCE = ("namespaces", "apiextensions.k8s.io/customresourcedefinitions")
+"""Resources that check preconditions themselves, and name the resource where others name the kind."""
 _PROTECTED_NAMESPACES = ("default", "kube-system", "kube-public")
 
 
@@ -54,7 +56,7 @@ def delete(backend: Backend, info: RequestInfo, options: DeleteOptions) -> Delet
     graceful, pending = _begin(backend, strategy, new, options)
     if pending:
         return Deleted(old, False)
-    finalizers = _finalizers(new, options)
+    finalizers = _finalizers(new, options, orphans=strategy.orphans_by_default)
     metadata = part(new, "metadata")
     changed = finalizers != texts(metadata, "finalizers")
     if finalizers:
@@ -88,7 +90,8 @@ def _check_preconditions(resource: Resource, info: RequestInfo, old: Document, o
     ):
         if wanted is not None and wanted != found:
             why = f"the {name} in the precondition ({wanted}) does not match the {name} in record ({found})."
-            raise conflict(resource.kind, resource.group, info.name, f"{why} The object might have been {rest}")
+            kind = resource.name if resource.table in _NAMED_BY_RESOURCE else resource.kind
+            raise conflict(kind, resource.group, info.name, f"{why} The object might have been {rest}")
 
 
 def _begin(backend: Backend, strategy: Strategy, new: Document, options: DeleteOptions) -> tuple[bool, bool]:
@@ -141,13 +144,15 @@ def _mark(backend: Backend, metadata: Document) -> None:
     metadata["deletionGracePeriodSeconds"] = 0
 
 
-def _finalizers(document: Document, options: DeleteOptions) -> list[str]:
+def _finalizers(document: Document, options: DeleteOptions, *, orphans: bool = False) -> list[str]:
     """Return the finalizers with those that say what becomes of dependents."""
     found = texts(part(document, "metadata"), "finalizers")
     orphan = options.propagation == "Orphan" or bool(options.orphan)
     foreground = options.propagation == "Foreground"
     if not options.propagation and options.orphan is None:
         orphan, foreground = ORPHAN in found, FOREGROUND in found
+        if not orphan and not foreground:
+            orphan = orphans
     kept = [each for each in found if each not in (ORPHAN, FOREGROUND)]
     wanted = kept + [ORPHAN] * orphan + [FOREGROUND] * foreground
     return found if set(wanted) == set(found) else wanted

@@ -110,9 +110,11 @@ def method_not_allowed() -> ApiError:
     return ApiError(405, "the server does not allow this method on the requested resource", details={})
 
 
-def already_exists(resource: str, group: str, name: str) -> ApiError:
-    """409: the name is taken."""
+def already_exists(resource: str, group: str, name: str, *, going: bool = False) -> ApiError:
+    """409: the name is taken, maybe by an object that is being deleted."""
     text = f'{qualified(resource, group)} "{name}" already exists'
+    if going:
+        text = f"object is being deleted: {text}"
     return ApiError(409, text, reason="AlreadyExists", details=object_details(name, group, resource))
 
 
@@ -157,7 +159,8 @@ def required(field: str, detail: str = "") -> Cause:
 
 def invalid_value(field: str, shown: str, detail: str) -> Cause:
     """A value that is wrong; `shown` is the value as Go prints it."""
-    return Cause("FieldValueInvalid", f"Invalid value: {shown}: {detail}", field)
+    text = f"Invalid value: {shown}: {detail}" if detail else f"Invalid value: {shown}"
+    return Cause("FieldValueInvalid", text, field)
 
 
 def forbidden_value(field: str, detail: str) -> Cause:

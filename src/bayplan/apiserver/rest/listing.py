@@ -63,9 +63,9 @@ def list_items(backend: Backend, info: RequestInfo, options: ListOptions) -> Pag
     chosen = selection(info, options)
     start = ""
     if options.continue_token:
+        at, start = decode_continue(options.continue_token)
         if options.resource_version not in (None, 0):
             raise bad_request("specifying resource version is not allowed when using continue")
-        at, start = decode_continue(options.continue_token)
         revision = backend.store.revision if at == CONSISTENT_NO_MORE else at
     else:
         revision = _revision(backend, options)

@@ -166,7 +166,7 @@ def _store(backend: Backend, resource: Resource, namespace: str, document: Docum
         backend.put(resource, document)
         return item_before is not None
     strategy = backend.strategy(resource)
-    context = backend.context(resource, namespace)
+    context = backend.context(resource, namespace, imported=True)
     owner = writing.ownership(backend, info, WriteOptions(manager=_MANAGER))
     managers = writing.first_managers(owner, resource, document, {})
     status = document.get("status")
@@ -180,6 +180,7 @@ def _store(backend: Backend, resource: Resource, namespace: str, document: Docum
     )
     if metadata.get("generateName") and not metadata.get("name"):
         metadata["name"] = backend.generate_name(str(metadata["generateName"]))
+    strategy.allocate(context, stored, None)
     strategy.prepare_create(context, stored)
     if isinstance(status, dict) and status:
         stored["status"] = {**part(stored, "status"), **status}

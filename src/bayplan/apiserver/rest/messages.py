@@ -57,20 +57,46 @@ class Stream(msgspec.Struct):
         content_type: of the frames.
         cut_off: is set when the client has not read for so long that nothing is kept for it any more; None where that
             can't be.
+        headers: further ones.
     """
 
     frames: AsyncIterator[bytes]
     content_type: str = "application/json"
     cut_off: asyncio.Future[None] | None = None
+    headers: list[tuple[str, str]] = msgspec.field(default_factory=list)
 
 
-def parse_query(text: str) -> dict[str, str]:
-    """Return the parameters of a query; of repeated ones the first."""
-    found: dict[str, str] = {}
+class Query(dict[str, str]):
+    """The parameters of a query; of repeated ones the first value.
+
+    Attributes:
+        repeated: all values of parameters that are repeated.
+    """
+
+    __slots__ = ("repeated",)
+
+    def __init__(self, values: Mapping[str, str] | None = None) -> None:
+        super().__init__(values or {})
+        self.repeated: dict[str, list[str]] = {}
+
+
+def values_of(query: Mapping[str, str], name: str) -> list[str]:
+    """Return all values of a parameter."""
+    repeated = query.repeated.get(name) if isinstance(query, Query) else None
+    return repeated or ([query[name]] if name in query else [])
+
+
+def parse_query(text: str) -> Query:
+    """Return the parameters of a query."""
+    found = Query()
     if not text:
         return found
     for part in text.split("&"):
         name, _, value = part.partition("=")
         if name:
-            found.setdefault(unquote_plus(name), unquote_plus(value))
+            name, value = unquote_plus(name), unquote_plus(value)
+            if name in found:
+                found.repeated.setdefault(name, [found[name]]).append(value)
+            else:
+                found[name] = value
     return found

@@ -28,12 +28,14 @@ class Form(msgspec.Struct, frozen=True):
         kind: ``Table``, ``PartialObjectMetadata`` or empty for the object itself.
         version: of that kind.
         pretty: with indentation.
+        wanted: the kind as the client named it, that of one object or of a list.
     """
 
     media_type: str = JSON
     kind: str = ""
     version: str = "v1"
     pretty: bool = False
+    wanted: str = ""
 
 
 PLAIN = Form()
@@ -78,7 +80,7 @@ def negotiate(accept: str, *, stream: bool = False, is_list: bool = False, prett
     if not accept or accept == "*/*" or accept == JSON:
         return Form(JSON, pretty=pretty) if pretty else PLAIN
     clauses = parse_accept(accept)
-    if not any(_matches(clause.media_type, each) for clause in clauses for each in _OBJECT_TYPES):
+    if not any(clause.media_type in ("*/*", *_OBJECT_TYPES) for clause in clauses):
         offered: tuple[str, ...] = (*_OBJECT_TYPES, *_STREAM_TYPES) if is_list else _OBJECT_TYPES
         text = f"406: Not Acceptable\n\nAvailable representations: {', '.join(offered)}"
         raise ApiError(406, text, details={})
@@ -95,13 +97,15 @@ def _form(clause: Clause, stream: bool, pretty: bool) -> Form | None:
     if not media_type:
         return None
     kind = clause.parameters.get("as", "")
+    if not kind and ("g" in clause.parameters or "v" in clause.parameters):
+        return None
     if not kind:
         # Compared by identity: what is stored can be sent as it is.
         return PLAIN if media_type == JSON and not pretty else Form(media_type, pretty=pretty)
     version = clause.parameters.get("v", "")
     if (kind, clause.parameters.get("g", ""), version) not in _CONVERSIONS:
         return None
-    return Form(media_type, kind.removesuffix("List"), version, pretty)
+    return Form(media_type, kind.removesuffix("List"), version, pretty, kind)
 
 
 def _matches(wanted: str, offered: str) -> bool:
@@ -111,7 +115,7 @@ def _matches(wanted: str, offered: str) -> bool:
 def wants_yaml(accept: str) -> bool:
     """Say whether a refusal should be written as YAML."""
     clauses = parse_accept(accept)
-    return bool(clauses) and clauses[0].media_type == YAML
+    return bool(clauses) and clauses[0].media_type == YAML and "as" not in clauses[0].parameters
 
 
 def input_type(content_type: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from bayplan.apiserver.kinds.strategy import part, parts, texts
+from bayplan.apiserver.kinds.parts import part, parts, texts
 from bayplan.apiserver.rest.errors import Cause, forbidden_value, invalid_value, required
 from bayplan.base.plain_data import Document
 from bayplan.objects.names import (
@@ -25,13 +25,17 @@ def check_name(name: str, rule: str, *, prefix: bool = False) -> tuple[str, ...]
 
     Args:
         name: to check.
-        rule: ``subdomain``, ``label``, ``label1035`` or ``path``.
+        rule: ``subdomain``, ``long`` (the same in other words), ``label``, ``label1035``, ``path`` or ``any``.
         prefix: it is the beginning of a generated name, so a dash at its end is fine.
     """
     if prefix and name.endswith("-") and len(name) > 1:
         name = f"{name[:-1]}a" if rule != "path" else name
     if rule == "label":
         return check_dns1123_label(name)
+    if rule == "long":
+        return tuple(each.replace("253 characters", "253 bytes") for each in check_dns1123_subdomain(name))
+    if rule == "any":
+        return ()
     if rule == "label1035":
         return check_dns1035_label(name)
     return check_dns1123_subdomain(name) if rule == "subdomain" else check_path_segment(name)
@@ -44,7 +48,7 @@ def check_path_segment(name: str) -> tuple[str, ...]:
     return tuple(f"may not contain '{each}'" for each in ("/", "%") if each in name)
 
 
-def check_metadata(metadata: Document, *, namespaced: bool, rule: str, field: str = "metadata") -> list[Cause]:
+def check_metadata(metadata: Document, namespaced: bool, rule: str, field: str = "metadata") -> list[Cause]:
     """Return what is wrong with the metadata of an object."""
     causes: list[Cause] = []
     prefix, name = str(metadata.get("generateName") or ""), str(metadata.get("name") or "")
@@ -96,16 +100,15 @@ def check_annotations(annotations: Document, field: str) -> list[Cause]:
 def _check_owners(owners: list[Document], field: str) -> list[Cause]:
     causes: list[Cause] = []
     controllers = [owner for owner in owners if owner.get("controller")]
-    for index, owner in enumerate(owners):
-        here = f"{field}[{index}]"
+    for owner in owners:
         for name, text in (
             ("apiVersion", "version must not be empty"), ("kind", "must not be empty"),
             ("name", "must not be empty"), ("uid", "must not be empty"),
         ):  # fmt: skip
             if not owner.get(name):
-                causes.append(invalid_value(f"{here}.{name}", quote(str(owner.get(name) or "")), text))
+                causes.append(invalid_value(f"{field}.{name}", quote(str(owner.get(name) or "")), text))
     if len(controllers) > 1:
-        first, second = (f"{each.get('kind')}" for each in controllers[:2])
+        first, second = (f"{each.get('kind')}/{each.get('name')}" for each in controllers[:2])
         text = "Only one reference can have Controller set to true. "
         text += f'Found "true" in references for {first} and {second}'
         causes.append(invalid_value(field, json.dumps(owners, separators=(",", ":")), text))
@@ -133,7 +136,9 @@ def check_metadata_update(new: Document, old: Document, field: str = "metadata")
     for name in ("name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"):
         if new.get(name) != old.get(name):
             causes.append(invalid_value(f"{field}.{name}", json.dumps(new.get(name)), _IMMUTABLE))
-    return causes
+    causes += check_labels(part(new, "labels"), f"{field}.labels")
+    causes += check_annotations(part(new, "annotations"), f"{field}.annotations")
+    return causes + _check_owners(parts(new, "ownerReferences"), f"{field}.ownerReferences")
 
 
 def shown(value: object) -> str:

@@ -11,8 +11,17 @@ from bayplan.apiserver.codec.bodies import BodyError, parse_json, parse_yaml
 from bayplan.apiserver.codec.decode_error import DecodeError
 from bayplan.apiserver.codec.protobuf import ProtobufError, decode_envelope, decode_message
 from bayplan.apiserver.codec.shape import shape_of
-from bayplan.apiserver.rest.errors import Cause, bad_request, forbidden_value, internal, invalid, not_supported
-from bayplan.apiserver.rest.messages import Request
+from bayplan.apiserver.rest.errors import (
+    ApiError,
+    Cause,
+    bad_request,
+    forbidden_value,
+    internal,
+    invalid,
+    invalid_value,
+    not_supported,
+)
+from bayplan.apiserver.rest.messages import Request, values_of
 from bayplan.apiserver.rest.negotiation import PROTOBUF, YAML, input_type
 from bayplan.base.go_arithmetic import whole_number
 from bayplan.base.plain_data import Document
@@ -20,9 +29,10 @@ from bayplan.objects.selectors import quote
 
 _META_GROUP = "meta.k8s.io"
 _DELETE_OPTIONS = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"
-_FALSE = frozenset(("0", "f", "F", "false", "FALSE", "False"))
+_FALSE = frozenset(("0", "false", "FALSE", "False"))
 _SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
-_MAX_UINT64 = 2**64 - 1
+_MIN_INT64, _MAX_INT64, _MAX_UINT64 = -(2**63), 2**63 - 1, 2**64 - 1
+_KIND_STRUCT = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
 NOT_OLDER_THAN = "NotOlderThan"
 EXACT = "Exact"
 
@@ -40,15 +50,19 @@ def read_integer(query: Mapping[str, str], name: str) -> int | None:
     """Return an integer parameter.
 
     Raises:
-        ApiError: it is no integer.
+        ApiError: it is no integer of 64 bits.
     """
     text = query.get(name)
     if text is None or text == "":
         return None
-    try:
-        return int(text)
-    except ValueError:
-        raise bad_request(f"strconv.ParseInt: parsing {quote(text)}: invalid syntax") from None
+    digits = text[1:] if text[0] in "+-" else text
+    number = whole_number(digits) if digits.isascii() and digits.isdigit() else None
+    if number is None:
+        raise bad_request(f"strconv.ParseInt: parsing {quote(text)}: invalid syntax")
+    number = -number if text[0] == "-" else number
+    if not _MIN_INT64 <= number <= _MAX_INT64:
+        raise bad_request(f"strconv.ParseInt: parsing {quote(text)}: value out of range")
+    return number
 
 
 def read_duration(text: str) -> float:
@@ -96,7 +110,7 @@ def list_options(query: Mapping[str, str], *, watch: bool) -> ListOptions:
     return ListOptions(
         label_selector=query.get("labelSelector", ""),
         field_selector=query.get("fieldSelector", ""),
-        resource_version=read_revision(query.get("resourceVersion", "")),
+        resource_version=_list_revision(query, watch=watch),
         match=query.get("resourceVersionMatch", ""),
         limit=max(0, read_integer(query, "limit") or 0),
         continue_token=query.get("continue", ""),
@@ -104,6 +118,16 @@ def list_options(query: Mapping[str, str], *, watch: bool) -> ListOptions:
         bookmarks=bool(read_bool(query, "allowWatchBookmarks")),
         send_initial_events=read_bool(query, "sendInitialEvents"),
     )
+
+
+def _list_revision(query: Mapping[str, str], *, watch: bool) -> int | None:
+    text = query.get("resourceVersion", "")
+    try:
+        return read_revision(text)
+    except ApiError as problem:
+        if watch:
+            raise
+        raise bad_request(f"invalid resource version: {problem.message}") from None
 
 
 def read_revision(text: str) -> int | None:
@@ -153,8 +177,8 @@ def _watch_causes(query: Mapping[str, str]) -> list[Cause]:
             )
         if match != NOT_OLDER_THAN:
             causes.append(not_supported(field, quote(match), (NOT_OLDER_THAN,)))
-        if query.get("continue"):
-            causes.append(forbidden_value(field, f"{field} is forbidden when continue is provided"))
+    if query.get("continue"):
+        causes.append(forbidden_value(field, f"{field} is forbidden when continue is provided"))
     return causes
 
 
@@ -166,12 +190,14 @@ class WriteOptions(msgspec.Struct, frozen=True):
         manager: who owns what is written.
         validation: of unknown and repeated fields: ``Strict``, ``Warn`` or ``Ignore``.
         force: of an apply.
+        user: who writes.
     """
 
     dry_run: bool = False
     manager: str = ""
     validation: str = "Warn"
     force: bool = False
+    user: str = ""
 
 
 def write_options(request: Request, kind: str, *, apply: bool = False) -> WriteOptions:
@@ -194,24 +220,33 @@ def write_options(request: Request, kind: str, *, apply: bool = False) -> WriteO
         causes.append(forbidden_value("force", "may not be specified for non-apply patch"))
     if len(manager) > 128:
         causes.append(Cause("FieldValueTooLong", "Too long: may not be more than 128 bytes", "fieldManager"))
-    causes += _dry_run_causes(query.get("dryRun"))
+    at = 0
+    for each in manager:
+        if not each.isprintable():
+            why = f"invalid character U+{ord(each):04X} (at position {at})"
+            causes.append(invalid_value("fieldManager", quote(manager), why))
+            break
+        at += len(each.encode())
+    dry_run = values_of(query, "dryRun")
+    causes += _dry_run_causes(dry_run)
     validation = query.get("fieldValidation", "")
     if validation not in ("", "Ignore", "Warn", "Strict"):
-        causes.append(not_supported("fieldValidation", quote(validation), ("Ignore", "Strict", "Warn")))
+        causes.append(not_supported("fieldValidation", quote(validation), ("", "Ignore", "Strict", "Warn")))
     if causes:
         raise invalid(kind, _META_GROUP, "", causes)
     return WriteOptions(
-        dry_run=bool(query.get("dryRun")),
+        dry_run=bool(dry_run),
         manager=manager or _agent(request.headers.get("user-agent", "")),
         validation=validation or "Warn",
         force=bool(read_bool(query, "force")),
+        user=request.user,
     )
 
 
-def _dry_run_causes(text: str | None) -> list[Cause]:
-    if text in (None, "", "All"):
+def _dry_run_causes(values: list[str]) -> list[Cause]:
+    if all(each == "All" for each in values):
         return []
-    return [not_supported("dryRun", f'["{text}"]', ("All",))]
+    return [not_supported("dryRun", f"[{','.join(quote(each) for each in values)}]", ("All",))]
 
 
 def _agent(header: str) -> str:
@@ -255,18 +290,18 @@ def check_delete_options(document: Document) -> DeleteOptions:
         ApiError: they are wrong.
     """
     causes: list[Cause] = []
-    propagation = str(document.get("propagationPolicy") or "")
+    sent = document.get("propagationPolicy")
+    propagation = str(sent or "")
     orphan = document.get("orphanDependents")
     if orphan is not None and propagation:
         text = "orphanDependents and deletionPropagation cannot be both set"
         causes.append(Cause("FieldValueInvalid", f'Invalid value: "{propagation}": {text}', "propagationPolicy"))
-    elif propagation not in ("", "Foreground", "Background", "Orphan"):
+    elif sent is not None and propagation not in ("Foreground", "Background", "Orphan"):
         listed = ("Foreground", "Background", "Orphan", "nil")
         causes.append(not_supported("propagationPolicy", quote(propagation), listed))
     dry_run = document.get("dryRun")
     if isinstance(dry_run, list):
-        for each in dry_run:
-            causes += _dry_run_causes(str(each))
+        causes += _dry_run_causes([str(each) for each in dry_run])
     if causes:
         raise invalid("DeleteOptions", _META_GROUP, "", causes)
     grace = document.get("gracePeriodSeconds")
@@ -286,12 +321,12 @@ def _query_options(query: Mapping[str, str]) -> Document:
     document: Document = {}
     if query.get("gracePeriodSeconds"):
         document["gracePeriodSeconds"] = read_integer(query, "gracePeriodSeconds")
-    if query.get("propagationPolicy"):
+    if "propagationPolicy" in query:
         document["propagationPolicy"] = query["propagationPolicy"]
     if query.get("orphanDependents"):
         document["orphanDependents"] = read_bool(query, "orphanDependents")
-    if query.get("dryRun"):
-        document["dryRun"] = [query["dryRun"]]
+    if "dryRun" in query:
+        document["dryRun"] = list(values_of(query, "dryRun"))
     return document
 
 
@@ -305,7 +340,8 @@ def _body_options(request: Request) -> Document:
             parse = parse_yaml if media_type == YAML else parse_json
             value = parse(request.body).value
             if not isinstance(value, dict):
-                raise BodyError("couldn't get version/kind; json parse error: not an object")
+                kind = "array" if isinstance(value, list) else "string" if isinstance(value, str) else "number"
+                raise BodyError(f"json: cannot unmarshal {kind} into Go value of type {_KIND_STRUCT}")
             api_version, kind = str(value.get("apiVersion") or ""), str(value.get("kind") or "")
             document = value
         if kind and kind != "DeleteOptions":

@@ -8,6 +8,8 @@ from typing import cast
 import msgspec
 import yaml
 
+from bayplan.apiserver.kinds.autoscaler_conversion import V1_ANNOTATIONS
+from bayplan.apiserver.kinds.default_functions import TEMPLATE_GENERATION
 from bayplan.apiserver.kinds.strategy import part
 from bayplan.apiserver.rest.backend import Backend
 from bayplan.apiserver.rest.errors import ApiError, bad_request
@@ -60,15 +62,43 @@ def render_document(
     if form.kind == "Table":
         revision = str(part(document, "metadata").get("resourceVersion") or "")
         metadata: Document = {"resourceVersion": revision} if revision else {}
+        document = {**document, "metadata": _internal_metadata(part(document, "metadata"))}
         return table_of(resource, [document], metadata, form.version, include, backend.clock())
     if form.kind == "PartialObjectMetadata":
         return _partial(document, form.version)
     return {"kind": resource.kind, "apiVersion": resource.api_version} | document
 
 
+def refuse_list_form(resource: Resource, form: Form) -> None:
+    """Refuse to give one object the form of a list.
+
+    Raises:
+        ApiError: the form is one.
+    """
+    if form.wanted.endswith("List"):
+        raise _not_acceptable(resource, form, "not a list", "")
+
+
+def _not_acceptable(resource: Resource, form: Form, what: str, suffix: str) -> ApiError:
+    """406: metadata of one object was asked for, and there is a list; or the other way round."""
+    package = resource.group.partition(".")[0] or "core"
+    text = f"you requested {form.wanted}, but the requested object is {what} (*{package}.{resource.kind}{suffix})"
+    return ApiError(406, text)
+
+
 def _partial(document: Document, version: str) -> Document:
     head: Document = {"kind": "PartialObjectMetadata", "apiVersion": f"meta.k8s.io/{version}"}
-    return {**head, "metadata": part(document, "metadata")}
+    return {**head, "metadata": _internal_metadata(part(document, "metadata"))}
+
+
+def _internal_metadata(metadata: Document) -> Document:
+    """Return metadata without annotations that stand for fields of the object: where those are left out, so are these."""
+    annotations = part(metadata, "annotations")
+    if TEMPLATE_GENERATION not in annotations and not any(name in annotations for name in V1_ANNOTATIONS):
+        return metadata
+    left = {name: text for name, text in annotations.items() if name not in (TEMPLATE_GENERATION, *V1_ANNOTATIONS)}
+    bare = {name: value for name, value in metadata.items() if name != "annotations"}
+    return {**bare, "annotations": left} if left else bare
 
 
 def render_page(backend: Backend, info: RequestInfo, page: Page, form: Form, include: str) -> bytes:
@@ -93,8 +123,11 @@ def render_page(backend: Backend, info: RequestInfo, page: Page, form: Form, inc
         items[0] = head + items[0]
         items[-1] += b"]}"
         return b",".join(items)
+    if form.wanted == "PartialObjectMetadata":
+        raise _not_acceptable(resource, form, "a list", "List")
     documents = [backend.document(resource, item) for item in page.items]
     if form.kind == "Table":
+        documents = [{**each, "metadata": _internal_metadata(part(each, "metadata"))} for each in documents]
         table = table_of(resource, documents, metadata, form.version, include, backend.clock())
         return encode_document(table, form)
     kind, version = f"{resource.kind}List", resource.api_version

@@ -120,7 +120,7 @@ class RepeatedPods:
     def _versions(self) -> tuple[int, ...]:
         table = self._backend.store.table
         # Limit ranges say something else in each namespace: where there are any, nothing is known.
-        return (len(table("limitranges")), *(table(name).version for name in _ADMISSION))
+        return (len(table("limitranges")) + len(table("resourcequotas")), *(table(name).version for name in _ADMISSION))
 
     def _metadata(self, info: RequestInfo, sent: Document) -> Document | None:
         """Return the metadata of a pod that can be created; None where something is unusual or wrong."""
@@ -137,7 +137,7 @@ class RepeatedPods:
         name, namespace = str(metadata.get("name") or ""), store.get("namespaces", ("", info.namespace))
         if namespace is None or is_going(namespace) or store.get("pods", (info.namespace, name)) is not None:
             return None
-        if check_metadata(metadata, namespaced=True, rule="subdomain") or check_dns1123_label(name):
+        if check_metadata(metadata, True, "subdomain") or check_dns1123_label(name):
             return None
         return metadata
 

@@ -6,13 +6,13 @@ import msgspec
 
 from bayplan.apiserver.rest.errors import method_not_allowed, no_such_path
 from bayplan.apiserver.rest.messages import Request
+from bayplan.apiserver.rest.options import read_bool
 from bayplan.apiserver.rest.resources import Resource, ResourceRegistry
 
 _VERBS = {
     ("GET", True): "get", ("PUT", True): "update", ("PATCH", True): "patch", ("DELETE", True): "delete",
     ("POST", False): "create", ("GET", False): "list", ("DELETE", False): "deletecollection",
 }  # fmt: skip
-_TRUE = frozenset(("1", "t", "T", "true", "TRUE", "True"))
 
 
 class RequestInfo(msgspec.Struct, frozen=True):
@@ -79,6 +79,6 @@ def _verb(request: Request, resource: Resource, namespace: str, name: str, subre
         raise method_not_allowed()
     if watched and verb in ("get", "list"):
         return "watch"
-    if verb == "list" and request.query.get("watch") in (*_TRUE, ""):
+    if verb == "list" and read_bool(request.query, "watch"):
         return "watch"
     return verb

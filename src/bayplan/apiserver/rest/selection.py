@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from bayplan.apiserver.kinds.selectable_fields import canonical_field, is_selectable
+from bayplan.apiserver.kinds.selectable_fields import canonical_field, field_problem
 from bayplan.apiserver.rest.options import ListOptions
 from bayplan.apiserver.rest.request_info import RequestInfo
 from bayplan.apiserver.rest.selectors import FieldRequirement, LabelRequirement, parse_fields, parse_labels
@@ -71,7 +71,7 @@ def selection(info: RequestInfo, options: ListOptions) -> Selection:
         ApiError: a selector can't be read.
     """
     table = info.resource.table
-    requirements = parse_fields(options.field_selector, lambda field: is_selectable(table, field))
+    requirements = parse_fields(options.field_selector, lambda field: field_problem(info.resource, field))
     namespace, name, rest = info.namespace, info.name, []
     for requirement in requirements:
         field = canonical_field(table, requirement.field)

@@ -73,15 +73,15 @@ class _LabelParser:
             if not token:
                 return found
             if token == ",":
-                raise _unparsable(f"found '{token}', expected: !, identifier, or 'end of string'")
+                raise _misplaced(f"found '{token}', expected: !, identifier, or 'end of string'")
             found.append(self.requirement())
             token = self.next()
             if not token:
                 return found
             if token != ",":
-                raise _unparsable(f"found '{token}', expected: ',' or 'end of string'")
+                raise _misplaced(f"found '{token}', expected: ',' or 'end of string'")
             if not self.peek() or self.peek() == ",":
-                raise _unparsable(f"found '{self.peek()}', expected: identifier after ','")
+                raise _misplaced(f"found '{self.peek()}', expected: identifier after ','")
 
     def requirement(self) -> LabelRequirement:
         negated = self.peek() == "!"
@@ -142,13 +142,14 @@ class _LabelParser:
                 values.append(token)
                 expect_value = False
             else:
-                raise _unparsable(f"found '{token}', expected: ',', or ')'")
+                rest = "',', ')' or identifier" if expect_value and not values else "',', or ')'"
+                raise _unparsable(f"found '{token}', expected: {rest}")
 
 
 def _check_key(key: str) -> None:
     problems = check_qualified_name(key)
     if problems:
-        raise _unparsable(f"key: Invalid value: {quote(key)}: {'; '.join(problems)}")
+        raise _unparsable(f"<nil>: Invalid value: {quote(key)}: {'; '.join(problems)}")
 
 
 class _Unparsable(ValueError):
@@ -156,6 +157,11 @@ class _Unparsable(ValueError):
 
 
 def _unparsable(text: str) -> _Unparsable:
+    return _Unparsable(f"unable to parse requirement: {text}")
+
+
+def _misplaced(text: str) -> _Unparsable:
+    """What stands between requirements is wrong, not a requirement."""
     return _Unparsable(text)
 
 
@@ -170,15 +176,15 @@ def parse_labels(text: str) -> tuple[LabelRequirement, ...]:
     try:
         return tuple(_LabelParser(text).parse())
     except _Unparsable as problem:
-        raise bad_request(f"unable to parse requirement: {problem}") from problem
+        raise bad_request(str(problem)) from problem
 
 
-def parse_fields(text: str, known: Callable[[str], bool]) -> tuple[FieldRequirement, ...]:
+def parse_fields(text: str, refuse: Callable[[str], str]) -> tuple[FieldRequirement, ...]:
     """Return the requirements of a field selector.
 
     Args:
         text: terms ``field=value``, ``field==value``, ``field!=value``, with a comma between; backslash escapes.
-        known: says which fields the resource can be selected by.
+        refuse: returns what is wrong with a field that the resource can't be selected by, and nothing for others.
 
     Raises:
         ApiError: it can't be read, or names a field that is not supported.
@@ -190,10 +196,22 @@ def parse_fields(text: str, known: Callable[[str], bool]) -> tuple[FieldRequirem
         match = re.fullmatch(r"((?:[^\\=!]|\\.)*?)(!=|==|=)(.*)", term, re.DOTALL)
         if match is None:
             raise bad_request(f"invalid selector: '{text}'; can't understand '{term}'")
-        if not known(match[1]):
-            raise bad_request(f"field label not supported: {match[1]}")
-        found.append(FieldRequirement(match[1], re.sub(r"\\([\\,=])", r"\1", match[3]), match[2] == "!="))
+        found.append(FieldRequirement(match[1], _unescaped(match[3]), match[2] == "!="))
+    for requirement in found:
+        problem = refuse(requirement.field)
+        if problem:
+            raise bad_request(problem)
     return tuple(found)
+
+
+def _unescaped(text: str) -> str:
+    """Return the value of a term without its backslashes."""
+    for match in re.finditer(r"\\(.?)|([,=])", text, re.DOTALL):
+        if match[2]:
+            raise bad_request(f"invalid field selector: unescaped character in value: {ord(match[2])}")
+        if not match[1] or match[1] not in "\\,=":
+            raise bad_request(f"invalid field selector: invalid escape sequence: {match[0]}")
+    return re.sub(r"\\([\\,=])", r"\1", text)
 
 
 def _split_terms(text: str) -> list[str]:

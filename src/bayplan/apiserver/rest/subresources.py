@@ -7,6 +7,7 @@ from typing import cast
 from msgspec.structs import replace
 
 from bayplan.apiserver.fields import managed
+from bayplan.apiserver.kinds.registry import USER_GROUPS
 from bayplan.apiserver.kinds.strategy import part, parts, texts
 from bayplan.apiserver.rest import deleting, writing
 from bayplan.apiserver.rest.backend import Backend
@@ -29,6 +30,7 @@ from bayplan.apiserver.rest.patching import patch_type, patched
 from bayplan.apiserver.rest.request_info import RequestInfo
 from bayplan.apiserver.rest.resources import Resource
 from bayplan.apiserver.rest.scale import Scale, scale_paths
+from bayplan.apiserver.rest.service_tokens import review_token
 from bayplan.apiserver.tables.cells import format_selector
 from bayplan.base.plain_data import Document
 from bayplan.objects.selectors import quote
@@ -414,8 +416,10 @@ def review(backend: Backend, info: RequestInfo, request: Request) -> Document:
     document = decode_request(target, request, options.validation).document
     head: Document = {"kind": resource.kind, "apiVersion": resource.api_version}
     if resource.name == "selfsubjectreviews":
-        user = {"username": request.user, "uid": request.user, "groups": ["system:masters", "system:authenticated"]}
+        user = {"username": request.user, "uid": request.user, "groups": list(USER_GROUPS)}
         return {**head, "metadata": {"creationTimestamp": backend.now()}, "status": {"userInfo": user}}
+    if resource.name == "tokenreviews":
+        return {**head, **document, "status": review_token(backend, document)}
     if resource.name.endswith("accessreviews"):
         managers = managed.after_update(
             writing.ownership(backend, info, options), writing.zero_document(resource), document, {}, is_create=True

@@ -32,6 +32,7 @@ def update(backend: Backend, info: RequestInfo, new: Document, options: WriteOpt
     if item is None:
         if not strategy.create_on_update or info.subresource:
             raise not_found(resource.name, resource.group, info.name)
+        metadata.pop("resourceVersion", None)
         return writing.create(backend, info, new, options)
     old = backend.document(resource, item)
     writing.check_uid(resource, info, str(metadata.get("uid") or ""), old)

@@ -7,9 +7,32 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
+if TYPE_CHECKING:
+    from bayplan.apiserver.rest.backend import Backend
+    from bayplan.apiserver.rest.options import DeleteOptions
+    from bayplan.apiserver.rest.request_info import RequestInfo
+
+_DEPRECATED = {
+    ("", "v1", "endpoints"): "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
+    ("", "v1", "componentstatuses"): "v1 ComponentStatus is deprecated in v1.19+",
+}
 _MOST_CHARACTERS = 4 * 1024
 _MOST_EACH = 256
+
+
+def deprecation_warning(info: RequestInfo) -> str:
+    """Return what a client of a deprecated resource should know; nothing for others."""
+    resource = info.resource
+    return _DEPRECATED.get((resource.group, resource.version, resource.name), "")
+
+
+def delete_warnings(backend: Backend, info: RequestInfo, options: DeleteOptions) -> list[str]:
+    """Return what a client should know that deletes without saying what becomes of dependents."""
+    if options.propagation or options.orphan is not None:
+        return []
+    return [backend.strategy(info.resource).delete_warning]
 
 
 def warning_headers(texts: Iterable[str]) -> list[tuple[str, str]]:

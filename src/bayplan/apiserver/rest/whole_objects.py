@@ -39,7 +39,7 @@ def create_whole(backend: Backend, info: RequestInfo, value: Mapping[str, object
     document = decoded.document
     status = document.get("status") if value.get("status") and resource.has_status else None
     managers = writing.begin_create(backend, info, document, options)
-    made = writing.new_object(backend, info, document, strategy.admit_whole)
+    made = writing.new_object(backend, info, document, options, imported=True)
     made.warnings = [*decoded.warnings, *made.warnings]
     if isinstance(status, dict) and not strategy.keeps_status_on_create:
         made.document, managers = _with_status(backend, info, made.document, status, managers, options)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import cast
 
 import msgspec
 
+from bayplan.apiserver.codec.shape import drop_empty_lists
 from bayplan.apiserver.fields import managed
 from bayplan.apiserver.fields.compare import compare
 from bayplan.apiserver.kinds.conversion import from_storage, to_storage
@@ -27,6 +27,7 @@ from bayplan.apiserver.rest.errors import (
 )
 from bayplan.apiserver.rest.object_meta import check_metadata, check_metadata_update
 from bayplan.apiserver.rest.options import WriteOptions
+from bayplan.apiserver.rest.quota_usage import charge
 from bayplan.apiserver.rest.request_info import RequestInfo
 from bayplan.apiserver.rest.resources import Resource
 from bayplan.apiserver.store.item import Item
@@ -194,18 +195,15 @@ def store_new(
     backend: Backend, info: RequestInfo, document: Document, managers: managed.Managers, options: WriteOptions
 ) -> Written:
     """Admit, prepare, validate and store a new object whose managers are known."""
-    strategy = backend.strategy(info.resource)
-    made = new_object(backend, info, document, strategy.admit)
+    made = new_object(backend, info, document, options)
     set_managers(made.document, managers)
-    if options.dry_run:
-        part(made.document, "metadata").pop("resourceVersion", None)
-    else:
+    if not options.dry_run:
         made.item = backend.put(info.resource, made.document)
     return made
 
 
 def new_object(
-    backend: Backend, info: RequestInfo, document: Document, admit: Callable[[Context, Document], None]
+    backend: Backend, info: RequestInfo, document: Document, options: WriteOptions, *, imported: bool = False
 ) -> Written:
     """Return a new object as it is to be stored, without managers: admitted, prepared and valid, its name free.
 
@@ -213,38 +211,55 @@ def new_object(
         backend: of everything.
         info: of the request.
         document: decoded and defaulted, in the version of the request.
-        admit: `Strategy.admit`, or what does its work.
+        options: of the write.
+        imported: it comes from another cluster as it is there, with its status.
 
     Raises:
         ApiError: it is refused.
     """
     resource, strategy = info.resource, backend.strategy(info.resource)
-    context = backend.context(resource, info.namespace)
+    context = backend.context(resource, info.namespace, dry_run=options.dry_run, imported=imported, user=options.user)
     stored = to_storage(resource, document)
     metadata = part(stored, "metadata")
-    admit(context, stored)
+    if imported:
+        strategy.admit_whole(context, stored)
+    else:
+        strategy.admit(context, stored)
     for name in ("deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "generation"):
         metadata.pop(name, None)
     metadata["creationTimestamp"] = backend.now()
     metadata["uid"] = backend.new_uid()
     if metadata.get("generateName") and not metadata.get("name"):
         metadata["name"] = _free_name(backend, resource, info.namespace, str(metadata["generateName"]))
+    strategy.allocate(context, stored, None)
     strategy.prepare_create(context, stored)
     refuse(resource, metadata, create_causes(strategy, context, stored, metadata))
-    if metadata.get("resourceVersion") not in (None, "", "0"):
+    charge(backend, context, stored, None)
+    show_as_stored(resource, stored)
+    if not options.dry_run and metadata.get("resourceVersion") not in (None, "", "0"):
         raise internal("resourceVersion should not be set on objects to be created")
     name = str(metadata["name"])
-    if backend.store.get(resource.table, (info.namespace, name)) is not None:
-        raise already_exists(resource.name, resource.group, name)
-    warnings = strategy.warnings(context, stored)
+    found = backend.store.get(resource.table, (info.namespace, name))
+    if found is not None:
+        going = bool(part(backend.document(resource, found), "metadata").get("deletionTimestamp"))
+        raise already_exists(resource.name, resource.group, name, going=going)
+    warnings = strategy.warnings(context, stored, None)
     return Written(from_storage(resource, stored), None, True, warnings)
+
+
+def show_as_stored(resource: Resource, document: Document) -> None:
+    """Give an object the form in which storage gives it back."""
+    if resource.shape is not None and not isinstance(document.get("spec"), RememberedSpec):
+        drop_empty_lists(resource.shape, document)
 
 
 def create_causes(strategy: Strategy, context: Context, document: Document, metadata: Document) -> list[Cause]:
     """Return what the kind refuses, or else what is wrong with the metadata."""
-    rule = strategy.name_check
-    causes = check_metadata(metadata, namespaced=context.resource.namespaced, rule=rule)
-    return causes + strategy.validate(context, document)
+    rule, namespaced = strategy.name_check, context.resource.namespaced
+    causes = check_metadata(metadata, namespaced, rule) + strategy.validate(context, document)
+    if not causes and rule == "any":
+        causes = check_metadata(metadata, namespaced, "path")
+    return causes
 
 
 def refuse(resource: Resource, metadata: Document, causes: list[Cause]) -> None:
@@ -325,38 +340,45 @@ def change(
         ApiError: the change is refused.
     """
     resource, strategy = info.resource, backend.strategy(info.resource)
-    context = backend.context(resource, info.namespace, info.subresource)
+    context = backend.context(resource, info.namespace, info.subresource, dry_run=options.dry_run)
     stored, before = to_storage(resource, new), to_storage(resource, old)
     metadata, metadata_before = part(stored, "metadata"), part(before, "metadata")
     _keep(metadata, metadata_before, "generation")
     if info.subresource == "status":
         strategy.prepare_status(context, stored, before)
     else:
+        strategy.allocate(context, stored, before)
         strategy.prepare_update(context, stored, before)
     _keep_identity(metadata, metadata_before)
-    causes = check_metadata(metadata, namespaced=resource.namespaced, rule=strategy.name_check)
+    namespaced, rules = resource.namespaced, context.rules
+    causes = check_metadata(metadata, namespaced, "path")
     updates = check_metadata_update(metadata, metadata_before)
     causes += updates
+    # Upstream's kinds check metadata again, so each such cause is listed several times.
+    for step in ("change",) if info.subresource == "status" else rules.metadata:
+        causes += updates if step == "change" else check_metadata(metadata, namespaced, strategy.name_check)
     if info.subresource == "status":
         causes += strategy.validate_status(context, stored, before)
     else:
-        # Upstream's kinds check changes of metadata again, so each such cause stands there twice.
-        causes += [*updates, *strategy.validate_update(context, stored, before)]
+        causes += strategy.validate_update(context, stored, before)
     refuse(resource, {"name": info.name}, causes)
+    charge(backend, context, stored, before)
+    show_as_stored(resource, stored)
+    warnings = [] if info.subresource else strategy.warnings(context, stored, before)
     new = from_storage(resource, stored)
     set_managers(new, managers)
     if is_same(new, old):
-        return Written(old, None, False, [])
+        return Written(old, None, False, warnings)
     if options.dry_run:
         _keep(part(new, "metadata"), part(old, "metadata"), "resourceVersion")
-        return Written(new, None, False, [])
+        return Written(new, None, False, warnings)
     if deletes_now(resource.table, new, old):
         # What finally removes a finalizer answers with the object as it was, in its last version.
         version = part(old, "metadata")["resourceVersion"]
         backend.remove(resource, new)
         part(new, "metadata")["resourceVersion"] = version
-        return Written(new, None, False, [])
-    return Written(new, backend.put(resource, new), False, [])
+        return Written(new, None, False, warnings)
+    return Written(new, backend.put(resource, new), False, warnings)
 
 
 def _keep(new: Document, old: Document, name: str) -> None:

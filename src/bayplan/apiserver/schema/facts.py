@@ -63,6 +63,7 @@ class ColumnFacts(msgspec.Struct, frozen=True, gc=False):
     type: str
     format: str = ""
     priority: int = 0
+    description: str = ""
 
 
 class ApiFacts(msgspec.Struct, frozen=True, gc=False):

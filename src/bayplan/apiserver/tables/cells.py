@@ -6,7 +6,7 @@ from collections.abc import Callable
 from datetime import datetime
 
 from bayplan.apiserver.kinds.strategy import part, parts, texts
-from bayplan.apiserver.tables import control_cells
+from bayplan.apiserver.tables import control_cells, policy_cells
 from bayplan.apiserver.tables.ages import age, human_duration
 from bayplan.apiserver.tables.pod_cells import pod_cells
 from bayplan.base.plain_data import Document
@@ -158,7 +158,7 @@ def _cron_job(item: Document, now: float) -> list[object]:
     suspended = {True: "True", False: "False"}.get(bool(spec.get("suspend")), _UNSET)
     head = [_name(item), spec.get("schedule"), spec.get("timeZone") or _NONE, suspended]
     job = part(spec, "jobTemplate", "spec")
-    shown = format_selector(part(job, "selector"))
+    shown = format_selector(part(job, "selector")) if "selector" in job else _NONE
     active = len(parts(status, "active"))
     return [*head, active, last, _age(item, now), *_containers(part(job, "template")), shown]
 
@@ -274,10 +274,6 @@ def _attachment(item: Document, now: float) -> list[object]:
     return [_name(item), spec.get("attacher"), source, spec.get("nodeName"), attached, _age(item, now)]
 
 
-def _capacity(item: Document, now: float) -> list[object]:
-    return [_name(item), item.get("storageClassName"), item.get("capacity") or _UNSET]
-
-
 def _resource_claim(item: Document, now: float) -> list[object]:
     status = part(item, "status")
     states = ["deleted"] if part(item, "metadata").get("deletionTimestamp") else []
@@ -329,9 +325,18 @@ CELLS: dict[str, Cells] = {
     "storage.CSINode": _csi_node,
     "storage.CSIDriver": _csi_driver,
     "storage.VolumeAttachment": _attachment,
-    "storage.CSIStorageCapacity": _capacity,
+    "storage.VolumeAttributesClass": policy_cells.attributes_class,
     "scheduling.PriorityClass": _priority_class,
     "policy.PodDisruptionBudget": _budget,
+    "core.PodTemplate": policy_cells.pod_template,
+    "apps.ControllerRevision": policy_cells.controller_revision,
+    "certificates.CertificateSigningRequest": policy_cells.signing_request,
+    "flowcontrol.FlowSchema": policy_cells.flow_schema,
+    "flowcontrol.PriorityLevelConfiguration": policy_cells.priority_level,
+    "admissionregistration.ValidatingAdmissionPolicy": policy_cells.validating_policy,
+    "admissionregistration.ValidatingAdmissionPolicyBinding": policy_cells.policy_binding,
+    "admissionregistration.MutatingAdmissionPolicy": policy_cells.mutating_policy,
+    "admissionregistration.MutatingAdmissionPolicyBinding": policy_cells.policy_binding,
     "coordination.Lease": _lease,
     "resource.ResourceClaim": _resource_claim,
     "resource.ResourceClaimTemplate": named_and_aged,
@@ -344,6 +349,7 @@ CELLS: dict[str, Cells] = {
     "networking.Ingress": control_cells.ingress,
     "networking.IngressClass": control_cells.ingress_class,
     "networking.NetworkPolicy": _network_policy,
+    "networking.IPAddress": control_cells.ip_address,
     "networking.ServiceCIDR": control_cells.service_cidr,
     "node.RuntimeClass": control_cells.runtime_class,
     "rbac.RoleBinding": control_cells.role_binding,

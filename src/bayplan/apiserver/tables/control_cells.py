@@ -99,6 +99,15 @@ def service_cidr(item: Document, now: float) -> list[object]:
     return [_name(item), ",".join(texts(part(item, "spec"), "cidrs")), _age(item, now)]
 
 
+def ip_address(item: Document, now: float) -> list[object]:
+    """Return the cells of an IPAddress."""
+    parent = part(item, "spec", "parentRef")
+    group, place = str(parent.get("group") or ""), str(parent.get("namespace") or "")
+    resource = str(parent.get("resource") or "").lower() + (f".{group.lower()}" if group else "")
+    shown = "/".join(each for each in (resource, place, str(parent.get("name") or "")) if each) if parent else _NONE
+    return [_name(item), shown, _age(item, now)]
+
+
 def ingress(item: Document, now: float) -> list[object]:
     """Return the cells of an Ingress."""
     spec = part(item, "spec")

@@ -9,6 +9,7 @@ from bayplan.apiserver.kinds.strategy import part, parts
 from bayplan.apiserver.schema.facts import ColumnFacts, api_facts
 from bayplan.apiserver.tables.ages import age
 from bayplan.apiserver.tables.cells import CELLS, named_and_aged
+from bayplan.apiserver.tables.column_descriptions import describe_column
 from bayplan.apiserver.tables.pod_cells import pod_conditions
 from bayplan.base.plain_data import Document
 
@@ -53,7 +54,7 @@ def _definition(column: ColumnFacts) -> Document:
         "name": column.name,
         "type": column.type,
         "format": column.format,
-        "description": "",
+        "description": column.description or describe_column(column.name),
         "priority": column.priority,
     }
 
@@ -64,7 +65,16 @@ def _columns(resource: Resource, key: str) -> tuple[ColumnFacts, ...]:
         if not printed:
             return _NAME_AND_AGE
         extra = [
-            ColumnFacts(str(each.get("name")), str(each.get("type")), str(each.get("format") or ""), _priority(each))
+            ColumnFacts(
+                str(each.get("name")),
+                str(each.get("type")),
+                str(each.get("format") or ""),
+                _priority(each),
+                str(
+                    each.get("description")
+                    or f"Custom resource definition column (in JSONPath format): {each.get('jsonPath')}"
+                ),
+            )
             for each in printed
         ]
         return (_NAME_AND_AGE[0], *extra)

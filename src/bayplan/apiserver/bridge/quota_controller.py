@@ -1,0 +1,89 @@
+"""The quota controller: the status of ResourceQuotas, counted anew when objects go, pods end, or a quota changes.
+
+What is created is counted by admission (`bayplan.apiserver.rest.quota_usage`), so creates are no reason to count.
+
+Source: pkg/controller/resourcequota v1.36.3.
+"""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from bayplan.apiserver.bridge.document_controller import DocumentController
+from bayplan.apiserver.kinds.pod_resources import amounts_of, quota_of
+from bayplan.apiserver.kinds.strategy import part
+from bayplan.apiserver.rest.backend import decode_item
+from bayplan.apiserver.rest.quota_usage import QUOTAS, usage_of
+from bayplan.apiserver.store.item import DELETED, Item, Write
+from bayplan.base.durations import SECOND_NS
+from bayplan.objects.resource_quotas import Usage, recount
+
+RESYNC_NS = 5 * 60 * SECOND_NS
+_OVER = ("Failed", "Succeeded")
+_COUNT = "count/"
+_TABLES = ("pods", "services", "persistentvolumeclaims", "configmaps", "secrets", "replicationcontrollers", QUOTAS)
+
+
+class QuotaController(DocumentController):
+    """Reconcile quotas, by ``namespace/name``."""
+
+    def begin(self, now_ns: int) -> None:
+        """Count every quota."""
+        for item in self.documents.table(QUOTAS).items():
+            self.ask(f"{item.namespace}/{item.name}", now_ns)
+
+    def follow(self, write: Write, now_ns: int) -> None:
+        """Look at quotas, and at what gives back amounts."""
+        if not self.documents.table(QUOTAS):
+            return
+        item = write.new
+        if write.table == QUOTAS:
+            if write.type != DELETED:
+                self.ask(f"{item.namespace}/{item.name}", now_ns)
+        elif item.namespace and (write.type == DELETED or _has_ended(write)):
+            for quota in self.documents.between(QUOTAS, item.namespace):
+                self.ask(f"{quota.namespace}/{quota.name}", now_ns)
+
+    def reconcile(self, key: str, now_ns: int) -> int | None:
+        """Bring the status of a quota up to date, and look again after the resync period.
+
+        Raises:
+            WriteRefused: the API refuses it.
+        """
+        namespace, _, name = key.partition("/")
+        item = self.documents.get(QUOTAS, (namespace, name))
+        if item is None:
+            return None
+        document = decode_item(item)
+        hard = part(part(document, "spec"), "hard")
+        quota = replace(quota_of(document), hard=amounts_of(hard))
+        used = recount(quota, self._usages(namespace, quota.hard))
+        status = {"hard": hard, "used": {name: str(amount) for name, amount in used.items()}}
+        if part(document, "status") != status:
+            self.writer.change(QUOTAS, (namespace, name), {"status": status}, "status")
+        return now_ns + RESYNC_NS
+
+    def _usages(self, namespace: str, hard: object) -> list[Usage]:
+        """Return what the objects of a namespace use, of the kinds that a quota may count."""
+        assert isinstance(hard, dict)
+        tables = dict.fromkeys(_TABLES)
+        for name in hard:
+            resource, _, group = name.removeprefix(_COUNT).partition(".")
+            if name.startswith(_COUNT):
+                tables[f"{group}/{resource}" if group else resource] = None
+        found = []
+        known = set(self.documents.table_names())
+        for table in tables:
+            if table in known:
+                resource_of = self.writer.resource(table)
+                items = self.documents.between(table, namespace)
+                found += [usage_of(resource_of, decode_item(item)) for item in items]
+        return found
+
+
+def _has_ended(write: Write) -> bool:
+    """Return whether a pod has ended with this write."""
+    old: Item | None = write.old
+    if write.table != "pods" or old is None:
+        return False
+    return write.new.fields.get("status.phase") in _OVER and old.fields.get("status.phase") not in _OVER

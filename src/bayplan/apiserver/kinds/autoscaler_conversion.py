@@ -1,0 +1,267 @@
+"""HorizontalPodAutoscalers in autoscaling/v1: stored as v2; what v1 has no fields for travels in annotations.
+
+v1 knows one target, the utilisation of CPU. Other metrics, behaviour, conditions and current metrics are JSON in annotations that
+exist only in v1, in the form that upstream writes them.
+"""
+
+from __future__ import annotations
+
+import json
+
+from bayplan.base.plain_data import Document
+
+_PREFIX = "autoscaling.alpha.kubernetes.io/"
+_METRICS, _CURRENT, _CONDITIONS, _BEHAVIOR = (
+    _PREFIX + name for name in ("metrics", "current-metrics", "conditions", "behavior")
+)
+V1_ANNOTATIONS = (
+    _METRICS,
+    _CURRENT,
+    _CONDITIONS,
+    _BEHAVIOR,
+    _PREFIX + "scale-down-tolerance",
+    _PREFIX + "scale-up-tolerance",
+)
+_SPEC = ("scaleTargetRef", "minReplicas", "maxReplicas")
+_STATUS = ("observedGeneration", "lastScaleTime", "currentReplicas", "desiredReplicas")
+_SOURCES = {
+    "Object": "object",
+    "Pods": "pods",
+    "Resource": "resource",
+    "ContainerResource": "containerResource",
+    "External": "external",
+}
+_CPU = "cpu"
+_DEFAULT_UTILIZATION = 80
+_INTERNAL_RULES = ("StabilizationWindowSeconds", "SelectPolicy", "Policies", "Tolerance")
+
+
+def autoscaler_to_v2(autoscaler: Document) -> Document:
+    """Return an autoscaler of v1 as v2 has it, with the default metric if it has none."""
+    spec, status = _part(autoscaler, "spec"), _part(autoscaler, "status")
+    annotations = _part(_part(autoscaler, "metadata"), "annotations")
+    stored = {name: spec[name] for name in _SPEC if name in spec}
+    metrics: list[object] = [_metric_to_v2(each) for each in _read_list(annotations.get(_METRICS))]
+    if spec.get("targetCPUUtilizationPercentage") is not None:
+        metrics.append(_cpu_metric("target", spec["targetCPUUtilizationPercentage"]))
+    stored["metrics"] = metrics or [_cpu_metric("target", _DEFAULT_UTILIZATION)]
+    behavior = _read(annotations.get(_BEHAVIOR))
+    if isinstance(behavior, dict) and any(behavior.values()):
+        stored["behavior"] = {_lower(name): _rules_to_v2(rules) for name, rules in behavior.items() if rules}
+    state = {name: status[name] for name in _STATUS if name in status}
+    current: list[object] = [_metric_to_v2(each, current=True) for each in _read_list(annotations.get(_CURRENT))]
+    if not current and status.get("currentCPUUtilizationPercentage") is not None:
+        current = [_cpu_metric("current", status["currentCPUUtilizationPercentage"])]
+    state["currentMetrics"] = current or None
+    conditions = _read_list(annotations.get(_CONDITIONS))
+    if conditions:
+        state["conditions"] = conditions
+    state.setdefault("desiredReplicas", 0)
+    return {**autoscaler, "metadata": _without(autoscaler), "spec": stored, "status": state}
+
+
+def autoscaler_from_v2(autoscaler: Document) -> Document:
+    """Return a stored autoscaler as v1 shows it."""
+    spec, status = _part(autoscaler, "spec"), _part(autoscaler, "status")
+    shown = {name: spec[name] for name in _SPEC if name in spec}
+    state = {name: status[name] for name in _STATUS if name in status}
+    others, annotations = [], {}
+    for metric in _parts(spec, "metrics"):
+        target = _part(_part(metric, "resource"), "target")
+        if metric.get("type") == "Resource" and _is_cpu(metric) and "averageUtilization" in target:
+            shown.setdefault("targetCPUUtilizationPercentage", target["averageUtilization"])
+        else:
+            others.append(_metric_from_v2(metric))
+    for metric in _parts(status, "currentMetrics"):
+        value = _part(_part(metric, "resource"), "current").get("averageUtilization")
+        if metric.get("type") == "Resource" and _is_cpu(metric) and value is not None:
+            state["currentCPUUtilizationPercentage"] = value
+    if others:
+        annotations[_METRICS] = _metric_text(others)
+    current = [_metric_from_v2(each, current=True) for each in _parts(status, "currentMetrics")]
+    if current:
+        annotations[_CURRENT] = _metric_text(current, current=True)
+    behavior = spec.get("behavior")
+    if isinstance(behavior, dict):
+        rules = {name: _rules_from_v2(behavior.get(_lower(name))) for name in ("ScaleUp", "ScaleDown")}
+        annotations[_BEHAVIOR] = _compact(rules)
+    conditions = _parts(status, "conditions")
+    if conditions:
+        annotations[_CONDITIONS] = _text(_CONDITION, conditions)
+    state = {"currentReplicas": 0, "desiredReplicas": 0} | state
+    metadata = _without(autoscaler)
+    if annotations:
+        metadata["annotations"] = {**_part(metadata, "annotations"), **annotations}
+    return {**autoscaler, "metadata": metadata, "spec": shown, "status": state}
+
+
+def _without(autoscaler: Document) -> Document:
+    """Return the metadata of an autoscaler without the annotations that exist only in v1."""
+    metadata = dict(_part(autoscaler, "metadata"))
+    annotations = _part(metadata, "annotations")
+    if any(name in annotations for name in V1_ANNOTATIONS):
+        left = {name: text for name, text in annotations.items() if name not in V1_ANNOTATIONS}
+        metadata["annotations"] = left
+        if not left:
+            del metadata["annotations"]
+    return metadata
+
+
+def _is_cpu(metric: Document) -> bool:
+    return _part(metric, "resource").get("name") == _CPU
+
+
+def _cpu_metric(name: str, utilization: object) -> Document:
+    value: Document = {"averageUtilization": utilization}
+    if name == "target":
+        value["type"] = "Utilization"
+    return {"type": "Resource", "resource": {"name": _CPU, name: value}}
+
+
+# Fields of v1, where each is in v2: value and average under the target (or the current value), the rest under the metric.
+_VALUES = {
+    "pods": {"AverageValue": "averageValue"},
+    "object": {"Value": "value", "averageValue": "averageValue"},
+    "external": {"Value": "value", "AverageValue": "averageValue"},
+    "resource": {"AverageUtilization": "averageUtilization", "AverageValue": "averageValue"},
+    "containerResource": {"AverageUtilization": "averageUtilization", "AverageValue": "averageValue"},
+}
+
+
+def _fields(source: str, prefix: str) -> dict[str, str]:
+    return {name if name[0].islower() else prefix + name: inner for name, inner in _VALUES[source].items()}
+
+
+def _metric_to_v2(metric: Document, *, current: bool = False) -> Document:
+    source = _SOURCES.get(str(metric.get("type")), "")
+    old = metric.get(source)
+    if not isinstance(old, dict):
+        return metric
+    fields = _fields(source, "current" if current else "target")
+    amounts: Document = {inner: old[name] for name, inner in fields.items() if old.get(name) not in (None, "")}
+    if not current:
+        if source == "object" and "averageValue" in amounts and amounts.get("value") == "0":
+            del amounts["value"]
+        amounts["type"] = _target_type(source, amounts)
+    new: Document = {"current" if current else "target": amounts}
+    if source in ("resource", "containerResource"):
+        new |= {name: old[name] for name in ("name", "container") if name in old}
+    else:
+        selector = old.get("metricSelector" if source == "external" else "selector")
+        new["metric"] = {"name": old.get("metricName", "")} | ({"selector": selector} if selector is not None else {})
+        if source == "object":
+            new["describedObject"] = old.get("target")
+    return {"type": metric["type"], source: new}
+
+
+def _target_type(source: str, amounts: Document) -> str:
+    if source == "external":
+        return "Value" if "value" in amounts else "AverageValue"
+    if source == "object":
+        return "AverageValue" if "averageValue" in amounts else "Value"
+    return "Utilization" if "averageUtilization" in amounts else "AverageValue"
+
+
+def _metric_from_v2(metric: Document, *, current: bool = False) -> Document:
+    source = _SOURCES.get(str(metric.get("type")), "")
+    new = metric.get(source)
+    if not isinstance(new, dict):
+        return metric
+    amounts = _part(new, "current" if current else "target")
+    fields = _fields(source, "current" if current else "target")
+    old: Document = {name: amounts[inner] for name, inner in fields.items() if amounts.get(inner) is not None}
+    if source in ("resource", "containerResource"):
+        old |= {name: new[name] for name in ("name", "container") if name in new}
+    else:
+        identity = _part(new, "metric")
+        old["metricName"] = identity.get("name", "")
+        if identity.get("selector") is not None:
+            old["metricSelector" if source == "external" else "selector"] = identity["selector"]
+        if source == "object":
+            old["target"] = _part(new, "describedObject")
+    return {"type": metric["type"], source: old}
+
+
+def _rules_to_v2(rules: object) -> Document:
+    if not isinstance(rules, dict):
+        return {}
+    found = {_lower(name): value for name, value in rules.items() if value is not None}
+    if isinstance(found.get("policies"), list):
+        found["policies"] = [{_lower(name): value for name, value in each.items()} for each in found["policies"]]
+    return found
+
+
+def _rules_from_v2(rules: object) -> Document | None:
+    if not isinstance(rules, dict):
+        return None
+    found: Document = {name: rules.get(_lower(name)) for name in _INTERNAL_RULES}
+    if isinstance(found["Policies"], list):
+        names = ("Type", "Value", "PeriodSeconds")
+        found["Policies"] = [{name: each.get(_lower(name)) for name in names} for each in found["Policies"]]
+    return found
+
+
+def _lower(name: str) -> str:
+    return name[0].lower() + name[1:]
+
+
+def _text(order: tuple[str, ...], values: list[Document]) -> str:
+    """Return a list as Go writes it: fields in the order of the struct."""
+    return _compact([{name: each[name] for name in order if name in each} for each in values])
+
+
+def _metric_text(metrics: list[Document], *, current: bool = False) -> str:
+    """Return metrics as Go writes them, amounts that its structs always show among them."""
+    prefix, ordered = "current" if current else "target", []
+    for metric in metrics:
+        source = _SOURCES.get(str(metric.get("type")), "")
+        inner: Document = dict.fromkeys(_SHOWN.get((source, prefix), ()), "0") | _part(metric, source)
+        names = [prefix + name if name[0].isupper() else name for name in _ORDER.get(source, ())]
+        ordered.append({"type": metric.get("type"), source: {name: inner[name] for name in names if name in inner}})
+    return _compact(ordered)
+
+
+# Capitals begin with "target" or "current".
+_ORDER = {
+    "object": ("target", "metricName", "Value", "selector", "averageValue"),
+    "pods": ("metricName", "AverageValue", "selector"),
+    "resource": ("name", "AverageUtilization", "AverageValue"),
+    "containerResource": ("name", "AverageUtilization", "AverageValue", "container"),
+    "external": ("metricName", "metricSelector", "Value", "AverageValue"),
+}
+_SHOWN = {
+    ("object", "target"): ("targetValue",),
+    ("object", "current"): ("currentValue",),
+    ("pods", "target"): ("targetAverageValue",),
+    ("pods", "current"): ("currentAverageValue",),
+    ("resource", "current"): ("currentAverageValue",),
+    ("containerResource", "current"): ("currentAverageValue",),
+    ("external", "current"): ("currentValue",),
+}
+_CONDITION = ("type", "status", "lastTransitionTime", "reason", "message")
+
+
+def _compact(value: object) -> str:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
+def _read(text: object) -> object:
+    try:
+        return json.loads(text) if isinstance(text, str) else None
+    except ValueError:
+        return None
+
+
+def _read_list(text: object) -> list[Document]:
+    found = _read(text)
+    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+
+
+def _part(document: Document, name: str) -> Document:
+    found = document.get(name)
+    return found if isinstance(found, dict) else {}
+
+
+def _parts(document: Document, name: str) -> list[Document]:
+    found = document.get(name)
+    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []

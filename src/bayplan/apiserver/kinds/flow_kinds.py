@@ -1,0 +1,41 @@
+"""The condition Dangling of FlowSchemas: whether the priority level that each names exists."""
+
+from __future__ import annotations
+
+from bayplan.apiserver.kinds.strategy import Cluster, part, parts
+from bayplan.base.plain_data import Document
+
+LEVELS = "flowcontrol.apiserver.k8s.io/prioritylevelconfigurations"
+SCHEMAS = "flowcontrol.apiserver.k8s.io/flowschemas"
+CONDITION_MANAGER = "api-priority-and-fairness-config-consumer-v1"
+_BUILT_IN = frozenset(
+    ("exempt", "catch-all", "system", "node-high", "leader-election", "workload-high", "workload-low", "global-default")
+)
+"""Levels that every kube-apiserver has."""
+
+
+def refresh_dangling(cluster: Cluster, schema: Document) -> bool:
+    """Bring the condition of a FlowSchema up to date; return whether it changed."""
+    status = {**part(schema, "status")}
+    conditions = parts(status, "conditions")
+    wanted = dangling_condition(cluster, schema)
+    for each in conditions:
+        if each.get("type") == "Dangling" and each.get("message") == wanted["message"]:
+            return False
+    status["conditions"] = [*(each for each in conditions if each.get("type") != "Dangling"), wanted]
+    schema["status"] = status
+    return True
+
+
+def dangling_condition(cluster: Cluster, schema: Document) -> Document:
+    """Return the condition Dangling of a FlowSchema."""
+    name = str(part(schema, "spec", "priorityLevelConfiguration").get("name") or "")
+    found = name in _BUILT_IN or cluster.find(LEVELS, "", name) is not None
+    what = f'This FlowSchema references the PriorityLevelConfiguration object named "{name}"'
+    return {
+        "type": "Dangling",
+        "status": "False" if found else "True",
+        "lastTransitionTime": cluster.now(),
+        "reason": "Found" if found else "NotFound",
+        "message": f"{what} and it exists" if found else f"{what} but there is no such object",
+    }

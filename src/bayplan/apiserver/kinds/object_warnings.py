@@ -1,0 +1,234 @@
+"""What writers of other kinds should know: one function a table; workloads answer for their templates.
+
+Source: the functions GetWarningsFor... and WarningsOnCreate of v1.36.3.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Callable, Iterable, Iterator
+
+from bayplan.apiserver.kinds.parts import part, parts
+from bayplan.apiserver.kinds.pod_warnings import (
+    DEPRECATED_LABELS,
+    byte_warnings,
+    selector_term_warnings,
+    template_warnings,
+)
+from bayplan.base.plain_data import Document
+from bayplan.objects.names import check_dns1123_label
+from bayplan.objects.selectors import quote
+
+_BETA_CLASS = "volume.beta.kubernetes.io/storage-class"
+_INGRESS_CLASS = "kubernetes.io/ingress.class"
+_OLD_HINTS, _HINTS = "service.kubernetes.io/topology-aware-hints", "service.kubernetes.io/topology-mode"
+_TEMPLATES = {
+    "podtemplates": ("template",),
+    "replicationcontrollers": ("spec", "template"),
+    "apps/deployments": ("spec", "template"),
+    "apps/replicasets": ("spec", "template"),
+    "apps/daemonsets": ("spec", "template"),
+    "apps/statefulsets": ("spec", "template"),
+    "batch/jobs": ("spec", "template"),
+    "batch/cronjobs": ("spec", "jobTemplate", "spec", "template"),
+}
+_VOLUMES = {
+    "photonPersistentDisk": "deprecated in v1.11, non-functional in v1.16+",
+    "scaleIO": "deprecated in v1.16, non-functional in v1.22+",
+    "storageos": "deprecated in v1.22, non-functional in v1.25+",
+    "glusterfs": "deprecated in v1.25, non-functional in v1.26+",
+    "cephfs": "deprecated in v1.28, non-functional in v1.31+",
+    "rbd": "deprecated in v1.28, non-functional in v1.31+",
+}
+_RECYCLE = "The Recycle reclaim policy is deprecated. Instead, the recommended approach is to use dynamic provisioning."
+_MANY_COMPLETIONS, _MANY_PODS = 100_000, 10_000
+_MANY = (
+    "In Indexed Jobs with a number of completions higher than 10^5 and a parallelism higher than 10^4, Kubernetes might not be "
+    "able to track completedIndexes when a big number of indexes fail"
+)
+_TOKENS_LOGGED = (
+    "spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, set to true to prevent possible logging of "
+    "tokens in volume attributes"
+)
+
+
+def object_warnings(table: str, document: Document, before: Document | None) -> list[str]:
+    """Return what the writer of an object should know.
+
+    Args:
+        table: of the object.
+        document: as it is stored.
+        before: the object as it was, None for a create; workloads only answer when their spec has changed.
+    """
+    if before is not None and table in _TEMPLATES and _generation(document) == _generation(before):
+        return []
+    found = list(_OF_KIND[table](document)) if table in _OF_KIND else []
+    path = _TEMPLATES.get(table)
+    if path is None:
+        return found
+    template = template_warnings(part(document, *path), f"{'.'.join(path)}.")
+    return template + found if table == "apps/statefulsets" else found + template
+
+
+def _generation(document: Document) -> object:
+    return part(document, "metadata").get("generation")
+
+
+def pod_warnings(pod: Document) -> list[str]:
+    """Return what the writer of a pod should know."""
+    return [*host_name_warnings(pod), *template_warnings(pod, "")]
+
+
+def host_name_warnings(pod: Document) -> list[str]:
+    """Return what is wrong with the name of a pod as a host name."""
+    name = str(part(pod, "metadata").get("name") or "")
+    problems = check_dns1123_label(name)
+    if not problems:
+        return []
+    text = "this is used in the Pod's hostname, which can result in surprising behavior; a DNS label is recommended"
+    return [f"metadata.name: {text}: [{' '.join(problems)}]"]
+
+
+def _named_by_pods(document: Document) -> Iterator[str]:
+    name = str(part(document, "metadata").get("name") or "")
+    problems = check_dns1123_label(name)
+    if problems:
+        text = "this is used in Pod names and hostnames, which can result in surprising behavior; a DNS label is recommended"
+        yield f"metadata.name: {text}: [{' '.join(problems)}]"
+
+
+def _stateful_set(document: Document) -> Iterator[str]:
+    spec = part(document, "spec")
+    for index, claim in enumerate(parts(spec, "volumeClaimTemplates")):
+        yield from _claim_spec(part(claim, "spec"), f"spec.volumeClaimTemplates[{index}].spec")
+    limit = spec.get("revisionHistoryLimit")
+    if isinstance(limit, int) and limit < 0:
+        text = "a negative value retains all historical revisions; a value >= 0 is recommended"
+        yield f"spec.revisionHistoryLimit: {text}"
+
+
+def _job(document: Document) -> Iterator[str]:
+    yield from _named_by_pods(document)
+    spec = part(document, "spec")
+    completions, parallelism = spec.get("completions"), spec.get("parallelism")
+    if not isinstance(completions, int) or not isinstance(parallelism, int):
+        return
+    if spec.get("completionMode") == "Indexed" and completions > _MANY_COMPLETIONS and parallelism > _MANY_PODS:
+        yield f"spec: {_MANY}"
+
+
+def _service(document: Document) -> Iterator[str]:
+    spec, annotations = part(document, "spec"), part(document, "metadata", "annotations")
+    if _OLD_HINTS in annotations:
+        yield f"annotation {_OLD_HINTS} is deprecated, please use {_HINTS} instead"
+    if spec.get("clusterIP") == "None":
+        if spec.get("externalIPs"):
+            yield 'spec.externalIPs is ignored when spec.clusterIP is "None"'
+        if spec.get("sessionAffinity") not in (None, "None"):
+            yield "spec.SessionAffinity is ignored for headless services"
+    elif spec.get("externalIPs"):
+        yield "spec.externalIPs is deprecated and may no longer be implemented in some clusters"
+    yield from _address(spec.get("loadBalancerIP"), "spec.loadBalancerIP")
+
+
+def _address(value: object, field: str) -> Iterator[str]:
+    """Yield what is wrong with an address that is written in another way than usual."""
+    text = str(value or "")
+    if not text:
+        return
+    standard = ".".join(each.lstrip("0") or "0" for each in text.split(".")) if text.count(".") == 3 else text
+    try:
+        standard = str(ipaddress.ip_address(standard))
+    except ValueError:
+        return
+    if standard == text:
+        return
+    if ":" in text:
+        yield f"{field}: IPv6 address {quote(text)} should be in RFC 5952 canonical format ({quote(standard)})"
+    else:
+        yield f"{field}: non-standard IP address {quote(text)} is invalid: use {quote(standard)}"
+
+
+def _claim_spec(spec: Document, field: str) -> Iterator[str]:
+    requests = part(spec, "resources", "requests")
+    yield from byte_warnings(requests, f"{field}.resources.requests", ("storage",))
+
+
+def _beta_class(document: Document) -> Iterator[str]:
+    if _BETA_CLASS in part(document, "metadata", "annotations"):
+        yield f'metadata.annotations[{_BETA_CLASS}]: deprecated since v1.8; use "storageClassName" attribute instead'
+
+
+def _claim(document: Document) -> Iterator[str]:
+    yield from _beta_class(document)
+    yield from _claim_spec(part(document, "spec"), "spec")
+
+
+def _volume(document: Document) -> Iterator[str]:
+    yield from _beta_class(document)
+    spec = part(document, "spec")
+    if spec.get("persistentVolumeReclaimPolicy") == "Recycle":
+        yield f"spec.persistentVolumeReclaimPolicy: {_RECYCLE}"
+    for index, term in enumerate(parts(part(spec, "nodeAffinity", "required"), "nodeSelectorTerms")):
+        yield from selector_term_warnings(term, f"spec.nodeAffinity.required.nodeSelectorTerms[{index}]")
+    for name, text in _VOLUMES.items():
+        if spec.get(name) is not None:
+            yield f"spec.{name}: {text}"
+
+
+def _ingress(document: Document) -> Iterator[str]:
+    if _INGRESS_CLASS in part(document, "metadata", "annotations"):
+        yield f"annotation {quote(_INGRESS_CLASS)} is deprecated, please use 'spec.ingressClassName' instead"
+
+
+def _endpoint_slice(document: Document) -> Iterator[str]:
+    if document.get("addressType") == "FQDN":
+        yield "spec.addressType: FQDN endpoints are deprecated"
+
+
+def _node(document: Document) -> Iterator[str]:
+    spec = part(document, "spec")
+    if spec.get("configSource") is not None:
+        yield "spec.configSource: the feature is no longer supported"
+    if spec.get("externalID"):
+        yield "spec.externalID: this field is deprecated, and is unused by Kubernetes"
+
+
+def _storage_class(document: Document) -> Iterator[str]:
+    for index, topology in enumerate(parts(document, "allowedTopologies")):
+        for at, expression in enumerate(parts(topology, "matchLabelExpressions")):
+            key = str(expression.get("key"))
+            if key in DEPRECATED_LABELS:
+                field = f"allowedTopologies[{index}].matchLabelExpressions[{at}].key"
+                yield f"{field}: {DEPRECATED_LABELS[key]}"
+
+
+def _runtime_class(document: Document) -> Iterator[str]:
+    for key in sorted(part(document, "scheduling", "nodeSelector")):
+        if key in DEPRECATED_LABELS:
+            yield f"scheduling.nodeSelector: {DEPRECATED_LABELS[key]}"
+
+
+def _driver(document: Document) -> Iterator[str]:
+    spec = part(document, "spec")
+    if parts(spec, "tokenRequests") and spec.get("serviceAccountTokenInSecrets") is None:
+        yield _TOKENS_LOGGED
+
+
+_OF_KIND: dict[str, Callable[[Document], Iterable[str]]] = {
+    "services": _service,
+    "persistentvolumes": _volume,
+    "persistentvolumeclaims": _claim,
+    "nodes": _node,
+    "replicationcontrollers": _named_by_pods,
+    "apps/deployments": _named_by_pods,
+    "apps/replicasets": _named_by_pods,
+    "apps/statefulsets": _stateful_set,
+    "batch/jobs": _job,
+    "batch/cronjobs": _named_by_pods,
+    "networking.k8s.io/ingresses": _ingress,
+    "discovery.k8s.io/endpointslices": _endpoint_slice,
+    "storage.k8s.io/storageclasses": _storage_class,
+    "storage.k8s.io/csidrivers": _driver,
+    "node.k8s.io/runtimeclasses": _runtime_class,
+}

@@ -1,0 +1,80 @@
+"""Documents to amounts: what limit ranges and quotas look at in pods, claims, Services and in themselves."""
+
+from __future__ import annotations
+
+from bayplan.apiserver.kinds.quality_of_service import quality_of_service
+from bayplan.apiserver.kinds.strategy import part, parts, texts
+from bayplan.apiserver.validation.formats import amount_of
+from bayplan.base.plain_data import Document
+from bayplan.objects.limit_ranges import Limit
+from bayplan.objects.pod_amounts import ContainerAmounts, PodAmounts
+from bayplan.objects.quantity import Quantity
+from bayplan.objects.resource_quotas import Quota, Scope
+
+_OVER = ("Failed", "Succeeded")
+_TERMS = ("requiredDuringSchedulingIgnoredDuringExecution", "preferredDuringSchedulingIgnoredDuringExecution")
+
+
+def amounts_of(resources: Document) -> dict[str, Quantity]:
+    """Return a list of resources as amounts."""
+    return {name: amount_of(str(amount)) for name, amount in resources.items()}
+
+
+def pod_amounts(pod: Document) -> PodAmounts:
+    """Return what a pod asks for."""
+    spec, status = part(pod, "spec"), part(pod, "status")
+    stated = part(spec, "resources")
+    deadline = spec.get("activeDeadlineSeconds")
+    return PodAmounts(
+        containers=_containers(spec, "containers"),
+        init_containers=_containers(spec, "initContainers"),
+        requests=amounts_of(part(stated, "requests")),
+        limits=amounts_of(part(stated, "limits")),
+        overhead=amounts_of(part(spec, "overhead")),
+        best_effort=quality_of_service(pod) == "BestEffort",
+        terminating=isinstance(deadline, int) and deadline >= 0,
+        priority_class=str(spec.get("priorityClassName") or ""),
+        cross_namespace=_looks_at_other_namespaces(part(spec, "affinity")),
+        counted=status.get("phase") not in _OVER,
+    )
+
+
+def _containers(spec: Document, field: str) -> tuple[ContainerAmounts, ...]:
+    found = []
+    for container in parts(spec, field):
+        resources = part(container, "resources")
+        requests, limits = (amounts_of(part(resources, kind)) for kind in ("requests", "limits"))
+        sidecar = field == "initContainers" and container.get("restartPolicy") == "Always"
+        found.append(ContainerAmounts(str(container.get("name") or ""), requests, limits, sidecar))
+    return tuple(found)
+
+
+def _looks_at_other_namespaces(affinity: Document) -> bool:
+    terms = [
+        part(each, "podAffinityTerm") if name.startswith("preferred") else each
+        for side in ("podAffinity", "podAntiAffinity")
+        for name in _TERMS
+        for each in parts(part(affinity, side), name)
+    ]
+    return any(texts(each, "namespaces") or each.get("namespaceSelector") is not None for each in terms)
+
+
+def limits_of(limit_range: Document) -> list[Limit]:
+    """Return the entries of a limit range."""
+    names = ("min", "max", "default", "defaultRequest", "maxLimitRequestRatio")
+    return [
+        Limit(str(each.get("type") or ""), *(amounts_of(part(each, name)) for name in names))
+        for each in parts(part(limit_range, "spec"), "limits")
+    ]
+
+
+def quota_of(quota: Document) -> Quota:
+    """Return a quota with the amounts that its status has, which are what admission goes by."""
+    spec, status = part(quota, "spec"), part(quota, "status")
+    scopes = [Scope(name) for name in texts(spec, "scopes")]
+    scopes += [
+        Scope(str(each.get("scopeName")), str(each.get("operator")), tuple(texts(each, "values")))
+        for each in parts(part(spec, "scopeSelector"), "matchExpressions")
+    ]
+    name = str(part(quota, "metadata").get("name") or "")
+    return Quota(name, amounts_of(part(status, "hard")), amounts_of(part(status, "used")), tuple(scopes))

@@ -1,0 +1,215 @@
+"""What writers of pods and pod templates should know: deprecated labels, annotations and volumes, duplicates, odd amounts.
+
+Source: pkg/api/pod/warnings.go v1.36.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from bayplan.apiserver.kinds.parts import part, parts, texts
+from bayplan.apiserver.validation.formats import amount_of
+from bayplan.base.plain_data import Document
+from bayplan.objects.names import check_label_value
+from bayplan.objects.selectors import quote
+
+DEPRECATED_LABELS = {
+    "beta.kubernetes.io/arch": 'deprecated since v1.14; use "kubernetes.io/arch" instead',
+    "beta.kubernetes.io/os": 'deprecated since v1.14; use "kubernetes.io/os" instead',
+    "failure-domain.beta.kubernetes.io/region": 'deprecated since v1.17; use "topology.kubernetes.io/region" instead',
+    "failure-domain.beta.kubernetes.io/zone": 'deprecated since v1.17; use "topology.kubernetes.io/zone" instead',
+    "beta.kubernetes.io/instance-type": 'deprecated since v1.17; use "node.kubernetes.io/instance-type" instead',
+    "app.kubernetes.io/created-by": "deprecated since v1.9",
+    "scheduler.alpha.kubernetes.io/preferAvoidPods": "deprecated since v1.22; use Taints and Tolerations instead",
+    "node-role.kubernetes.io/master": 'use "node-role.kubernetes.io/control-plane" instead',
+}
+"""Labels of nodes, and what replaces each."""
+_VOLUMES = {
+    "photonPersistentDisk": "deprecated in v1.11, non-functional in v1.16+",
+    "gitRepo": "deprecated in v1.11, and disabled by default in v1.33+",
+    "scaleIO": "deprecated in v1.16, non-functional in v1.22+",
+    "flocker": "deprecated in v1.22, non-functional in v1.25+",
+    "storageos": "deprecated in v1.22, non-functional in v1.25+",
+    "quobyte": "deprecated in v1.22, non-functional in v1.25+",
+    "glusterfs": "deprecated in v1.25, non-functional in v1.26+",
+    "cephfs": "deprecated in v1.28, non-functional in v1.31+",
+    "rbd": "deprecated in v1.28, non-functional in v1.31+",
+}
+_SHOWN_AS = {"storageos": "storageOS"}
+_CRITICAL = "scheduler.alpha.kubernetes.io/critical-pod"
+_SYSCTLS = "security.alpha.kubernetes.io/sysctls"
+_UNSAFE_SYSCTLS = "security.alpha.kubernetes.io/unsafe-sysctls"
+_ANNOTATIONS = {
+    _CRITICAL: 'non-functional in v1.16+; use the "priorityClassName" field instead',
+    _SYSCTLS: 'non-functional in v1.11+; use the "sysctls" field instead',
+    _UNSAFE_SYSCTLS: 'non-functional in v1.11+; use the "sysctls" field instead',
+}
+_SECCOMP_POD = "seccomp.security.alpha.kubernetes.io/pod"
+_SECCOMP_CONTAINER = "container.seccomp.security.alpha.kubernetes.io/"
+_APP_ARMOR = "container.apparmor.security.beta.kubernetes.io/"
+_BYTES = ("memory", "ephemeral-storage")
+_REQUIRED, _PREFERRED = (f"{word}DuringSchedulingIgnoredDuringExecution" for word in ("required", "preferred"))
+_NO_SELECTOR = "a null labelSelector results in matching no pod"
+
+
+def template_warnings(template: Document, field: str) -> list[str]:
+    """Return what the writer of a pod template should know.
+
+    Args:
+        template: pod or template: metadata and spec.
+        field: of the template, with a dot at its end; empty for a pod.
+    """
+    spec, annotations = part(template, "spec"), part(template, "metadata", "annotations")
+    found = list(_selector_warnings(spec, f"{field}spec"))
+    if annotations:
+        found += _annotation_warnings(spec, annotations, f"{field}metadata.annotations")
+    found += _list_warnings(spec, f"{field}spec")
+    for container, here in _containers(spec, f"{field}spec"):
+        found += _container_warnings(container, here)
+    found += _port_warnings(spec, f"{field}spec")
+    seconds = spec.get("terminationGracePeriodSeconds")
+    if isinstance(seconds, int) and seconds < 0:
+        text = "must be >= 0; negative values are invalid and will be treated as 1"
+        found.append(f"{field}spec.terminationGracePeriodSeconds: {text}")
+    for name in ("podAffinity", "podAntiAffinity"):
+        affinity, here = part(spec, "affinity", name), f"{field}spec.affinity.{name}"
+        for index, term in enumerate(parts(affinity, _REQUIRED)):
+            if term.get("labelSelector") is None:
+                found.append(f"{here}.{_REQUIRED}[{index}].labelSelector: {_NO_SELECTOR}")
+        for index, term in enumerate(parts(affinity, _PREFERRED)):
+            if part(term, "podAffinityTerm").get("labelSelector") is None:
+                found.append(f"{here}.{_PREFERRED}[{index}].podAffinityTerm.labelSelector: {_NO_SELECTOR}")
+    return found
+
+
+def selector_term_warnings(term: Document, field: str, *, values: bool = False) -> Iterator[str]:
+    """Yield the deprecated labels in a node selector term, and with `values` what is no label value."""
+    for index, expression in enumerate(parts(term, "matchExpressions")):
+        here, key = f"{field}.matchExpressions[{index}]", str(expression.get("key"))
+        if key in DEPRECATED_LABELS:
+            yield f"{here}.key: {key} is {DEPRECATED_LABELS[key]}"
+        if values:
+            for at, value in enumerate(texts(expression, "values")):
+                yield from (f"{here}.values[{at}]: {value} is invalid, {each}" for each in check_label_value(value))
+
+
+def _selector_warnings(spec: Document, field: str) -> Iterator[str]:
+    for key in sorted(part(spec, "nodeSelector")):
+        if key in DEPRECATED_LABELS:
+            yield f"{field}.nodeSelector[{key}]: {DEPRECATED_LABELS[key]}"
+    affinity, here = part(spec, "affinity", "nodeAffinity"), f"{field}.affinity.nodeAffinity"
+    for index, term in enumerate(parts(part(affinity, _REQUIRED), "nodeSelectorTerms")):
+        yield from selector_term_warnings(term, f"{here}.{_REQUIRED}.nodeSelectorTerms[{index}]")
+    for index, term in enumerate(parts(affinity, _PREFERRED)):
+        place = f"{here}.{_PREFERRED}[{index}].preference"
+        yield from selector_term_warnings(part(term, "preference"), place, values=True)
+    for index, constraint in enumerate(parts(spec, "topologySpreadConstraints")):
+        place, key = f"{field}.topologySpreadConstraints[{index}]", str(constraint.get("topologyKey"))
+        if key in DEPRECATED_LABELS:
+            yield f"{place}.topologyKey: {key} is {DEPRECATED_LABELS[key]}"
+        if constraint.get("labelSelector") is None:
+            yield f"{place}.labelSelector: {_NO_SELECTOR}"
+
+
+def _annotation_warnings(spec: Document, annotations: Document, field: str) -> Iterator[str]:
+    for key, text in _ANNOTATIONS.items():
+        if key in annotations:
+            yield f"{field}[{key}]: {text}"
+    seccomp = 'non-functional in v1.27+; use the "seccompProfile" field instead'
+    security = part(spec, "securityContext")
+    if _SECCOMP_POD in annotations and not security.get("seccompProfile"):
+        yield f"{field}[{_SECCOMP_POD}]: {seccomp}"
+    for container, _ in _containers(spec, ""):
+        name, own = str(container.get("name")), part(container, "securityContext")
+        if _SECCOMP_CONTAINER + name in annotations and not own.get("seccompProfile"):
+            yield f"{field}[{_SECCOMP_CONTAINER}{name}]: {seccomp}"
+        # A pod has got the field from its annotation by now.
+        if _APP_ARMOR + name in annotations and (field == "metadata.annotations" or not own.get("appArmorProfile")):
+            yield f'{field}[{_APP_ARMOR}{name}]: deprecated since v1.30; use the "appArmorProfile" field instead'
+
+
+def _list_warnings(spec: Document, field: str) -> Iterator[str]:
+    for index, volume in enumerate(parts(spec, "volumes")):
+        for name in _VOLUMES:
+            if volume.get(name) is not None:
+                yield f"{field}.volumes[{index}].{_SHOWN_AS.get(name, name)}: {_VOLUMES[name]}"
+    yield from _repeated(parts(spec, "hostAliases"), "ip", f"{field}.hostAliases")
+    secrets = parts(spec, "imagePullSecrets")
+    yield from _repeated(secrets, "name", f"{field}.imagePullSecrets")
+    for index, secret in enumerate(secrets):
+        if not secret.get("name"):
+            yield f'{field}.imagePullSecrets[{index}].name: invalid empty name ""'
+    yield from byte_warnings(part(spec, "overhead"), f"{field}.overhead")
+
+
+def _repeated(items: Iterable[Document], name: str, field: str) -> Iterator[str]:
+    seen = set[str]()
+    for index, item in enumerate(items):
+        value = str(item.get(name) or "")
+        if value in seen:
+            yield f"{field}[{index}].{name}: duplicate {name} {quote(value)}"
+        seen.add(value)
+
+
+def byte_warnings(amounts: Document, field: str, names: Iterable[str] = _BYTES) -> Iterator[str]:
+    """Yield the amounts of bytes that are not whole."""
+    for name in names:
+        amount = str(amounts.get(name) or "0")
+        if amount.endswith(("m", "u", "n")) and amount_of(amount).milli_value() % 1000:
+            yield f"{field}[{name}]: fractional byte value {quote(amount)} is invalid, must be an integer"
+
+
+def _containers(spec: Document, field: str) -> list[tuple[Document, str]]:
+    """Return the containers of a pod in upstream's order, with their fields."""
+    kinds = ("initContainers", "containers", "ephemeralContainers")
+    return [(each, f"{field}.{kind}[{index}]") for kind in kinds for index, each in enumerate(parts(spec, kind))]
+
+
+def _container_warnings(container: Document, field: str) -> Iterator[str]:
+    resources = part(container, "resources")
+    for name in _BYTES:
+        for kind in ("limits", "requests"):
+            yield from byte_warnings(part(resources, kind), f"{field}.resources.{kind}", (name,))
+    seen = set[str]()
+    for index, variable in enumerate(parts(container, "env")):
+        name, value = str(variable.get("name")), str(variable.get("value") or "")
+        builds_on = f"$({name})" in value and value != f"$({name})" and variable.get("valueFrom") is None
+        if name in seen and not builds_on:
+            text = f"hides previous definition of {quote(name)}, which may be dropped when using apply"
+            yield f"{field}.env[{index}]: {text}"
+        seen.add(name)
+
+
+def _port_warnings(spec: Document, field: str) -> Iterator[str]:
+    known: dict[tuple[object, object], list[tuple[str, Document]]] = {}
+    names: dict[str, str] = {}
+    renamed: list[str] = []
+    for container, here in _containers(spec, field):
+        for index, port in enumerate(parts(container, "ports")):
+            place = f"{here}.ports[{index}]"
+            others = known.setdefault((port.get("containerPort"), port.get("protocol")), [])
+            for where, other in others:
+                problem = _clash(port, other)
+                if problem:
+                    yield f"{place}: {problem} port definition with {where}"
+            others.append((place, port))
+            name = str(port.get("name") or "")
+            if name in names:
+                first = names[name]
+                text = f"with {first}, services and probes that select ports by name will use {first}"
+                renamed.append(f"{place}: duplicate port name {quote(name)} {text}")
+            elif name:
+                names[name] = place
+    yield from renamed
+
+
+def _clash(port: Document, other: Document) -> str:
+    """Return how two ports of one number and protocol are in each other's way."""
+    (address, number), (address2, number2) = (
+        (each.get("hostIP") or "", each.get("hostPort") or 0) for each in (port, other)
+    )
+    if (address, number) == (address2, number2):
+        return "duplicate"
+    if not number or not number2:
+        return "overlapping"
+    return "dangerously ambiguous" if number == number2 and bool(address) != bool(address2) else ""

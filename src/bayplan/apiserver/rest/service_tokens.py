@@ -1,0 +1,191 @@
+"""Tokens of service accounts: made by the subresource ``token``, and checked by TokenReviews.
+
+A token is a JSON Web Token with upstream's claims, signed by a key of this server (HS256, where upstream has RS256): it is valid
+until it expires or the server ends.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import json
+from typing import cast
+
+from bayplan.apiserver.fields import managed
+from bayplan.apiserver.fields.field_type import field_type
+from bayplan.apiserver.kinds.strategy import part, texts
+from bayplan.apiserver.rest import writing
+from bayplan.apiserver.rest.backend import Backend
+from bayplan.apiserver.rest.decoding import Target, decode_request
+from bayplan.apiserver.rest.errors import bad_request, conflict, invalid, invalid_value, not_found
+from bayplan.apiserver.rest.messages import Request
+from bayplan.apiserver.rest.options import write_options
+from bayplan.apiserver.rest.request_info import RequestInfo
+from bayplan.base.plain_data import Document
+from bayplan.objects.selectors import quote
+
+ISSUER = "https://kubernetes.default.svc"
+_API_VERSION, _KIND = "authentication.k8s.io/v1", "TokenRequest"
+_TARGET = Target(_API_VERSION, _KIND, "io.k8s.api.authentication.v1.TokenRequest")
+_SHORTEST, _LONGEST, _DEFAULT = 600, 2**32, 3600
+_BOUND = {"Pod": "pods", "Secret": "secrets", "Node": "nodes"}
+
+
+def create_token(backend: Backend, info: RequestInfo, request: Request) -> Document:
+    """Return a TokenRequest with its token.
+
+    Raises:
+        ApiError: the service account or the bound object is not there, or the request is wrong.
+    """
+    options = write_options(request, "CreateOptions")
+    document = decode_request(_TARGET, request, options.validation).document
+    metadata = cast("Document", document.setdefault("metadata", {}))
+    spec = cast("Document", document.setdefault("spec", {}))
+    if not spec.get("expirationSeconds"):
+        spec["expirationSeconds"] = _DEFAULT
+    if metadata.get("namespace") not in (None, "", info.namespace):
+        raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
+    owner = managed.Request(
+        options.manager, _API_VERSION, field_type(_TARGET.type_name), backend.now(), "token", {"f:status": {}}
+    )
+    asked: Document = {"spec": {name: value for name, value in spec.items() if value is not None}}
+    managers = managed.after_update(owner, {"spec": {"boundObjectRef": None}}, asked, {}, is_create=True)
+    if metadata.get("name") not in (None, "", info.name):
+        text = "must match the service account name if specified"
+        raise _invalid(info.name, invalid_value("metadata.name", quote(str(metadata["name"])), text))
+    account = backend.find("serviceaccounts", info.namespace, info.name)
+    if account is None:
+        raise not_found("serviceaccounts", "", info.name)
+    uid = str(part(account, "metadata").get("uid") or "")
+    _check_seconds(spec["expirationSeconds"])
+    spec["audiences"] = texts(spec, "audiences") or [ISSUER]
+    spec.setdefault("boundObjectRef", None)
+    bound = _bound_object(backend, info, part(spec, "boundObjectRef"))
+    token = _signed(backend, _claims(backend, info, uid, spec, bound))
+    seconds = cast("int", spec["expirationSeconds"])
+    head: Document = {"name": info.name, "namespace": info.namespace, "uid": uid, "creationTimestamp": backend.now()}
+    writing.set_managers({"metadata": head}, managers)
+    status = {"token": token, "expirationTimestamp": backend.later(seconds)}
+    return {"kind": _KIND, "apiVersion": _API_VERSION, "metadata": head, "spec": spec, "status": status}
+
+
+def _invalid(name: str, *causes: object) -> Exception:
+    return invalid(_KIND, "authentication.k8s.io", name, list(causes))  # type: ignore[arg-type]
+
+
+def _check_seconds(seconds: object) -> None:
+    if isinstance(seconds, int) and seconds < _SHORTEST:
+        text = "may not specify a duration less than 10 minutes"
+    elif isinstance(seconds, int) and seconds > _LONGEST:
+        text = "may not specify a duration larger than 2^32 seconds"
+    else:
+        return
+    raise _invalid("", invalid_value("spec.expirationSeconds", str(seconds), text))
+
+
+def _bound_object(backend: Backend, info: RequestInfo, reference: Document) -> dict[str, Document]:
+    """Return the object that a token shall be bound to, by the claim for its kind; nothing without a reference.
+
+    Raises:
+        ApiError: it can't be bound to that.
+    """
+    if not reference:
+        return {}
+    version, kind = str(reference.get("apiVersion") or ""), str(reference.get("kind") or "")
+    name = str(reference.get("name") or "")
+    if "/" in version or kind not in _BOUND:
+        group, _, short = version.rpartition("/")
+        raise bad_request(f"cannot bind token to object of type {group}/{short}, Kind={kind}")
+    table = _BOUND[kind]
+    found = backend.find(table, "" if kind == "Node" else info.namespace, name)
+    if found is None:
+        raise not_found(table, "", name)
+    if kind == "Pod" and part(found, "spec").get("serviceAccountName", "") != info.name:
+        text = f"cannot bind token for serviceaccount {quote(info.name)} to pod running with different serviceaccount name."
+        raise bad_request(text)
+    uid, wanted = part(found, "metadata").get("uid"), reference.get("uid")
+    if wanted and wanted != uid:
+        why = f"the UID in the bound object reference ({wanted}) does not match the UID in record. "
+        raise conflict(kind, "", name, why + "The object might have been deleted and then recreated")
+    claims = {kind.lower(): _reference(found)}
+    node = backend.find("nodes", "", str(part(found, "spec").get("nodeName") or "")) if kind == "Pod" else None
+    if node is not None:
+        claims["node"] = _reference(node)
+    return claims
+
+
+def _reference(document: Document) -> Document:
+    metadata = part(document, "metadata")
+    return {"name": metadata.get("name"), "uid": metadata.get("uid")}
+
+
+def _claims(backend: Backend, info: RequestInfo, uid: str, spec: Document, bound: dict[str, Document]) -> Document:
+    now = int(backend.clock())
+    return {
+        "aud": spec["audiences"],
+        "exp": now + cast("int", spec["expirationSeconds"]),
+        "iat": now,
+        "iss": ISSUER,
+        "jti": backend.new_uid(),
+        "kubernetes.io": {
+            "namespace": info.namespace,
+            **bound,
+            "serviceaccount": {"name": info.name, "uid": uid},
+        },
+        "nbf": now,
+        "sub": f"system:serviceaccount:{info.namespace}:{info.name}",
+    }
+
+
+def _signed(backend: Backend, claims: Document) -> str:
+    head = _encoded(json.dumps({"alg": "HS256", "typ": "JWT"}, separators=(",", ":")).encode())
+    text = f"{head}.{_encoded(json.dumps(claims, separators=(',', ':')).encode())}"
+    return f"{text}.{_signature(backend, text)}"
+
+
+def _signature(backend: Backend, text: str) -> str:
+    return _encoded(hmac.new(backend.token_key, text.encode(), hashlib.sha256).digest())
+
+
+def _encoded(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
+
+
+def review_token(backend: Backend, document: Document) -> Document:
+    """Return the status of a TokenReview."""
+    spec = part(document, "spec")
+    claims = _verified(backend, str(spec.get("token") or ""))
+    wanted = texts(spec, "audiences")
+    if claims is None:
+        return {"user": {}, "error": "[invalid bearer token, service account token is not valid yet or has expired]"}
+    audiences = [each for each in texts(claims, "aud") if each in (wanted or [ISSUER])]
+    if not audiences:
+        return {"user": {}}
+    private = part(claims, "kubernetes.io")
+    account, namespace = part(private, "serviceaccount"), private.get("namespace")
+    groups = ["system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated"]
+    extra: Document = {"authentication.kubernetes.io/credential-id": [f"JTI={claims.get('jti')}"]}
+    for name in ("pod", "node"):
+        if isinstance(private.get(name), dict):
+            extra |= {
+                f"authentication.kubernetes.io/{name}-{key}": [value] for key, value in part(private, name).items()
+            }
+    user: Document = {"username": claims["sub"], "uid": account.get("uid"), "groups": groups, "extra": extra}
+    return {"authenticated": True, "user": user, "audiences": audiences}
+
+
+def _verified(backend: Backend, token: str) -> Document | None:
+    """Return the claims of a token that this server signed, that is in force and whose service account is there."""
+    text, _, signature = token.rpartition(".")
+    if not hmac.compare_digest(signature.encode(), _signature(backend, text).encode()):
+        return None
+    body = text.rpartition(".")[2]
+    claims = cast("Document", json.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4))))
+    private = part(claims, "kubernetes.io")
+    account = part(private, "serviceaccount")
+    found = backend.find("serviceaccounts", str(private.get("namespace")), str(account.get("name")))
+    if found is None or part(found, "metadata").get("uid") != account.get("uid"):
+        return None
+    expires = claims.get("exp")
+    return claims if isinstance(expires, int) and expires > backend.clock() else None

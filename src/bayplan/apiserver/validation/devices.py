@@ -1,0 +1,305 @@
+"""Rules of the kinds of resource.k8s.io: claims, their templates, classes of devices, slices."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from bayplan.apiserver.kinds.parts import part, parts, texts
+from bayplan.apiserver.rest.errors import (
+    duplicate,
+    invalid_value,
+    required,
+    too_long,
+)
+from bayplan.apiserver.validation.engine import (
+    Causes,
+    Change,
+    Rule,
+    at_least,
+    each,
+    go_value,
+    immutable,
+    inside,
+    kind,
+    need,
+    one_of,
+    too_many,
+    value,
+)
+from bayplan.apiserver.validation.expressions import MAX_COMPILED, check_device_expression
+from bayplan.apiserver.validation.formats import dns_label, dns_subdomain, label_value, qualified_name
+from bayplan.apiserver.validation.internal_json import go_json, shown_as
+from bayplan.apiserver.validation.resources import is_extended
+from bayplan.apiserver.validation.volumes import driver_name
+from bayplan.base.plain_data import Document
+from bayplan.objects.selectors import quote
+
+MAX_SELECTORS = 32
+_MAX_ITEMS, _MAX_ALTERNATIVES, _MAX_ID, _MAX_VALUE = 32, 8, 32, 64
+_MAX_PARAMETERS = 10 * 1024
+_IDENTIFIER_FORMAT = "[A-Za-z_][A-Za-z0-9_]*"
+_IDENTIFIER_TEXT = (
+    "a valid C identifier must start with alphabetic character or '_', "
+    "followed by a string of alphanumeric characters or '_'"
+)
+
+_Item = Callable[[Document, str, Causes], None]
+
+
+def list_of(name: str, limit: int, rule: _Item, key: str = "") -> Rule:
+    """Return a rule about a list with a limit, whose items may have to be unique by a field."""
+
+    def run(document: Document, path: str, out: Causes) -> None:
+        found, here = parts(document, name), f"{path}.{name}"
+        if len(found) > limit:
+            out.append(too_many(here, len(found), limit))
+            return
+        for index, item in enumerate(found):
+            rule(item, f"{here}[{index}]", out)
+        if not key:
+            return
+        seen: set[object] = set()
+        for index, item in enumerate(found):
+            name_of_item = item.get(key) or ""
+            if name_of_item in seen:
+                out.append(duplicate(f"{here}[{index}]", go_value(name_of_item)))
+            seen.add(name_of_item)
+
+    return run
+
+
+# --- requests ---------------------------------------------------------------------------------------------------------
+
+
+class _Budget:
+    """How many characters of expressions a write may still compile."""
+
+    def __init__(self) -> None:
+        self.left = MAX_COMPILED
+
+    def selectors(self, document: Document, path: str, out: Causes) -> None:
+        """Check the selectors of a request or class."""
+        list_of("selectors", MAX_SELECTORS, self._selector)(document, path, out)
+
+    def _selector(self, selector: Document, path: str, out: Causes) -> None:
+        cel = selector.get("cel")
+        if not isinstance(cel, dict):
+            out.append(required(f"{path}.cel"))
+            return
+        text = str(cel.get("expression") or "")
+        self.left -= len(text)
+        check_device_expression(text, f"{path}.cel.expression", out, compiles=self.left >= 0)
+
+
+def _toleration(toleration: Document, path: str, out: Causes) -> None:
+    key, operator = toleration.get("key"), toleration.get("operator") or ""
+    if key:
+        qualified_name(key, f"{path}.key", out)
+    if operator == "Exists":
+        if toleration.get("value"):
+            out.append(
+                invalid_value(f"{path}.value", go_value(toleration["value"]), "must be empty for operator `Exists`")
+            )
+    elif operator == "Equal":
+        value("value", label_value)(toleration, path, out)
+    elif not operator:
+        out.append(required(f"{path}.operator"))
+    else:
+        one_of("Equal", "Exists")(operator, f"{path}.operator", out)
+    if not key and operator != "Exists":
+        out.append(invalid_value(f"{path}.operator", go_value(operator), "must be Exists when `key` is empty"))
+    if toleration.get("effect"):
+        one_of("NoExecute", "NoSchedule", "None")(toleration["effect"], f"{path}.effect", out)
+
+
+def _allocation(request: Document, path: str, out: Causes) -> None:
+    mode, count = request.get("allocationMode") or "", request.get("count") or 0
+    if mode == "All":
+        if count:
+            detail = "must not be specified when allocationMode is 'All'"
+            out.append(invalid_value(f"{path}.count", go_value(count), detail))
+    elif mode == "ExactCount":
+        at_least(1, "must be greater than zero")(count, f"{path}.count", out)
+    else:
+        one_of("All", "ExactCount")(mode, f"{path}.allocationMode", out)
+
+
+def _request_body(request: Document, path: str, budget: _Budget, out: Causes) -> None:
+    need("deviceClassName", dns_subdomain)(request, path, out)
+    budget.selectors(request, path, out)
+    _allocation(request, path, out)
+    each("tolerations", _toleration)(request, path, out)
+
+
+def _request(request: Document, path: str, budget: _Budget, out: Causes) -> None:
+    need("name", dns_label)(request, path, out)
+    exactly, alternatives = request.get("exactly"), parts(request, "firstAvailable")
+    if isinstance(exactly, dict) and alternatives:
+        detail = "exactly one of `exactly` or `firstAvailable` is required, but multiple fields are set"
+        out.append(invalid_value(path, "null", detail))
+    elif alternatives:
+
+        def alternative(inner: Document, here: str, causes: Causes) -> None:
+            need("name", dns_label)(inner, here, causes)
+            _request_body(inner, here, budget, causes)
+
+        list_of("firstAvailable", _MAX_ALTERNATIVES, alternative, "name")(request, path, out)
+    elif isinstance(exactly, dict):
+        _request_body(exactly, f"{path}.exactly", budget, out)
+    else:
+        out.append(required(path, "exactly one of `exactly` or `firstAvailable` is required"))
+
+
+def _reference(name: str, path: str, known: dict[str, set[str]], out: Causes) -> None:
+    segments = name.split("/")
+    detail = "must be the name of a request in the claim or the name of a request and a subrequest separated by '/'"
+    if len(segments) > 2:
+        out.append(invalid_value(path, quote(name), detail))
+        return
+    for segment in segments:
+        if not segment:
+            out.append(required(path))
+        else:
+            dns_label(segment, path, out)
+    if segments[0] not in known or (len(segments) == 2 and segments[1] not in known[segments[0]]):
+        out.append(invalid_value(path, quote(name), detail))
+
+
+def _references(document: Document, path: str, known: dict[str, set[str]], out: Causes) -> None:
+    names, here = texts(document, "requests"), f"{path}.requests"
+    if len(names) > _MAX_ITEMS:
+        out.append(too_many(here, len(names), _MAX_ITEMS))
+        return
+    for index, name in enumerate(names):
+        _reference(name, f"{here}[{index}]", known, out)
+    for index, name in enumerate(names):
+        if name in names[:index]:
+            out.append(duplicate(f"{here}[{index}]", quote(name)))
+
+
+def qualified(text: str, path: str, out: Causes) -> None:
+    """Check the name of an attribute or a capacity, whose domain may be missing."""
+    pieces = text.split("/")
+    if len(pieces) == 2:
+        if not pieces[0]:
+            out.append(invalid_value(path, '""', "the domain must not be empty"))
+        else:
+            driver_name(pieces[0], path, out)
+        if not pieces[1]:
+            out.append(invalid_value(path, '""', "the name must not be empty"))
+        else:
+            _identifier(pieces[1], path, out)
+    elif len(pieces) == 1:
+        _identifier(text, path, out)
+
+
+def _identifier(text: str, path: str, out: Causes) -> None:
+    if len(text) > _MAX_ID:
+        out.append(too_long(path, _MAX_ID))
+    if not re.fullmatch(_IDENTIFIER_FORMAT, text):
+        examples = "(e.g. 'my_name',  or 'MY_NAME',  or 'MyName', regex used for validation is"
+        out.append(invalid_value(path, quote(text), f"{_IDENTIFIER_TEXT} {examples} '{_IDENTIFIER_FORMAT}')"))
+
+
+def _fully_qualified(found: object, path: str, out: Causes) -> None:
+    qualified(str(found), path, out)
+    if "/" not in str(found):
+        detail = "a fully qualified name must be a domain and a name separated by a slash"
+        out.append(invalid_value(path, quote(str(found)), detail))
+
+
+def _constraint(constraint: Document, path: str, known: dict[str, set[str]], out: Causes) -> None:
+    _references(constraint, path, known, out)
+    for name in ("matchAttribute", "distinctAttribute"):
+        if constraint.get(name) is not None:
+            _fully_qualified(constraint[name], f"{path}.{name}", out)
+            return
+    detail = 'exactly one of "matchAttribute" or "distinctAttribute" is required, but multiple fields are set'
+    out.append(required(path, detail))
+
+
+def _parameters(opaque: Document, path: str, out: Causes) -> None:
+    found, here = opaque.get("parameters"), f"{path}.parameters"
+    if found is None:
+        out.append(required(here))
+    elif len(go_json(found).encode()) > _MAX_PARAMETERS:
+        out.append(too_long(here, _MAX_PARAMETERS))
+    elif not isinstance(found, dict):
+        shown = "<value omitted>"
+        out.append(invalid_value(here, quote(shown), "must be a valid JSON object"))
+
+
+def _config(config: Document, path: str, out: Causes) -> None:
+    opaque = config.get("opaque")
+    if not isinstance(opaque, dict):
+        out.append(required(f"{path}.opaque"))
+        return
+    value("driver", driver_name)(opaque, f"{path}.opaque", out)
+    _parameters(opaque, f"{path}.opaque", out)
+
+
+def _claim(spec: Document, path: str, out: Causes) -> None:
+    devices, here, budget = part(spec, "devices"), f"{path}.devices", _Budget()
+    known = {
+        str(request.get("name") or ""): {
+            str(each_one.get("name") or "") for each_one in parts(request, "firstAvailable")
+        }
+        for request in parts(devices, "requests")
+    }
+
+    def config(item: Document, at: str, causes: Causes) -> None:
+        _references(item, at, known, causes)
+        _config(item, at, causes)
+
+    request_rule = list_of("requests", _MAX_ITEMS, lambda item, at, to: _request(item, at, budget, to), "name")
+    request_rule(devices, here, out)
+    list_of("constraints", _MAX_ITEMS, lambda item, at, to: _constraint(item, at, known, to))(devices, here, out)
+    list_of("config", _MAX_ITEMS, config)(devices, here, out)
+
+
+def _immutable_spec(type_name: str) -> Change:
+    return immutable("spec", show=shown_as(type_name))
+
+
+CLAIM = kind(
+    inside("spec", _claim), update=[_immutable_spec("resource.ResourceClaimSpec")], metadata=("object", "change")
+)
+
+
+def _template(template: Document, path: str, out: Causes) -> None:
+    _claim(part(template, "spec", "spec"), "spec.spec", out)
+
+
+TEMPLATE = kind(_template, update=[_immutable_spec("resource.ResourceClaimTemplateSpec")], metadata=("change",))
+
+
+def _class(document: Document, path: str, out: Causes) -> None:
+    spec = part(document, "spec")
+    _Budget().selectors(spec, "spec", out)
+    _class_rest(spec, out)
+
+
+def _class_rest(spec: Document, out: Causes) -> None:
+    list_of("config", _MAX_ITEMS, _config)(spec, "spec", out)
+    name = spec.get("extendedResourceName")
+    if name is not None and not is_extended(str(name)):
+        out.append(
+            invalid_value("spec.extendedResourceName", quote(str(name)), "must be a valid extended resource name")
+        )
+
+
+def _class_update(new: Document, old: Document, out: Causes) -> None:
+    """Check a change; selectors that stay are not compiled again."""
+    if part(new, "spec").get("selectors") == part(old, "spec").get("selectors"):
+        _class_rest(part(new, "spec"), out)
+    else:
+        _class(new, "", out)
+
+
+CLASS = kind(_class, update=[_class_update], metadata=("object", "change"))
+KINDS = {
+    "resource.k8s.io/resourceclaims": CLAIM,
+    "resource.k8s.io/resourceclaimtemplates": TEMPLATE,
+    "resource.k8s.io/deviceclasses": CLASS,
+}

@@ -1,0 +1,460 @@
+"""The engine of validation: rules about fields, combined into tables that run in upstream's order.
+
+A `Rule` checks a struct, a `Check` one value, a `Change` an update. Each adds the causes it finds to a list. Tables of the
+kinds are in the modules beside this one; they are made once, when those are imported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias, cast
+
+from bayplan.apiserver.codec.shape import Emptied
+from bayplan.apiserver.kinds.parts import part
+from bayplan.apiserver.rest.errors import Cause, duplicate, forbidden_value, invalid_value, not_supported, required
+from bayplan.apiserver.rest.object_meta import shown
+from bayplan.base.plain_data import Document
+from bayplan.objects.selectors import quote
+
+Causes: TypeAlias = list[Cause]
+Rule: TypeAlias = Callable[[Document, str, Causes], None]
+Check: TypeAlias = Callable[[object, str, Causes], None]
+Change: TypeAlias = Callable[[Document, Document, Causes], None]
+Condition: TypeAlias = Callable[[Document], bool]
+Problems: TypeAlias = Callable[[str], Sequence[str]]
+
+FIELD_IS_IMMUTABLE = "field is immutable"
+
+
+@dataclass(frozen=True)
+class KindRules:
+    """The rules of a kind.
+
+    Attributes:
+        create: checks a new object; metadata is checked elsewhere.
+        update: checks a change.
+        status: checks a change through the status endpoint.
+        metadata: how the update checks metadata once more: ``object`` as a create does, ``change`` as all updates do.
+    """
+
+    create: Rule
+    update: Change
+    status: Change
+    metadata: tuple[str, ...] = ("change",)
+
+
+def kind(
+    *rules: Rule,
+    before: Sequence[Change] = (),
+    after: Sequence[Change] = (),
+    update: Sequence[Change] | None = None,
+    status: Sequence[Change] = (),
+    metadata: tuple[str, ...] = ("change",),
+) -> KindRules:
+    """Return the rules of a kind.
+
+    Args:
+        rules: of a create, and of an update unless `update` is given.
+        before: of an update, before those of a create.
+        after: of an update, after those of a create.
+        update: all of an update.
+        status: of a change of status.
+        metadata: see `KindRules`.
+    """
+    create = table(*rules)
+    changes = update if update is not None else (*before, lambda new, _old, out: create(new, "", out), *after)
+    return KindRules(create, _all_changes(changes), _all_changes(status), metadata)
+
+
+def _all_changes(changes: Sequence[Change]) -> Change:
+    def run(new: Document, old: Document, out: Causes) -> None:
+        for change in changes:
+            change(new, old, out)
+
+    return run
+
+
+def under(path: str, name: str) -> str:
+    """Return the path of a field of a struct."""
+    return f"{path}.{name}" if path else name
+
+
+# --- structs ----------------------------------------------------------------------------------------------------------
+
+
+def table(*rules: Rule) -> Rule:
+    """Return a rule that runs these in order."""
+
+    def run(document: Document, path: str, out: Causes) -> None:
+        for rule in rules:
+            rule(document, path, out)
+
+    return run
+
+
+def field(name: str, *checks: Check) -> Rule:
+    """Check a field if it is there."""
+
+    def run(document: Document, path: str, out: Causes) -> None:
+        value = document.get(name)
+        if value is not None:
+            here = f"{path}.{name}" if path else name
+            for check in checks:
+                check(value, here, out)
+
+    return run
+
+
+def value(name: str, *checks: Check, zero: object = "") -> Rule:
+    """Check a field, with `zero` for one that is missing."""
+
+    def run(document: Document, path: str, out: Causes) -> None:
+        found = document.get(name)
+        here = f"{path}.{name}" if path else name
+        for check in checks:
+            check(zero if found is None else found, here, out)
+
+    return run
+
+
+def number(name: str, *checks: Check) -> Rule:
+    """Check a number, 0 if it is missing."""
+    return value(name, *checks, zero=0)
+
+
+def need(name: str, *checks: Check, detail: str = "") -> Rule:
+    """Require a field that is not empty, and check it."""
+
+    def run(document: Document, path: str, out: Causes) -> None:
+        found = document.get(name)
+        here = f"{path}.{name}" if path else name
+        if found is None or found in ("", [], {}):
+            out.append(required(here, detail))
+            return
+        for check in checks:
+            check(found, here, out)
+
+    return run
+
+
+def need_set(name: str, detail: str = "") -> Rule:
+    """Require a field, which may be empty."""
+
+    def run(document: Document, path: str, out: Causes) -> None:
+        if document.get(name) is None:
+            out.append(required(under(path, name), detail))
+
+    return run
+
+
+def inside(name: str, *rules: Rule) -> Rule:
+    """Check a struct, empty if it is missing."""
+
+    def run(document: Document, path: str, out: Causes) -> None:
+        found = document.get(name)
+        inner = cast("Document", found) if isinstance(found, dict) else {}
+        here = f"{path}.{name}" if path else name
+        for rule in rules:
+            rule(inner, here, out)
+
+    return run
+
+
+def optional(name: str, *rules: Rule) -> Rule:
+    """Check a struct if it is there."""
+
+    def run(document: Document, path: str, out: Causes) -> None:
+        found = document.get(name)
+        if isinstance(found, dict):
+            here = f"{path}.{name}" if path else name
+            for rule in rules:
+                rule(cast("Document", found), here, out)
+
+    return run
+
+
+def each(name: str, *rules: Rule) -> Rule:
+    """Check the structs of a list."""
+
+    def run(document: Document, path: str, out: Causes) -> None:
+        found = document.get(name)
+        if not isinstance(found, list):
+            return
+        here = f"{path}.{name}" if path else name
+        for index, item in enumerate(cast("list[Document]", found)):
+            inner = f"{here}[{index}]"
+            for rule in rules:
+                rule(item, inner, out)
+
+    return run
+
+
+def items(*checks: Check) -> Check:
+    """Check the values of a list."""
+
+    def run(found: object, path: str, out: Causes) -> None:
+        for index, item in enumerate(cast("list[object]", found)):
+            for check in checks:
+                check(item, f"{path}[{index}]", out)
+
+    return run
+
+
+def items_here(*checks: Check) -> Check:
+    """Check the values of a list, under the path of the list."""
+
+    def run(found: object, path: str, out: Causes) -> None:
+        for item in cast("list[object]", found):
+            for check in checks:
+                check(item, path, out)
+
+    return run
+
+
+def when(condition: Condition, *rules: Rule, otherwise: Sequence[Rule] = ()) -> Rule:
+    """Run rules if a struct meets a condition."""
+
+    def run(document: Document, path: str, out: Causes) -> None:
+        for rule in rules if condition(document) else otherwise:
+            rule(document, path, out)
+
+    return run
+
+
+def fail(make: Callable[..., Cause], name: str, *arguments: object, condition: Condition) -> Rule:
+    """Add a cause about a field if a struct meets a condition."""
+
+    def run(document: Document, path: str, out: Causes) -> None:
+        if condition(document):
+            out.append(make(under(path, name) if name else path, *arguments))
+
+    return run
+
+
+def invalid_if(condition: Condition, name: str, detail: str, *, show: str | None = None) -> Rule:
+    """Refuse the value of a field if the struct meets a condition.
+
+    Args:
+        condition: of the struct.
+        name: of the field; empty for the struct.
+        detail: of the message.
+        show: the field whose value is shown [default: `name`].
+    """
+
+    def run(document: Document, path: str, out: Causes) -> None:
+        if condition(document):
+            found = sent(document, name if show is None else show) if name or show else document
+            out.append(invalid_value(under(path, name) if name else path, go_value(found), detail))
+
+    return run
+
+
+def required_if(condition: Condition, name: str, detail: str = "") -> Rule:
+    """Require a field if the struct meets a condition."""
+    return fail(required, name, detail, condition=condition)
+
+
+def forbidden_if(condition: Condition, name: str, detail: str) -> Rule:
+    """Forbid a field if the struct meets a condition."""
+    return fail(forbidden_value, name, detail, condition=condition)
+
+
+def no(name: str, detail: str) -> Rule:
+    """Forbid a field."""
+    return forbidden_if(lambda document: document.get(name) is not None, name, detail)
+
+
+def unique(name: str, *fields: str, at: str = "") -> Rule:
+    """Refuse structs of a list whose key fields equal those of one before.
+
+    Args:
+        name: of the list.
+        fields: the key.
+        at: the field that the cause names [default: the struct].
+    """
+
+    def run(document: Document, path: str, out: Causes) -> None:
+        seen: set[tuple[object, ...]] = set()
+        found = document.get(name)
+        for index, item in enumerate(cast("list[Document]", found) if isinstance(found, list) else ()):
+            key = tuple(item.get(each_name) or "" for each_name in fields)
+            here = f"{under(path, name)}[{index}]"
+            if key in seen:
+                out.append(duplicate(under(here, at) if at else here, go_value(key[0]) if at else shown(item)))
+            seen.add(key)
+
+    return run
+
+
+# --- values -----------------------------------------------------------------------------------------------------------
+
+
+def go_value(found: object) -> str:
+    """Return a value as Go's field errors print it: texts quoted, structs as JSON."""
+    return quote(found) if isinstance(found, str) else shown(found)
+
+
+def named(problems: Problems, *, intro: str = "") -> Check:
+    """Check a text with a function that returns what is wrong with it."""
+
+    def run(found: object, path: str, out: Causes) -> None:
+        for problem in problems(str(found)):
+            out.append(invalid_value(path, quote(str(found)), intro + problem))
+
+    return run
+
+
+def must(condition: Callable[[object], bool], detail: str) -> Check:
+    """Refuse a value that doesn't meet a condition."""
+
+    def run(found: object, path: str, out: Causes) -> None:
+        if not condition(found):
+            out.append(invalid_value(path, go_value(found), detail))
+
+    return run
+
+
+def at_least(low: int, detail: str = "") -> Check:
+    """Refuse a smaller number."""
+    text = detail or f"must be greater than or equal to {low}"
+    return must(lambda found: not isinstance(found, int) or found >= low, text)
+
+
+def at_most(high: int, detail: str) -> Check:
+    """Refuse a larger number."""
+    return must(lambda found: not isinstance(found, int) or found <= high, detail)
+
+
+def between(low: int, high: int) -> Check:
+    """Refuse a number outside a range."""
+    text = f"must be between {low} and {high}, inclusive"
+    return must(lambda found: not isinstance(found, int) or low <= found <= high, text)
+
+
+def one_of(*choices: str) -> Check:
+    """Refuse a text that isn't one of these."""
+
+    def run(found: object, path: str, out: Causes) -> None:
+        if found not in choices:
+            out.append(not_supported(path, go_value(found), choices))
+
+    return run
+
+
+def choice(*choices: str) -> Check:
+    """Require a text, and refuse one that isn't one of these."""
+    supported = one_of(*choices)
+
+    def run(found: object, path: str, out: Causes) -> None:
+        if not found:
+            out.append(required(path))
+        else:
+            supported(found, path, out)
+
+    return run
+
+
+def longest(limit: int) -> Check:
+    """Refuse a text of more bytes."""
+
+    def run(found: object, path: str, out: Causes) -> None:
+        if len(str(found).encode()) > limit:
+            out.append(Cause("FieldValueTooLong", f"Too long: may not be more than {limit} bytes", path))
+
+    return run
+
+
+def most(limit: int) -> Check:
+    """Refuse a list of more items."""
+
+    def run(found: object, path: str, out: Causes) -> None:
+        if len(cast("list[object]", found)) > limit:
+            out.append(too_many(path, len(cast("list[object]", found)), limit))
+
+    return run
+
+
+def too_many(path: str, count: int, limit: int) -> Cause:
+    """Return the cause for a list with too many items."""
+    unit = "item" if limit == 1 else "items"
+    return Cause("FieldValueTooMany", f"Too many: {count}: must have at most {limit} {unit}", path)
+
+
+def if_filled(*checks: Check) -> Check:
+    """Check a value unless it is empty."""
+
+    def run(found: object, path: str, out: Causes) -> None:
+        if found:
+            for check in checks:
+                check(found, path, out)
+
+    return run
+
+
+def distinct(*, at_item: bool = True) -> Check:
+    """Refuse values of a list that are there twice."""
+
+    def run(found: object, path: str, out: Causes) -> None:
+        seen: list[object] = []
+        for index, item in enumerate(cast("list[object]", found)):
+            if item in seen:
+                out.append(duplicate(f"{path}[{index}]" if at_item else path, go_value(item)))
+            seen.append(item)
+
+    return run
+
+
+# --- changes ----------------------------------------------------------------------------------------------------------
+
+
+def sent(document: Document, name: str) -> object:
+    """Return a field of a struct as it was sent: an empty list or map is not missing."""
+    found = document.get(name)
+    return document.empties.get(name) if found is None and isinstance(document, Emptied) else found
+
+
+def copied(document: Document) -> Document:
+    """Return a copy of a struct that still knows what was sent empty."""
+    return Emptied(document, dict(document.empties)) if isinstance(document, Emptied) else dict(document)
+
+
+def at(document: Document, path: str) -> object:
+    """Return the value at a dotted path, None where there is none."""
+    *above, name = path.split(".")
+    return sent(part(document, *above), name)
+
+
+def immutable(
+    path: str, detail: str = FIELD_IS_IMMUTABLE, *, show: Callable[[object], str] = go_value, zero: object = None
+) -> Change:
+    """Refuse a change of the value at a dotted path.
+
+    Args:
+        path: to the value.
+        detail: of the message.
+        show: prints the new value.
+        zero: what a missing value is.
+    """
+
+    def run(new: Document, old: Document, out: Causes) -> None:
+        found, before = at(new, path), at(old, path)
+        if (found or zero) != (before or zero):
+            out.append(invalid_value(path, show(zero if found is None else found), detail))
+
+    return run
+
+
+def unchangeable(path: str, detail: str) -> Change:
+    """Forbid a change of the value at a dotted path."""
+
+    def run(new: Document, old: Document, out: Causes) -> None:
+        if (at(new, path) or None) != (at(old, path) or None):
+            out.append(forbidden_value(path, detail))
+
+    return run
+
+
+def again(rule: Rule) -> Change:
+    """Run a rule about a new object on an update."""
+    return lambda new, _old, out: rule(new, "", out)

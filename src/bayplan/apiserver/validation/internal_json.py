@@ -1,0 +1,146 @@
+"""Objects as Go prints its internal structs: every field, by its Go name, in Go's order. Messages about structs need that.
+
+The names are in ``schema/internal_types.json.gz``, which `scripts/make_internal_facts.py` makes. Fields are matched with
+those of the API by name, whatever the case of its letters.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from collections.abc import Callable
+from difflib import SequenceMatcher
+from functools import cache
+from importlib import resources
+from typing import TypeAlias, cast
+
+from bayplan.apiserver.codec.shape import Emptied
+from bayplan.base.plain_data import Document
+
+Fields: TypeAlias = list[list[str]]
+
+_SCALARS: dict[str, object] = {
+    "string": "", "bool": False, "int": 0, "int32": 0, "int64": 0, "float64": 0, "byte": 0,
+    "resource.Quantity": "0", "intstr.IntOrString": 0, "metav1.Duration": "0s", "metav1.Time": None,
+    "metav1.MicroTime": None, "types.UID": "", "runtime.Object": None,
+}  # fmt: skip
+_CORE = ("api.", "core.", "corev1.", "v1.")
+_POD_LEVEL = ("hostNetwork", "hostPID", "hostIPC", "shareProcessNamespace", "hostUsers")
+_ESCAPES = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
+_CONTEXT = 3
+
+
+@cache
+def _types() -> dict[str, dict[str, Fields | str]]:
+    packed = resources.files("bayplan.apiserver.schema").joinpath("internal_types.json.gz").read_bytes()
+    return cast("dict[str, dict[str, Fields | str]]", json.loads(gzip.decompress(packed)))
+
+
+def internal(type_name: str, found: object) -> object:
+    """Return a value as the internal struct has it.
+
+    Args:
+        type_name: with its package, e.g. ``core.PodSpec``; a Go type may be around it: ``[]core.Toleration``.
+        found: the value in the API's form, None for one that is missing.
+    """
+    package = re.split(r"[^\w]", type_name.lstrip("[]*"))[0]
+    return _convert(package, type_name.replace(f"{package}.", ""), found)
+
+
+def _convert(package: str, go_type: str, found: object) -> object:
+    if go_type.startswith("*"):
+        return None if found is None else _convert(package, go_type[1:], found)
+    if go_type.startswith("[]"):
+        if go_type == "[]byte" or not isinstance(found, list):
+            return found
+        return [_convert(package, go_type[2:], item) for item in found]
+    if go_type.startswith("map["):
+        if not isinstance(found, dict):
+            return None
+        inner = go_type.partition("]")[2]
+        return {name: _convert(package, inner, item) for name, item in sorted(found.items())}
+    if go_type in _SCALARS:
+        return _SCALARS[go_type] if found is None else found
+    return _convert_named(package, go_type, found)
+
+
+def _convert_named(package: str, go_type: str, found: object) -> object:
+    for prefix in _CORE:
+        if go_type.startswith(prefix):
+            package, go_type = "core", go_type.removeprefix(prefix)
+    if "." in go_type and go_type.partition(".")[0] in _types():
+        package, _, go_type = go_type.partition(".")
+    definition = _types().get(package, {}).get(go_type)
+    if isinstance(definition, str):
+        return _convert(package, definition, found)
+    if definition is None:
+        # A type of metav1 or the like, which has JSON names of its own.
+        return {} if found is None else found
+    return _convert_struct(package, definition, found if isinstance(found, dict) else {}, go_type)
+
+
+def _convert_struct(package: str, fields: Fields, found: Document, go_type: str) -> Document:
+    if go_type == "PodSpec":
+        level = {name: found[name] for name in _POD_LEVEL if name in found}
+        if level or "securityContext" in found:
+            context = {**cast("Document", found.get("securityContext") or {}), **level}
+            empties = found.empties if isinstance(found, Emptied) else {}
+            found = Emptied({**found, "securityContext": context}, empties)
+    lower = {name.lower(): item for name, item in found.items()}
+    if isinstance(found, Emptied):
+        lower |= {name.lower(): item for name, item in found.empties.items() if name not in found}
+    out: Document = {}
+    for name, kind in fields:
+        if name:
+            out[name] = _convert(package, kind, lower.get(name.lower()))
+        elif kind == "metav1.ObjectMeta":
+            out |= _metadata(cast("Document", found.get("metadata") or {}))
+        elif kind != "metav1.TypeMeta":
+            out |= cast("Document", _convert(package, kind, found))
+    return out
+
+
+def _metadata(metadata: Document) -> Document:
+    """Return metadata as Go writes it: without empty fields, maps sorted."""
+    return {
+        name: dict(sorted(item.items())) if isinstance(item, dict) else item
+        for name, item in metadata.items()
+        if item is not None
+    }
+
+
+def go_json(found: object) -> str:
+    """Return compact JSON as Go writes it."""
+    return json.dumps(found, separators=(",", ":"), ensure_ascii=False).translate(_ESCAPES)
+
+
+def shown_as(type_name: str) -> Callable[[object], str]:
+    """Return a function that prints values of an internal type for messages."""
+    return lambda found: go_json(internal(type_name, found))
+
+
+def difference(type_name: str, old: object, new: object) -> str:
+    """Return the unified difference of two internal structs that upstream appends to refused changes."""
+    before, after = (
+        json.dumps(internal(type_name, each), indent=1, ensure_ascii=False).translate(_ESCAPES).split("\n")
+        for each in (old, new)
+    )
+    lines: list[str] = []
+    for group in SequenceMatcher(None, before, after, autojunk=True).get_grouped_opcodes(_CONTEXT):
+        (_, first, _, first_new, _), (_, _, last, _, last_new) = group[0], group[-1]
+        lines.append(f"@@ -{_range(first, last)} +{_range(first_new, last_new)} @@")
+        for tag, start, end, start_new, end_new in group:
+            if tag == "equal":
+                lines += [f" {line}" for line in before[start:end]]
+                continue
+            lines += [f"-{line}" for line in before[start:end]]
+            lines += [f"+{line}" for line in after[start_new:end_new]]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _range(start: int, stop: int) -> str:
+    length = stop - start
+    if length == 1:
+        return str(start + 1)
+    return f"{start + 1 if length else start},{length}"

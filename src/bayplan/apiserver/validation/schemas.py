@@ -1,0 +1,404 @@
+"""Rules about the schemas of custom resources: structural schemas, and what OpenAPI v3 documents may not have."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from bayplan.apiserver.kinds.custom_validation import validate_custom
+from bayplan.apiserver.kinds.parts import part, parts, texts
+from bayplan.apiserver.rest.errors import Cause, forbidden_value, invalid_value, not_supported, required
+from bayplan.apiserver.validation.engine import Causes, go_value
+from bayplan.base.go_regexp import RegexpError, WorkBudget, WorkBudgetExceeded
+from bayplan.base.plain_data import Document
+from bayplan.objects.selectors import quote
+
+_TYPES = ("array", "boolean", "integer", "number", "object", "string")
+_META = ("metadata", "kind", "apiVersion")
+_INT_OR_STRING = [{"type": "integer"}, {"type": "string"}]
+_ROOT_FIELDS = frozenset((
+    "description", "type", "format", "title", "maximum", "exclusiveMaximum", "minimum", "exclusiveMinimum",
+    "maxLength", "minLength", "pattern", "maxItems", "minItems", "uniqueItems", "multipleOf", "required", "enum",
+    "items", "properties", "externalDocs", "example", "x-kubernetes-preserve-unknown-fields",
+    "x-kubernetes-validations",
+))  # fmt: skip
+_SHOWN_ROOT_FIELDS = (
+    "[Description Type Format Title Maximum ExclusiveMaximum Minimum ExclusiveMinimum MaxLength MinLength Pattern "
+    "MaxItems MinItems UniqueItems MultipleOf Required Items Properties ExternalDocs Example XPreserveUnknownFields "
+    "XValidations]"
+)
+_NOT_SUPPORTED = (
+    ("id", "id"), ("additionalItems", "additionalItems"), ("patternProperties", "patternProperties"),
+    ("definitions", "definitions"), ("dependencies", "dependencies"), ("$ref", "$ref"),
+)  # fmt: skip
+_NESTED_EMPTY = (
+    ("type", "must be empty to be structural"), ("additionalProperties", "must be undefined to be structural"),
+    ("default", "must be undefined to be structural"), ("title", "must be empty to be structural"),
+    ("description", "must be empty to be structural"), ("nullable", "must be false to be structural"),
+    ("x-kubernetes-preserve-unknown-fields", "must be false to be structural"),
+    ("x-kubernetes-embedded-resource", "must be false to be structural"),
+    ("x-kubernetes-int-or-string", "must be false to be structural"),
+    ("x-kubernetes-list-map-keys", "must be empty to be structural"),
+    ("x-kubernetes-list-type", "must be undefined to be structural"),
+    ("x-kubernetes-map-type", "must be undefined to be structural"),
+)  # fmt: skip
+_REASONS = ("FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired")
+
+
+def check_schema(schema: object, path: str, out: Causes, *, has_status: bool) -> None:
+    """Check the schema of a version.
+
+    Args:
+        schema: ``openAPIV3Schema``.
+        path: of what holds it.
+        out: gets the causes.
+        has_status: the status subresource is on.
+    """
+    if not isinstance(schema, dict):
+        return
+    here = f"{path}.openAPIV3Schema"
+    if has_status:
+        _root_with_status(schema, here, out)
+    if schema.get("nullable"):
+        out.append(forbidden_value(f"{here}.nullable", "nullable cannot be true at the root"))
+    structural: Causes = []
+    budget = WorkBudget()
+    try:
+        _invariants(schema, "root", here, structural, budget)
+    except WorkBudgetExceeded:
+        text = "the regular expressions of the schema take more work than a request may"
+        structural.append(forbidden_value(here, text))
+    structural.sort(key=lambda cause: (cause.field, cause.message))
+    if not structural:
+        _defaults(schema, here, structural)
+    out.extend(structural)
+    _open_api(schema, here, out, is_root=True, in_meta=False)
+
+
+def _root_with_status(schema: Document, path: str, out: Causes) -> None:
+    for name in schema:
+        if name == "type" and schema["type"] and schema["type"] != "object":
+            detail = (
+                'only "object" is allowed as the type at the root of the schema if the status subresource is enabled'
+            )
+            out.append(invalid_value(f"{path}.type", go_value(schema["type"]), detail))
+            return
+        if name not in _ROOT_FIELDS and schema[name] not in (None, False, [], {}, ""):
+            detail = (
+                f"only {_SHOWN_ROOT_FIELDS} fields are allowed at the root of the schema if the status subresource "
+            )
+            out.append(invalid_value(path, go_value(schema), f"{detail}is enabled"))
+            return
+
+
+# --- structural schemas -----------------------------------------------------------------------------------------------
+
+_NO_TYPE = {
+    "root": "must not be empty at the root",
+    "item": "must not be empty for specified array items",
+    "field": "must not be empty for specified object fields",
+}
+
+
+def _invariants(schema: Document, level: str, path: str, out: Causes, budget: WorkBudget) -> None:
+    kind = schema.get("type") or ""
+    items, more = schema.get("items"), schema.get("additionalProperties")
+    if kind == "array" and items is None:
+        out.append(required(f"{path}.items", "must be specified"))
+    if isinstance(items, dict):
+        _invariants(items, "item", f"{path}.items", out, budget)
+    properties = part(schema, "properties")
+    for name in sorted(properties):
+        _invariants(part(properties, name), "field", f"{path}.properties[{name}]", out, budget)
+    if more is not None:
+        if level == "root":
+            out.append(forbidden_value(f"{path}.additionalProperties", "must not be used at the root"))
+        if isinstance(more, dict):
+            _invariants(more, "field", f"{path}.additionalProperties", out, budget)
+    _extensions(schema, path, out)
+    _value_validation(schema, level, path, out, budget)
+    _type(schema, level, path, out)
+    _meta_properties(schema, level, path, out)
+
+
+def _extensions(schema: Document, path: str, out: Causes) -> None:
+    if schema.get("x-kubernetes-int-or-string"):
+        for name in ("x-kubernetes-preserve-unknown-fields", "x-kubernetes-embedded-resource"):
+            if schema.get(name):
+                detail = "must be false if x-kubernetes-int-or-string is true"
+                out.append(invalid_value(f"{path}.{name}", "true", detail))
+
+
+def _type(schema: Document, level: str, path: str, out: Causes) -> None:
+    kind, embedded = schema.get("type") or "", schema.get("x-kubernetes-embedded-resource")
+    untyped = schema.get("x-kubernetes-int-or-string") or schema.get("x-kubernetes-preserve-unknown-fields")
+    here = f"{path}.type"
+    if embedded and kind != "object":
+        detail = "must be object if x-kubernetes-embedded-resource is true"
+        out.append(invalid_value(here, go_value(kind), detail) if kind else required(here, detail))
+    elif not kind and not untyped:
+        out.append(required(here, _NO_TYPE[level]))
+    if embedded and schema.get("additionalProperties") is not None:
+        detail = "must not be used if x-kubernetes-embedded-resource is set"
+        out.append(forbidden_value(f"{path}.additionalProperties", detail))
+    if level == "root" and kind and kind != "object":
+        out.append(invalid_value(here, go_value(kind), "must be object at the root"))
+    if embedded and not schema.get("x-kubernetes-preserve-unknown-fields") and not schema.get("properties"):
+        detail = "must not be empty if x-kubernetes-embedded-resource is true without "
+        out.append(required(f"{path}.properties", f"{detail}x-kubernetes-preserve-unknown-fields"))
+
+
+def _meta_properties(schema: Document, level: str, path: str, out: Causes) -> None:
+    properties = part(schema, "properties")
+    checked = level == "root" or bool(schema.get("x-kubernetes-embedded-resource"))
+    for name, wanted in (("kind", "string"), ("apiVersion", "string"), ("metadata", "object")):
+        found = properties.get(name)
+        if checked and isinstance(found, dict) and (found.get("type") or "") != wanted:
+            at = f"{path}.properties[{name}].type"
+            out.append(invalid_value(at, go_value(found.get("type") or ""), f"must be {wanted}"))
+    metadata = properties.get("metadata")
+    if level == "root" and isinstance(metadata, dict):
+        inner = {name: item for name, item in metadata.items() if name not in ("type", "default")}
+        if set(part(inner, "properties")) <= {"name", "generateName"}:
+            inner.pop("properties", None)
+        if any(item not in (None, False, [], {}, "") for item in inner.values()):
+            detail = "must not specify anything other than name and generateName, but metadata is implicitly specified"
+            out.append(forbidden_value(f"{path}.properties[metadata]", detail))
+
+
+def _value_validation(
+    schema: Document, level: str, path: str, out: Causes, budget: WorkBudget, *, skip_any: bool = False
+) -> None:
+    int_or_string = schema.get("x-kubernetes-int-or-string")
+    any_of = parts(schema, "anyOf")
+    if not skip_any and not (int_or_string and any_of == _INT_OR_STRING):
+        for index, inner in enumerate(any_of):
+            _nested(inner, level, f"{path}.anyOf[{index}]", out, budget)
+    for index, inner in enumerate(parts(schema, "allOf")):
+        skips = bool(int_or_string) and index == 0 and parts(inner, "anyOf") == _INT_OR_STRING
+        _nested(inner, level, f"{path}.allOf[{index}]", out, budget, skip_any=skips)
+    for index, inner in enumerate(parts(schema, "oneOf")):
+        _nested(inner, level, f"{path}.oneOf[{index}]", out, budget)
+    if isinstance(schema.get("not"), dict):
+        _nested(part(schema, "not"), level, f"{path}.not", out, budget)
+    pattern = schema.get("pattern")
+    if isinstance(pattern, str) and pattern:
+        try:
+            budget.compile(pattern)
+        except RegexpError as problem:
+            why = f"must be a valid regular expression, but isn't: {problem}"
+            out.append(invalid_value(f"{path}.pattern", quote(pattern), why))
+
+
+def _nested(
+    schema: Document, level: str, path: str, out: Causes, budget: WorkBudget, *, skip_any: bool = False
+) -> None:
+    """Check a schema inside ``anyOf`` and the like, which only restricts values."""
+    _value_validation(schema, level, path, out, budget, skip_any=skip_any)
+    if isinstance(schema.get("items"), dict):
+        _nested(part(schema, "items"), level, f"{path}.items", out, budget)
+    properties = part(schema, "properties")
+    for name in sorted(properties):
+        _nested(part(properties, name), "field", f"{path}.properties[{name}]", out, budget)
+    for name, detail in _NESTED_EMPTY:
+        if schema.get(name) not in (None, False, "", []):
+            out.append(forbidden_value(f"{path}.{name}", detail))
+    if "metadata" in properties:
+        detail = "must not be specified in a nested context"
+        out.append(forbidden_value(f"{path}.properties[metadata]", detail))
+
+
+def _defaults(schema: Document, path: str, out: Causes) -> None:
+    """Check that defaults fit their schemas."""
+    default = schema.get("default")
+    if default is not None:
+        for cause in validate_custom({**schema, "default": None}, default):  # type: ignore[arg-type]
+            out.append(Cause(cause.reason, cause.message, f"{path}.default"))
+    for name, inner, at in _children(schema, path):
+        if name != "allOf":
+            _defaults(inner, at, out)
+
+
+def _children(schema: Document, path: str) -> Iterator[tuple[str, Document, str]]:
+    properties = part(schema, "properties")
+    for name in sorted(properties):
+        yield "properties", part(properties, name), f"{path}.properties[{name}]"
+    for name in ("items", "additionalProperties"):
+        if isinstance(schema.get(name), dict):
+            yield name, part(schema, name), f"{path}.{name}"
+
+
+# --- OpenAPI ----------------------------------------------------------------------------------------------------------
+
+
+def _open_api(schema: Document, path: str, out: Causes, *, is_root: bool, in_meta: bool) -> None:
+    _standard(schema, path, out, in_meta=in_meta)
+    if schema.get("uniqueItems"):
+        detail = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic"
+        out.append(forbidden_value(f"{path}.uniqueItems", detail))
+    more, properties = schema.get("additionalProperties"), part(schema, "properties")
+    if more is not None and more is not True and properties:
+        detail = "additionalProperties and properties are mutual exclusive"
+        out.append(forbidden_value(f"{path}.additionalProperties", detail))
+    if isinstance(more, dict):
+        _open_api(more, f"{path}.additionalProperties", out, is_root=False, in_meta=in_meta)
+    embedded = schema.get("x-kubernetes-embedded-resource")
+    for name in sorted(properties):
+        inner, at = part(properties, name), f"{path}.properties[{name}]"
+        meta = in_meta or (bool(is_root or embedded) and name in _META)
+        if is_root and name in _META and inner.get("default") is not None:
+            out.append(forbidden_value(f"{at}.default", f"must not be set in top-level {name}"))
+        _open_api(inner, at, out, is_root=False, in_meta=meta)
+    if isinstance(schema.get("not"), dict):
+        _open_api(part(schema, "not"), f"{path}.not", out, is_root=False, in_meta=in_meta)
+    for name in ("allOf", "oneOf", "anyOf"):
+        for index, inner in enumerate(parts(schema, name)):
+            _open_api(inner, f"{path}.{name}[{index}]", out, is_root=False, in_meta=in_meta)
+    if isinstance(schema.get("items"), dict):
+        _open_api(part(schema, "items"), f"{path}.items", out, is_root=False, in_meta=in_meta)
+    if schema.get("x-kubernetes-preserve-unknown-fields") is False:
+        out.append(invalid_value(f"{path}.x-kubernetes-preserve-unknown-fields", "false", "must be true or undefined"))
+    _map_type(schema, path, out)
+    _list_type(schema, path, out)
+    _rules(schema, path, out)
+
+
+def _standard(schema: Document, path: str, out: Causes, *, in_meta: bool) -> None:
+    kind = schema.get("type") or ""
+    if kind and kind not in _TYPES:
+        out.append(not_supported(f"{path}.type", go_value(kind), _TYPES))
+    for name, shown in _NOT_SUPPORTED:
+        if schema.get(name) not in (None, "", {}):
+            out.append(forbidden_value(f"{path}.{name}", f"{shown} is not supported"))
+    if kind == "null":
+        detail = "type cannot be set to null, use nullable as an alternative"
+        out.append(forbidden_value(f"{path}.type", detail))
+    if isinstance(schema.get("items"), list):
+        out.append(forbidden_value(f"{path}.items", "items must be a schema object and not an array"))
+    if in_meta and schema.get("x-kubernetes-embedded-resource"):
+        detail = "must not be used inside of resource meta"
+        out.append(forbidden_value(f"{path}.x-kubernetes-embedded-resource", detail))
+
+
+def _typed(schema: Document, wanted: str, extension: str, path: str, out: Causes) -> bool:
+    """Refuse another type than an extension asks for; return whether it has that."""
+    kind, detail = schema.get("type") or "", f"must be {wanted} if {extension} is specified"
+    if kind == wanted:
+        return True
+    out.append(invalid_value(f"{path}.type", go_value(kind), detail) if kind else required(f"{path}.type", detail))
+    return False
+
+
+def _map_type(schema: Document, path: str, out: Causes) -> None:
+    name = "x-kubernetes-map-type"
+    found = schema.get(name)
+    if found is None:
+        return
+    _typed(schema, "object", name, path, out)
+    if found not in ("atomic", "granular"):
+        out.append(not_supported(f"{path}.{name}", go_value(found), ("atomic", "granular")))
+
+
+def _list_type(schema: Document, path: str, out: Causes) -> None:
+    name, keys_name = "x-kubernetes-list-type", "x-kubernetes-list-map-keys"
+    found, keys, items = schema.get(name), texts(schema, keys_name), part(schema, "items")
+    if found is not None and _typed(schema, "array", name, path, out) and found == "set" and items:
+        _set_items(items, path, out)
+    if found is not None and found not in ("atomic", "set", "map"):
+        out.append(not_supported(f"{path}.{name}", go_value(found), ("atomic", "set", "map")))
+    detail = "must be map if x-kubernetes-list-map-keys is non-empty"
+    if keys and found is None:
+        out.append(required(f"{path}.{name}", detail))
+    elif keys and found != "map":
+        out.append(invalid_value(f"{path}.{name}", go_value(found), detail))
+    if found == "map":
+        _map_items(schema, keys, path, out)
+    if found in ("set", "map") and items:
+        _unnullable(items, str(found), keys, path, out)
+
+
+def _set_items(items: Document, path: str, out: Causes) -> None:
+    detail = "must be atomic as item of a list with x-kubernetes-list-type=set"
+    lists, maps = items.get("x-kubernetes-list-type"), items.get("x-kubernetes-map-type")
+    if items.get("type") == "array" and lists not in (None, "atomic"):
+        out.append(invalid_value(f"{path}.items.x-kubernetes-list-type", go_value(lists), detail))
+    if items.get("type") == "object" and maps != "atomic":
+        out.append(invalid_value(f"{path}.items.x-kubernetes-map-type", go_value(lists), detail))
+
+
+def _map_items(schema: Document, keys: list[str], path: str, out: Causes) -> None:
+    items, here = schema.get("items"), f"{path}.x-kubernetes-list-map-keys"
+    if not keys:
+        out.append(required(here, "must not be empty if x-kubernetes-list-type is map"))
+    if items is None:
+        out.append(required(f"{path}.items", "must have a schema if x-kubernetes-list-type is map"))
+    if not isinstance(items, dict):
+        return
+    kind = items.get("type") or ""
+    if kind != "object":
+        detail = "must be object if parent array's x-kubernetes-list-type is map"
+        out.append(invalid_value(f"{path}.items.type", go_value(kind), detail))
+        return
+    for index, key in enumerate(keys):
+        inner = part(items, "properties").get(key)
+        if not isinstance(inner, dict):
+            out.append(invalid_value(here, go_value(keys), "entries must all be names of item properties"))
+        elif inner.get("type") in ("array", "object"):
+            detail = "must be a scalar type if parent array's x-kubernetes-list-type is map"
+            out.append(invalid_value(f"{path}.items.properties[{key}].type", go_value(kind), detail))
+        if key in keys[:index]:
+            out.append(invalid_value(here, go_value(keys), "must not contain duplicate entries"))
+
+
+def _unnullable(items: Document, list_type: str, keys: list[str], path: str, out: Causes) -> None:
+    if items.get("nullable"):
+        detail = f"cannot be nullable when x-kubernetes-list-type is {list_type}"
+        out.append(forbidden_value(f"{path}.items.nullable", detail))
+    for key in keys if list_type == "map" else ():
+        inner, at = part(items, "properties").get(key), f"{path}.items.properties[{key}]"
+        if not isinstance(inner, dict):
+            continue
+        start = "this property is in x-kubernetes-list-map-keys, so it "
+        if key not in texts(items, "required") and inner.get("default") is None:
+            out.append(required(f"{at}.default", f"{start}must have a default or be a required property"))
+        if inner.get("nullable"):
+            out.append(forbidden_value(f"{at}.nullable", f"{start}cannot be nullable"))
+
+
+def _rules(schema: Document, path: str, out: Causes) -> None:
+    for index, rule in enumerate(parts(schema, "x-kubernetes-validations")):
+        here = f"{path}.x-kubernetes-validations[{index}]"
+        text, message = str(rule.get("rule") or ""), str(rule.get("message") or "")
+        if not text.strip():
+            out.append(required(f"{here}.rule", "rule is not specified"))
+        elif message and not message.strip():
+            out.append(invalid_value(f"{here}.message", quote(message), "must be non-empty if specified"))
+        elif "\n" in message.strip():
+            out.append(invalid_value(f"{here}.message", quote(message), "must not contain line breaks"))
+        elif "\n" in text.strip() and not message.strip():
+            out.append(required(f"{here}.message", "message must be specified if rule contains line breaks"))
+        expression = str(rule.get("messageExpression") or "")
+        if expression and not expression.strip():
+            detail = "messageExpression must be non-empty if specified"
+            out.append(required(f"{here}.messageExpression", detail))
+        if rule.get("reason") is not None and rule["reason"] not in _REASONS:
+            out.append(not_supported(f"{here}.reason", go_value(rule["reason"]), _REASONS))
+        field_path = str(rule.get("fieldPath") or "")
+        if field_path and not field_path.strip():
+            out.append(invalid_value(f"{here}.fieldPath", quote(field_path), "must be non-empty if specified"))
+        if "\n" in field_path:
+            out.append(invalid_value(f"{here}.fieldPath", quote(field_path), "must not contain line breaks"))
+        if field_path and not _has_field(schema, field_path):
+            out.append(invalid_value(f"{here}.fieldPath", quote(field_path), "must be a valid path"))
+
+
+def _has_field(schema: Document, text: str) -> bool:
+    inner: object = schema
+    for dotted, quoted in re.findall(r"\.([A-Za-z_]\w*)|\['((?:[^'\\]|\\.)*)'\]", text):
+        name = dotted or quoted
+        if not isinstance(inner, dict):
+            return False
+        found = part(inner, "properties").get(name)
+        more = inner.get("additionalProperties")
+        inner = found if found is not None else more
+    return isinstance(inner, dict)

@@ -1,0 +1,115 @@
+"""Rules about label selectors and node selectors."""
+
+from __future__ import annotations
+
+from bayplan.apiserver.kinds.parts import parts, texts
+from bayplan.apiserver.rest.errors import forbidden_value, invalid_value, required
+from bayplan.apiserver.rest.label_match import matches_selector
+from bayplan.apiserver.validation.engine import Causes, Rule, each, field, items, table, under, value
+from bayplan.apiserver.validation.formats import label_value, labels, qualified_name
+from bayplan.base.plain_data import Document
+from bayplan.objects.names import check_dns1123_subdomain, check_label_value, check_qualified_name
+from bayplan.objects.selectors import quote
+
+_BAD_OPERATOR = "not a valid selector operator"
+
+
+def _requirement_values(document: Document, path: str, out: Causes) -> None:
+    operator, values = document.get("operator"), document.get("values")
+    if operator in ("In", "NotIn"):
+        if not values:
+            out.append(required(f"{path}.values", "must be specified when `operator` is 'In' or 'NotIn'"))
+    elif operator in ("Exists", "DoesNotExist"):
+        if values:
+            detail = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
+            out.append(forbidden_value(f"{path}.values", detail))
+    else:
+        out.append(invalid_value(f"{path}.operator", quote(str(operator or "")), _BAD_OPERATOR))
+
+
+LABEL_SELECTOR = table(
+    field("matchLabels", labels),
+    each("matchExpressions", _requirement_values, value("key", qualified_name), field("values", items(label_value))),
+)
+
+
+def selector_is_valid(selector: Document) -> bool:
+    """Say whether upstream can turn a label selector into one that matches."""
+    pairs = selector.get("matchLabels")
+    for key, item in (pairs if isinstance(pairs, dict) else {}).items():
+        if check_qualified_name(key) or check_label_value(str(item)):
+            return False
+    for expression in parts(selector, "matchExpressions"):
+        operator, values = expression.get("operator"), texts(expression, "values")
+        if operator not in ("In", "NotIn", "Exists", "DoesNotExist"):
+            return False
+        if bool(values) != (operator in ("In", "NotIn")) or any(check_label_value(each) for each in values):
+            return False
+        if check_qualified_name(str(expression.get("key") or "")):
+            return False
+    return True
+
+
+def selects(selector: object, found: object) -> bool:
+    """Say whether a valid label selector takes labels; a missing one takes nothing."""
+    if not isinstance(selector, dict):
+        return False
+    pairs = found if isinstance(found, dict) else {}
+    return matches_selector(selector, {key: str(item) for key, item in pairs.items()})
+
+
+def is_empty(selector: Document) -> bool:
+    """Say whether a label selector has no requirement."""
+    return not selector.get("matchLabels") and not selector.get("matchExpressions")
+
+
+# --- node selectors ---------------------------------------------------------------------------------------------------
+
+
+def _node_values(document: Document, path: str, out: Causes) -> None:
+    if document.get("operator") in ("Gt", "Lt"):
+        if len(texts(document, "values")) != 1:
+            detail = "must be specified single value when `operator` is 'Lt' or 'Gt'"
+            out.append(required(f"{path}.values", detail))
+        return
+    _requirement_values(document, path, out)
+
+
+def _field_requirement(document: Document, path: str, out: Causes) -> None:
+    key, values = str(document.get("key") or ""), texts(document, "values")
+    operator = str(document.get("operator") or "")
+    if operator not in ("In", "NotIn"):
+        out.append(invalid_value(f"{path}.operator", quote(operator), _BAD_OPERATOR))
+    elif len(values) != 1:
+        detail = "must be only one value when `operator` is 'In' or 'NotIn' for node field selector"
+        out.append(required(f"{path}.values", detail))
+    if key != "metadata.name":
+        out.append(invalid_value(f"{path}.key", quote(key), "not a valid field selector key"))
+        return
+    for index, each_value in enumerate(values):
+        for problem in check_dns1123_subdomain(each_value):
+            out.append(invalid_value(f"{path}.values[{index}]", quote(each_value), problem))
+
+
+NODE_TERM = table(
+    each("matchExpressions", _node_values, value("key", qualified_name), field("values", items(label_value))),
+    each("matchFields", _field_requirement),
+)
+PREFERRED_NODE_TERM = table(
+    each("matchExpressions", _node_values, value("key", qualified_name)),
+    each("matchFields", _field_requirement),
+)
+
+
+def node_selector(term: Rule = NODE_TERM) -> Rule:
+    """Return a rule about a node selector, which has at least one term."""
+
+    def some(document: Document, path: str, out: Causes) -> None:
+        if not document.get("nodeSelectorTerms"):
+            name = under(path, "nodeSelectorTerms")
+            out.append(required(name, "must have at least one node selector term"))
+
+    return table(some, each("nodeSelectorTerms", term))
+
+
+NODE_SELECTOR = node_selector()

@@ -1,0 +1,233 @@
+"""Limit ranges and resource quotas of a virtual cluster: typed pods against the rules that the API server applies, too.
+
+Amounts in use are those of the pods in the store: nobody writes the status of quotas here. Other kinds of objects are not counted.
+
+Source: `bayplan.objects.limit_ranges` and `bayplan.objects.resource_quotas` have the rules.
+"""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from bayplan.base.errors import InputError
+from bayplan.cluster.store import DELETED, ChangeEvent, ObjectStore
+from bayplan.objects.affinity import PodAffinityTerm
+from bayplan.objects.limit_ranges import Limit, fill_in, joined, pod_problems, with_defaults
+from bayplan.objects.meta import ResourceList
+from bayplan.objects.pod import Container, Pod
+from bayplan.objects.pod_amounts import Amounts, ContainerAmounts, PodAmounts
+from bayplan.objects.pod_defaults import default_pod
+from bayplan.objects.policy import LimitRange, ResourceQuota
+from bayplan.objects.quantity import Quantity
+from bayplan.objects.resource_quotas import Quota, Scope, Usage, check_quotas, counts, pod_usage, recount
+
+_OVER = ("Failed", "Succeeded")
+_FOR_QUALITY = ("cpu", "memory")
+
+
+class NamespacePolicies:
+    """The limit ranges and quotas of a store.
+
+    Args:
+        store: where they and the pods are.
+
+    Attributes:
+        counts: there are quotas, so that writes of pods matter.
+    """
+
+    def __init__(self, store: ObjectStore) -> None:
+        self._store = store
+        self.counts = False
+        self._limits: dict[str, list[Limit]] | None = None
+        self._quotas: dict[str, list[Quota]] = {}
+        self._usages: dict[str, dict[str, Usage]] = {}
+        self._totals: dict[str, dict[str, dict[str, Quantity]]] = {}
+
+    def forget(self) -> None:
+        """Read limit ranges and quotas again. Called when one has changed."""
+        self._limits = None
+        self.counts = False
+        self._usages.clear()
+        self._totals.clear()
+
+    def _read(self) -> dict[str, list[Limit]]:
+        limits: dict[str, list[Limit]] = {}
+        for each in sorted(self._store.all(LimitRange), key=lambda item: item.key):
+            limits.setdefault(each.metadata.namespace, []).extend(_limits_of(each))
+        self._quotas = {}
+        for quota in sorted(self._store.all(ResourceQuota), key=lambda item: item.key):
+            self._quotas.setdefault(quota.metadata.namespace, []).append(_quota_of(quota))
+        self.counts = bool(self._quotas)
+        self._limits = limits
+        return limits
+
+    def has_limits(self, namespace: str) -> bool:
+        """Return whether a limit range is for a namespace."""
+        limits = self._limits if self._limits is not None else self._read()
+        return namespace in limits
+
+    def limited(self, pod: Pod) -> Pod:
+        """Return a pod with the defaults of limit ranges.
+
+        Raises:
+            InputError: it asks for less or more than they allow.
+        """
+        limits = (self._limits or self._read())[pod.metadata.namespace]
+        pod = replace(pod, spec=default_pod(pod).spec)
+        filled = fill_in(limits, _amounts_of(pod)).pod
+        problems = pod_problems(limits, filled)
+        if problems:
+            raise InputError(
+                f"Pod {pod.key}", got=f"forbidden: {joined(problems)}", wanted="amounts within its limit ranges"
+            )
+        spec = replace(
+            pod.spec,
+            containers=_with_amounts(pod.spec.containers, filled.containers),
+            init_containers=_with_amounts(pod.spec.init_containers, filled.init_containers),
+        )
+        return replace(pod, spec=spec)
+
+    def charge(self, pod: Pod) -> None:
+        """Refuse a new pod that a quota has no room for.
+
+        Raises:
+            InputError: there is none.
+        """
+        if self._limits is None:
+            self._read()
+        quotas = self._quotas.get(pod.metadata.namespace)
+        if not quotas:
+            return
+        namespace = pod.metadata.namespace
+        usages = self._in_use(namespace)
+        totals = self._totals[namespace]
+        usage = pod_usage(_amounts_of(pod))
+        problem = check_quotas([replace(each, used=totals[each.name]) for each in quotas], usage, None).problem
+        if problem:
+            raise InputError(f"Pod {pod.key}", got=f"forbidden: {problem}", wanted="amounts within its resource quotas")
+        self._put(usages, pod.key, namespace, usage)
+
+    def _in_use(self, namespace: str) -> dict[str, Usage]:
+        """Return what the pods of a namespace use, by key; the totals of its quotas are up to date then."""
+        found = self._usages.get(namespace)
+        if found is None:
+            found = self._usages[namespace] = {}
+            quotas = self._quotas.get(namespace, ())
+            self._totals[namespace] = {quota.name: recount(quota, ()) for quota in quotas}
+            for pod in self._store.pods.values():
+                if pod.metadata.namespace == namespace:
+                    self._put(found, pod.key, namespace, pod_usage(_amounts_of(pod)))
+        return found
+
+    def _put(self, usages: dict[str, Usage], key: str, namespace: str, usage: Usage | None) -> None:
+        """Note what a pod uses now, None if it is gone, and bring the totals up to date."""
+        before = usages.pop(key, None)
+        totals = self._totals[namespace]
+        for quota in self._quotas.get(namespace, ()):
+            total = totals[quota.name]
+            for each, adds in ((before, False), (usage, True)):
+                if each is not None and counts(quota, each):
+                    for name, amount in each.amounts.items():
+                        if name in total and each.covers(name):
+                            total[name] = total[name] + amount if adds else total[name] - amount
+        if usage is not None:
+            usages[key] = usage
+
+    def gives_back(self, event: ChangeEvent) -> bool:
+        """Follow a write of a pod; return whether it gives amounts back to a quota."""
+        pod = event.object
+        if not self.counts or not isinstance(pod, Pod):
+            return False
+        namespace = pod.metadata.namespace
+        usages = self._usages.get(namespace)
+        if usages is None:
+            return namespace in self._quotas and event.type == DELETED
+        if event.type == DELETED:
+            self._put(usages, pod.key, namespace, None)
+            return True
+        ended = pod.status.phase in _OVER
+        if pod.key not in usages or (ended and "pods" in usages[pod.key].amounts):
+            self._put(usages, pod.key, namespace, pod_usage(_amounts_of(pod)))
+            return ended
+        return False
+
+
+def _limits_of(limit_range: LimitRange) -> list[Limit]:
+    return [
+        with_defaults(
+            Limit(
+                each.type,
+                _amounts(each.min),
+                _amounts(each.max),
+                _amounts(each.default),
+                _amounts(each.default_request),
+                _amounts(each.max_limit_request_ratio),
+            )
+        )
+        for each in limit_range.spec.limits
+    ]
+
+
+def _quota_of(quota: ResourceQuota) -> Quota:
+    spec = quota.spec
+    scopes = [Scope(name) for name in spec.scopes]
+    if spec.scope_selector is not None:
+        scopes += [Scope(each.scope_name, each.operator, each.values) for each in spec.scope_selector.match_expressions]
+    return Quota(quota.metadata.name, _amounts(spec.hard), {}, tuple(scopes))
+
+
+def _amounts(resources: ResourceList) -> dict[str, Quantity]:
+    return {name: Quantity.parse(str(amount)) for name, amount in resources.items()}
+
+
+def _amounts_of(pod: Pod) -> PodAmounts:
+    spec = pod.spec
+    stated = spec.resources
+    containers = tuple(_container(each) for each in spec.containers)
+    init_containers = tuple(_container(each, sidecar=each.restart_policy == "Always") for each in spec.init_containers)
+    requests = _amounts(stated.requests) if stated is not None else {}
+    limits = _amounts(stated.limits) if stated is not None else {}
+    told: list[Amounts] = [requests, limits]
+    if not requests and not limits:
+        told = [part for each in (*containers, *init_containers) for part in (each.requests, each.limits)]
+    return PodAmounts(
+        containers=containers,
+        init_containers=init_containers,
+        requests=requests,
+        limits=limits,
+        overhead=_amounts(spec.overhead),
+        best_effort=not any(each[name].sign() > 0 for each in told for name in _FOR_QUALITY if name in each),
+        terminating=spec.active_deadline_seconds is not None,
+        priority_class=spec.priority_class_name,
+        cross_namespace=any(term.namespaces or term.namespace_selector is not None for term in _terms(pod)),
+        counted=pod.status.phase not in _OVER,
+    )
+
+
+def _container(container: Container, *, sidecar: bool = False) -> ContainerAmounts:
+    resources = container.resources
+    return ContainerAmounts(container.name, _amounts(resources.requests), _amounts(resources.limits), sidecar)
+
+
+def _with_amounts(containers: tuple[Container, ...], amounts: tuple[ContainerAmounts, ...]) -> tuple[Container, ...]:
+    """Return containers with amounts that they lack."""
+    found = []
+    for container, filled in zip(containers, amounts, strict=True):
+        resources = container.resources
+        requests, limits = (
+            {**given, **{name: str(amount) for name, amount in wanted.items() if name not in given}}
+            for given, wanted in ((resources.requests, filled.requests), (resources.limits, filled.limits))
+        )
+        found.append(replace(container, resources=replace(resources, requests=requests, limits=limits)))
+    return tuple(found)
+
+
+def _terms(pod: Pod) -> list[PodAffinityTerm]:
+    affinity = pod.spec.affinity
+    terms: list[PodAffinityTerm] = []
+    if affinity is not None:
+        for side in (affinity.pod_affinity, affinity.pod_anti_affinity):
+            if side is not None:
+                terms += side.required_during_scheduling_ignored_during_execution
+                terms += [each.pod_affinity_term for each in side.preferred_during_scheduling_ignored_during_execution]
+    return terms

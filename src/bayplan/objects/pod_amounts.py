@@ -1,0 +1,106 @@
+"""What the containers of a pod ask for and are limited to, in a form that documents and typed pods share.
+
+Limit ranges and resource quotas look at nothing else of a pod's resources. The sums are upstream's: containers and sidecars
+together, or the most that starting the pod takes; amounts of the pod itself win for the resources that a pod can state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from bayplan.objects.quantity import Quantity
+
+Amounts = Mapping[str, Quantity]
+POD_LEVEL = ("cpu", "memory")
+"""Resources that a pod can state for all of its containers, besides huge pages."""
+_HUGE_PAGES = "hugepages-"
+
+
+class ContainerAmounts(msgspec.Struct, frozen=True):
+    """The resources of one container.
+
+    Attributes:
+        name: of the container.
+        requests, limits: by resource.
+        sidecar: an init container that keeps running.
+    """
+
+    name: str
+    requests: Amounts
+    limits: Amounts
+    sidecar: bool = False
+
+
+class PodAmounts(msgspec.Struct, frozen=True):
+    """The resources of a pod.
+
+    Attributes:
+        containers: in order.
+        init_containers: in order.
+        requests, limits: of the pod itself.
+        overhead: of the runtime.
+        best_effort: the pod asks for nothing, which is its quality of service.
+        terminating: the pod has a deadline.
+        priority_class: or empty.
+        cross_namespace: an affinity term of the pod looks at other namespaces.
+        counted: the pod is neither over nor past its grace period.
+    """
+
+    containers: tuple[ContainerAmounts, ...] = ()
+    init_containers: tuple[ContainerAmounts, ...] = ()
+    requests: Amounts = {}
+    limits: Amounts = {}
+    overhead: Amounts = {}
+    best_effort: bool = False
+    terminating: bool = False
+    priority_class: str = ""
+    cross_namespace: bool = False
+    counted: bool = True
+
+    def total(self, kind: str, *, overhead: bool) -> dict[str, Quantity]:
+        """Return what the pod asks for (``requests``) or is limited to (``limits``).
+
+        Args:
+            kind: which amounts.
+            overhead: add that of the runtime; to limits only where there is one.
+        """
+        found = _sum(self.containers, self.init_containers, kind)
+        stated: Amounts = getattr(self, kind)
+        found |= {name: amount for name, amount in stated.items() if name in POD_LEVEL or name.startswith(_HUGE_PAGES)}
+        if overhead:
+            for name, amount in self.overhead.items():
+                if kind == "requests" or (name in found and found[name].sign()):
+                    found[name] = found[name] + amount if name in found else amount
+        return found
+
+
+def _sum(
+    containers: Iterable[ContainerAmounts], init_containers: Iterable[ContainerAmounts], kind: str
+) -> dict[str, Quantity]:
+    total: dict[str, Quantity] = {}
+    for container in containers:
+        add_amounts(total, getattr(container, kind))
+    sidecars: dict[str, Quantity] = {}
+    starting: list[dict[str, Quantity]] = []
+    for container in init_containers:
+        amounts: Amounts = getattr(container, kind)
+        if container.sidecar:
+            add_amounts(total, amounts)
+            add_amounts(sidecars, amounts)
+            starting.append(dict(sidecars))
+        else:
+            now = dict(sidecars)
+            add_amounts(now, amounts)
+            starting.append(now)
+    for needed in starting:
+        for name, amount in needed.items():
+            total[name] = max(total[name], amount) if name in total else amount
+    return total
+
+
+def add_amounts(total: dict[str, Quantity], amounts: Amounts) -> None:
+    """Add amounts to a total, in place."""
+    for name, amount in amounts.items():
+        total[name] = total[name] + amount if name in total else amount

@@ -1,0 +1,127 @@
+"""Warnings: what the API answers besides the object."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.apiserver.client import MERGE, Client, Document
+
+_PODS = "/api/v1/namespaces/default/pods"
+_BATCH = "/apis/batch/v1/namespaces/default/jobs"
+
+
+def _warnings(method: str, path: str, document: object, client: Client | None = None) -> list[str]:
+    answer = (client or Client()).call(method, path, document)
+    return [
+        value.partition('- "')[2].removesuffix('"').replace('\\"', '"')
+        for name, value in answer.headers
+        if name == "warning"
+    ]
+
+
+def _pod(container: Document | None = None, annotations: Document | None = None, **spec: object) -> Document:
+    metadata: Document = {"name": "p", "annotations": annotations or {}}
+    return {"metadata": metadata, "spec": {"containers": [{"name": "c", "image": "x", **(container or {})}], **spec}}
+
+
+@pytest.mark.parametrize(
+    ("pod", "want"),
+    [
+        pytest.param(
+            _pod(nodeSelector={"beta.kubernetes.io/arch": "x"}),
+            'spec.nodeSelector[beta.kubernetes.io/arch]: deprecated since v1.14; use "kubernetes.io/arch" instead',
+            id="an old label in the node selector",
+        ),
+        pytest.param(
+            _pod(volumes=[{"name": "v", "rbd": {"monitors": ["m"], "image": "i"}}]),
+            "spec.volumes[0].rbd: deprecated in v1.28, non-functional in v1.31+",
+            id="a volume that does not work any more",
+        ),
+        pytest.param(
+            _pod({"env": [{"name": "A", "value": "1"}, {"name": "A", "value": "2"}]}),
+            'spec.containers[0].env[1]: hides previous definition of "A", which may be dropped when using apply',
+            id="a variable that is set twice",
+        ),
+        pytest.param(
+            _pod({"ports": [{"containerPort": 80}, {"containerPort": 80}]}),
+            "spec.containers[0].ports[1]: duplicate port definition with spec.containers[0].ports[0]",
+            id="a port twice",
+        ),
+        pytest.param(
+            _pod({"ports": [{"containerPort": 80}, {"containerPort": 80, "hostPort": 8080}]}),
+            "spec.containers[0].ports[1]: overlapping port definition with spec.containers[0].ports[0]",
+            id="a port with and without a host port",
+        ),
+        pytest.param(
+            _pod({"resources": {"requests": {"memory": "1500m"}}}),
+            'spec.containers[0].resources.requests[memory]: fractional byte value "1500m" is invalid, must be an integer',
+            id="half a byte",
+        ),
+        pytest.param(
+            _pod(annotations={"scheduler.alpha.kubernetes.io/critical-pod": ""}),
+            "metadata.annotations[scheduler.alpha.kubernetes.io/critical-pod]: non-functional in v1.16+; "
+            'use the "priorityClassName" field instead',
+            id="an old annotation",
+        ),
+        pytest.param(
+            _pod(imagePullSecrets=[{"name": ""}]),
+            'spec.imagePullSecrets[0].name: invalid empty name ""',
+            id="an empty name",
+        ),
+    ],
+)
+def test_warnings_about_pods(pod: Document, want: str) -> None:
+    assert _warnings("POST", _PODS, pod) == [want]
+
+
+def test_a_variable_may_build_on_itself() -> None:
+    assert not _warnings("POST", _PODS, _pod({"env": [{"name": "A", "value": "1"}, {"name": "A", "value": "$(A)2"}]}))
+
+
+def test_repeated_pods_are_warned_of_each_time() -> None:
+    client = Client()
+    pod = _pod(nodeSelector={"beta.kubernetes.io/os": "x"})
+
+    found = [_warnings("POST", _PODS, {**pod, "metadata": {"name": f"p{number}"}}, client) for number in range(4)]
+
+    assert [len(each) for each in found] == [1, 1, 1, 1]
+
+
+def test_an_unchanged_template_is_not_warned_of_again() -> None:
+    client = Client()
+    path = "/apis/apps/v1/namespaces/default/deployments"
+    template: Document = {
+        "metadata": {"labels": {"a": "b"}},
+        "spec": _pod(nodeSelector={"beta.kubernetes.io/os": "x"})["spec"],
+    }
+    spec = {"selector": {"matchLabels": {"a": "b"}}, "template": template}
+    created = _warnings("POST", path, {"metadata": {"name": "d"}, "spec": spec}, client)
+
+    label = client.call("PATCH", f"{path}/d", {"metadata": {"labels": {"x": "y"}}}, content_type=MERGE)
+    scaled = client.call("PATCH", f"{path}/d", {"spec": {"replicas": 2}}, content_type=MERGE)
+
+    assert len(created) == 1
+    assert ("warning" in dict(label.headers), "warning" in dict(scaled.headers)) == (False, True)
+
+
+@pytest.mark.parametrize(
+    ("query", "warned"),
+    [
+        pytest.param("", True, id="pods stay unless the deletion says otherwise"),
+        pytest.param("?propagationPolicy=Background", False, id="a policy is given"),
+    ],
+)
+def test_deletions_of_jobs(query: str, *, warned: bool) -> None:
+    client = Client()
+    template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "x"}]}}
+    client.call("POST", _BATCH, {"metadata": {"name": "j"}, "spec": {"template": template}})
+
+    assert bool(_warnings("DELETE", f"{_BATCH}/j{query}", None, client)) is warned
+
+
+def test_endpoints_are_deprecated_in_every_answer() -> None:
+    path = "/api/v1/namespaces/default/endpoints"
+    want = ["v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"]
+
+    assert _warnings("GET", path, None) == want
+    assert _warnings("GET", f"{path}/absent", None) == want

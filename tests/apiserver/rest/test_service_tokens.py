@@ -1,0 +1,111 @@
+"""Tokens of service accounts: what they say, whom they are refused to, and how long they are believed."""
+
+from __future__ import annotations
+
+import base64
+import json
+
+import pytest
+
+from tests.apiserver.client import Client, Document
+
+_BASE = "/api/v1/namespaces/default"
+_TOKEN = f"{_BASE}/serviceaccounts/robot/token"
+_REVIEWS = "/apis/authentication.k8s.io/v1/tokenreviews"
+
+
+def _client() -> Client:
+    client = Client()
+    client.call("POST", f"{_BASE}/serviceaccounts", {"metadata": {"name": "robot"}})
+    spec = {"serviceAccountName": "robot", "containers": [{"name": "c", "image": "x"}]}
+    client.call("POST", f"{_BASE}/pods", {"metadata": {"name": "p"}, "spec": spec})
+    return client
+
+
+def _request(**spec: object) -> Document:
+    return {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
+
+
+def _claims(token: object) -> Document:
+    body = str(token).split(".")[1]
+    claims: Document = json.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)))
+    return claims
+
+
+def test_a_token_says_whose_it_is() -> None:
+    client = _client()
+    reference = {"kind": "Pod", "apiVersion": "v1", "name": "p"}
+
+    answer = client.call("POST", _TOKEN, _request(audiences=["vault"], expirationSeconds=600, boundObjectRef=reference))
+
+    claims = _claims(answer.at("status.token"))
+    own = claims["kubernetes.io"]
+    assert answer.status == 201
+    assert isinstance(own, dict)
+    assert (claims["sub"], claims["aud"], own["pod"]["name"]) == ("system:serviceaccount:default:robot", ["vault"], "p")
+    assert int(str(claims["exp"])) - int(str(claims["iat"])) == 600
+    assert answer.at("status.expirationTimestamp") == "2026-01-01T00:10:00Z"
+
+
+@pytest.mark.parametrize(
+    ("spec", "status", "message"),
+    [
+        pytest.param({"expirationSeconds": 599}, 422, "may not specify a duration less than 10 minutes", id="too short"),
+        pytest.param({"expirationSeconds": 2**33}, 422, "may not specify a duration larger than 2^32 seconds", id="too long"),
+        pytest.param(
+            {"boundObjectRef": {"kind": "Pod", "apiVersion": "v1", "name": "o"}}, 404, 'pods "o" not found', id="no such pod"
+        ),
+        pytest.param(
+            {"boundObjectRef": {"kind": "Pod", "apiVersion": "v1", "name": "p", "uid": "no"}}, 409,
+            "The object might have been deleted and then recreated", id="another pod of that name",
+        ),
+        pytest.param(
+            {"boundObjectRef": {"kind": "Deployment", "apiVersion": "apps/v1", "name": "d"}}, 400,
+            "cannot bind token to object of type apps/v1, Kind=Deployment", id="a kind that tokens can't be bound to",
+        ),
+    ],
+)  # fmt: skip
+def test_requests_that_are_refused(spec: Document, status: int, message: str) -> None:
+    answer = _client().call("POST", _TOKEN, _request(**spec))
+
+    assert (answer.status, str(answer.at("message")).endswith(message)) == (status, True)
+
+
+def test_a_token_is_for_an_account_that_exists() -> None:
+    assert _client().call("POST", f"{_BASE}/serviceaccounts/o/token", _request()).status == 404
+
+
+def _review(client: Client, token: object, **spec: object) -> object:
+    return client.call("POST", _REVIEWS, {"spec": {"token": token, **spec}}).at("status.authenticated")
+
+
+def test_tokens_are_believed_until_they_expire() -> None:
+    client = _client()
+    token = client.call("POST", _TOKEN, _request()).at("status.token")
+
+    before = _review(client, token)
+    client.seconds += 3601
+
+    assert before is True
+    assert _review(client, token) is None
+
+
+@pytest.mark.parametrize("token", ["", "a", "a.b.c", "a.b.", "é.é.é"])
+def test_what_is_no_token_is_not_believed(token: str) -> None:
+    assert _review(_client(), token) is None
+
+
+def test_a_token_for_others_is_not_believed() -> None:
+    client = _client()
+    token = client.call("POST", _TOKEN, _request(audiences=["vault"])).at("status.token")
+
+    assert _review(client, token) is None
+    assert _review(client, token, audiences=["vault"]) is True
+
+
+def test_a_token_of_an_account_that_is_gone_is_not_believed() -> None:
+    client = _client()
+    token = client.call("POST", _TOKEN, _request()).at("status.token")
+    client.call("DELETE", f"{_BASE}/serviceaccounts/robot")
+
+    assert _review(client, token) is None
