@@ -15,7 +15,7 @@ PYTHON ?= $(shell for name in python3 python3.14 python3.13 python3.12 python3.1
 	if $$name -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then echo $$name; break; fi; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help build build-checked compiled run test test-arm test-cluster test-crash test-sync test-fuzz-api test-hostile lint format conformance agreement oracle fuzz bench bench-against-real docs-cli constraints wheel clean
+.PHONY: help build build-checked compiled run test test-arm test-cluster test-crash test-sync test-fuzz-api test-hostile test-readers lint format conformance agreement oracle fuzz bench bench-against-real docs-cli constraints wheel clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' Makefile
@@ -57,6 +57,9 @@ test-fuzz-api: $(VENV)/.ready-dev compiled ## send 10,000 made-up requests to th
 
 test-hostile: $(VENV)/.ready-dev compiled ## send 2,000 hostile requests to a server: make test-hostile ARGS="--only patches --seed 2"
 	@$(BIN)/python -m tests.hostile $(ARGS)
+
+test-readers: $(VENV)/.ready-dev compiled ## schedule 100,000 pods while others read over HTTP: make test-readers ARGS="--pods 4000 --readers 8"
+	@$(BIN)/python -m tests.readers $(ARGS)
 
 test-arm: $(VENV)/.ready-dev ## compare Go's arithmetic on an emulated arm64 with the recorded results (needs qemu-user-static)
 	@$(PIP) ziglang

@@ -19,13 +19,15 @@ from fuzz.oracle import CASES_A_PROCESS, Oracle
 from fuzz.queue_traces import random_queue_case
 from fuzz.sampling import random_sampled_case
 from fuzz.shrinking import shrink
-from fuzz.trial import CLASSIC, CLASSIC_QUEUE, CONFIG, CYCLES, QUEUE, SAMPLED, Trial, try_cases
+from fuzz.trial import CLASSIC, CLASSIC_QUEUE, CONFIG, CYCLES, QUEUE, SAMPLED, VICTIMS, Trial, try_cases
+from fuzz.victims import random_victims_case
 
 BUILT_ORACLE = Path(__file__).resolve().parents[1] / "oracle" / "BIN"
 
 PROGRAMS = {
     CYCLES: "cycle",
     SAMPLED: "cycle",
+    VICTIMS: "cycle",
     QUEUE: "queue",
     CONFIG: "config",
     CLASSIC: "classic/cycle",
@@ -37,6 +39,7 @@ PROGRAMS = {
 UNITS = {
     CYCLES: "cycles",
     SAMPLED: "pods",
+    VICTIMS: "cycles",
     QUEUE: "operations",
     CONFIG: "texts",
     CLASSIC: "cycles",
@@ -47,6 +50,7 @@ UNITS = {
 MAKERS = {
     CYCLES: random_case,
     SAMPLED: random_sampled_case,
+    VICTIMS: random_victims_case,
     CONFIG: random_config_case,
     CLASSIC: random_classic_case,
     CLASSIC_QUEUE: random_classic_queue_case,

@@ -17,6 +17,7 @@ CYCLES = "cycles"
 SAMPLED = "sampled"
 QUEUE = "queue"
 CONFIG = "config"
+VICTIMS = "victims"
 CLASSIC = "classic"
 CLASSIC_QUEUE = "classic-queue"
 
@@ -50,7 +51,9 @@ def try_cases(ask: Ask, cases: Sequence[JsonObject], kind: str = CYCLES) -> Iter
     for case, want in zip(cases, ask(cases), strict=True):
         if kind == SAMPLED:
             case = follow_hosts(case, want)
-        recorded = RecordedCase(kind, str(case["id"]), "fuzz", str(case.get("note", "")), "fuzz", case, want)
+        recorded = RecordedCase(
+            CYCLES if kind == VICTIMS else kind, str(case["id"]), "fuzz", str(case.get("note", "")), "fuzz", case, want
+        )
         # What the real scheduler refuses, or panics at, the API refuses before: nothing to compare.
         nothing = tells_nothing(kind, want)
         differences = () if nothing else tuple(compare(recorded, answer(recorded)).differences)

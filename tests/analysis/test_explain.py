@@ -377,3 +377,16 @@ def test_ranked_rows_put_the_chosen_node_first_among_equals() -> None:
     source = SimulationSource(result)
     (attempt,) = told(result, "p").attempts
     assert len(attempt_detail(source, attempt, decision, rows, source.pods[0], 2).best) == 2
+
+
+def test_a_missing_claim_is_to_be_created() -> None:
+    found = told(run(node("n0").obj(), pod("p").claim("data").obj()), "p")
+    text = "a PersistentVolumeClaim default/data: the pod uses it, and it does not exist"
+    assert text in " ".join(text_of(found).split())
+
+
+def test_an_attempt_that_ends_before_the_first_node_has_none_tried() -> None:
+    later = {5: [node("n1").obj()], 30: [node("n2").obj()]}
+    found = told(run(node("n0").obj(), pod("p").claim("data").obj(), later=later), "p")
+    assert [each.evaluated_nodes for each in found.attempts] == [0] * len(found.attempts)
+    assert "none tried" in text_of(found)

@@ -195,6 +195,20 @@ def test_another_pod_of_the_same_name_begins_anew() -> None:
     asyncio.run(scene())
 
 
+def test_a_pod_that_is_deleted_while_its_annotations_are_read_is_forgotten() -> None:
+    async def scene() -> None:
+        async with running(OUTSIDE) as server:
+            reader = server.simulator.reader
+            await with_pod(server)
+            body = {"metadata": {"annotations": annotations_of(PLACED)}}
+            await server.send("PATCH", PATH, body, MERGE)
+            await server.send("DELETE", PATH, {"gracePeriodSeconds": 0})
+            await server.until(lambda: reader.is_idle)
+            assert reader.remembered_pods == 0
+
+    asyncio.run(scene())
+
+
 @pytest.mark.parametrize(
     ("annotations", "problem"),
     [

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from bayplan.base.go_regexp import RegexpError, WorkBudget, WorkBudgetExceeded, compile_regexp
+from bayplan.base.go_regexp import RegexpError, WorkBudget, WorkBudgetExceeded, cache_counts, compile_regexp
 
 
 # Recorded from Go 1.26: regexp.Compile(pattern).FindAllString(text, -1).
@@ -114,3 +114,12 @@ def test_what_is_no_pattern_is_refused_in_linear_time() -> None:
     for piece in ("[", "(?P<", "[[:a", r"\Q", "[^\\", "(?"):
         with pytest.raises(RegexpError):
             compile_regexp("(" + piece * 200_000 + chance.choice("ab"))
+
+
+def test_an_expression_is_compiled_once() -> None:
+    pattern = "^only-this-test-[a-z]+$"
+    before = cache_counts()
+    compile_regexp(pattern)
+    compile_regexp(pattern)
+    after = cache_counts()
+    assert (after.found - before.found, after.compiled - before.compiled) == (1, 1)

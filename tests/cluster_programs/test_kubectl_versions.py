@@ -34,20 +34,20 @@ def kubectl(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Session]
     program(request.param)
     with bayplan_up(tmp_path / "up", "--run-time", "1s") as up:
         session = Session(up, tmp_path, request.param)
-        session("create", "--validate=false", "-f", "-", manifest=NODES)
+        session("create", "-f", "-", manifest=NODES)
         yield session
 
 
 def test_a_deployment_is_applied_changed_and_deleted(kubectl: Session) -> None:
-    assert kubectl("apply", "--validate=false", "-f", "-", manifest=WEB).splitlines() == [
+    assert kubectl("apply", "-f", "-", manifest=WEB).splitlines() == [
         "deployment.apps/web created",
         "service/web created",
     ]
     kubectl.wait("deployment/web")
     newer = WEB.replace("web:1", "web:2")
-    assert kubectl("apply", "--validate=false", "-f", "-", manifest=newer).startswith("deployment.apps/web configured")
+    assert kubectl("apply", "-f", "-", manifest=newer).startswith("deployment.apps/web configured")
     kubectl.wait("deployment/web")
-    kubectl("apply", "--validate=false", "--server-side", "--force-conflicts", "-f", "-", manifest=newer)
+    kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", manifest=newer)
     kubectl("rollout", "undo", "deployment/web")
     kubectl.wait("deployment/web")
     images = kubectl("get", "pods", "-l", "app=web", "-o", "jsonpath={.items[*].status.containerStatuses[0].image}")

@@ -11,7 +11,7 @@ from threading import Barrier, Event, Lock, Thread
 import pytest
 
 from bayplan.base.clock import Clock
-from bayplan.engine.classic.queue import ClassicQueue
+from bayplan.classic.queue import ClassicQueue
 from bayplan.engine.queue import QueueOptions, SchedulingQueue
 from bayplan.engine.queued_pod import QueuedPod
 from bayplan.framework.events import NODE_ADD
@@ -64,7 +64,7 @@ class Scene:
         self.asked = Asked()
         inner: CountingQueue | CountingClassicQueue
         if kind == "classic":
-            inner = CountingClassicQueue(self.known.get, start_ns=START)
+            inner = CountingClassicQueue({}, {}, self.known.get, options=QueueOptions(start_ns=START))
         else:
             early = kind == "current"
             options = QueueOptions(start_ns=START, pop_from_backoff=early)

@@ -12,7 +12,7 @@ import pytest
 from bayplan.base.clock import Clock
 from bayplan.base.errors import EngineBusy, InputError
 from bayplan.cluster.store import ADDED, ChangeEvent
-from bayplan.engine.actions import Action, Bind
+from bayplan.engine.actions import Action, Bind, CycleReport
 from bayplan.engine.records import Outcome
 from bayplan.engine.scheduler import Scheduler
 from bayplan.live import engine_host
@@ -158,6 +158,21 @@ def test_pods_of_other_schedulers_are_left_alone() -> None:
     assert sum(cluster.host.status().queue.values()) == 0
 
 
+class Breakable(Scheduler):
+    """A scheduler whose methods can be replaced; those of a compiled class can't."""
+
+    def handle(self, old: Any, new: Any, now_ns: int) -> list[Action]:
+        return super().handle(old, new, now_ns)
+
+    def schedule_one(self, now_ns: int) -> CycleReport | None:
+        return super().schedule_one(now_ns)
+
+
+@pytest.fixture(autouse=True)
+def _schedulers_are_breakable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bayplan.engine.assemble.Scheduler", Breakable)
+
+
 class TestReplacing:
     def test_waiting_pods_are_tried_again_and_records_go_on(self) -> None:
         cluster = small_cluster()
@@ -197,14 +212,14 @@ class TestReplacing:
         cluster = small_cluster()
         cluster.add(small_pod("worst"), small_pod("p"))
         cluster.run()
-        handle = Scheduler.handle
+        handle = Breakable.handle
 
-        def broken(self: Scheduler, old: Any, new: Any, now_ns: int) -> list[Action]:
+        def broken(self: Breakable, old: Any, new: Any, now_ns: int) -> list[Action]:
             if new is not None and new.metadata.name == "worst":
                 raise ZeroDivisionError
             return handle(self, old, new, now_ns)
 
-        monkeypatch.setattr(Scheduler, "handle", broken)
+        monkeypatch.setattr(Breakable, "handle", broken)
         cluster.host.replace(cluster.make)
         assert [it.doing for it in cluster.host.status().engine_failures] == ["taking over"]
         assert cluster.host.ask(lambda scheduler: len(scheduler.pods)) == 1
@@ -241,9 +256,9 @@ class TestReplacing:
 class TestBugsOfOurs:
     def broken(self, monkeypatch: pytest.MonkeyPatch, victim: str, method: str = "schedule_one") -> Cluster:
         cluster = small_cluster()
-        working = getattr(Scheduler, method)
+        working = getattr(Breakable, method)
 
-        def fails(scheduler: Scheduler, *arguments: object) -> object:
+        def fails(scheduler: Breakable, *arguments: object) -> object:
             if method == "handle":
                 old, new, _ = arguments
                 if isinstance(new, Pod) and new.metadata.name == victim and not old:
@@ -255,7 +270,7 @@ class TestBugsOfOurs:
                 raise ZeroDivisionError("in the engine")
             return working(scheduler, *arguments)
 
-        monkeypatch.setattr(Scheduler, method, fails)
+        monkeypatch.setattr(Breakable, method, fails)
         return cluster
 
     def test_a_cycle_that_breaks_the_engine_is_told_and_the_rest_goes_on(self, monkeypatch: pytest.MonkeyPatch) -> None:

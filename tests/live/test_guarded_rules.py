@@ -124,8 +124,8 @@ def test_a_pass_over_all_rows_and_one_over_some_are_a_few_calls(kind: type[Plugi
         for number in range(2 * count):
             state.place(state.pod_info(make_pod(f"p{number}").obj()), number // 2)
         runner.calls.clear()
-        verdicts.bring_up_to_date(())
-        scores.bring_up_to_date(())
+        verdicts.refresh((), None)
+        scores.refresh((), None)
         assert runner.calls["Filter"] <= 3
         assert runner.calls["Score"] <= 3
         assert verdicts.values[:200].tolist() == [1] * count + [0] * (200 - count)
@@ -138,14 +138,14 @@ def test_a_rule_that_raises_is_a_failure_of_its_plugin(monkeypatch: pytest.Monke
     plugin, state = guarded(ByRule, runner, nodes=3)
     spec = plugin.compile(make_pod("p").obj(), state)
     verdicts = FilterResult(plugin, spec, filter_rule(plugin, spec, state), state)
-    verdicts.bring_up_to_date(())
+    verdicts.refresh((), None)
     state.place(state.pod_info(make_pod("a").obj()), 1)
     state.place(state.pod_info(make_pod("b").obj()), 1)
     monkeypatch.setattr(CrowdRule, "limit", -1)
     with pytest.raises(PluginFailure, match=r'running Filter plugin "ByRule": KeyError: .limit. \(test_guarded_rules'):
-        verdicts.bring_up_to_date(())
+        verdicts.refresh((), None)
     assert verdicts.values[:3].tolist() == [0, 0, 0]
     monkeypatch.setattr(CrowdRule, "limit", 1)
-    verdicts.bring_up_to_date(())
+    verdicts.refresh((), None)
     assert verdicts.values[:3].tolist() == [0, 1, 0]
     runner.close()

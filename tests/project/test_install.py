@@ -34,5 +34,6 @@ def test_an_installation(arguments: list[str], code: int, want: str, tmp_path: o
 def test_a_package_is_shown_while_it_is_installed(tmp_path: object) -> None:
     command = [sys.executable, str(ROOT / "scripts" / "install.py"), "--no-deps", "--no-index", "--no-build-isolation"]
     done = subprocess.run([*command, "--target", str(tmp_path), str(ROOT)], capture_output=True, text=True, timeout=120)
-    # A slow machine sees the line again: no log is silent for long.
-    assert (done.returncode, set(done.stderr.splitlines())) == (0, {"  installing 1 package"})
+    # A slow machine sees more: a line again, or what is being collected, as no log is silent for long.
+    assert done.returncode == 0
+    assert "  installing 1 package" in done.stderr.splitlines()

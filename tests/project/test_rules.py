@@ -12,10 +12,10 @@ from tests.project.tree import name_of, python_files, text_files
 LONGEST_FILE = 500
 LONGEST_FUNCTION = 70
 
-LONG_FILES: dict[str, int] = {"src/bayplan/engine/plan.py": 660}
+LONG_FILES: dict[str, int] = {}
 """Files that are longer for a reason, and how long they may be. A ratchet: numbers only go down, lines only go away."""
 
-LONG_FUNCTIONS: dict[str, int] = {"src/bayplan/engine/plan.py::Plan.__init__": 76}
+LONG_FUNCTIONS: dict[str, int] = {}
 """Functions that are longer for a reason (``path::name``), and how long they may be. A ratchet, too."""
 
 FORBIDDEN_MODULES = frozenset({"utils", "util", "helpers", "helper", "common", "misc", "shared_code", "tools"})

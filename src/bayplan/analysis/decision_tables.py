@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 import pyarrow as pa
+from msgspec.structs import astuple
 
 from bayplan.analysis.result_layout import DECISIONS
 from bayplan.engine.decision import Decision, Record
@@ -15,7 +16,9 @@ def records_table(records: Iterable[Record]) -> pa.Table:
     """Return a table with a row a cycle, columns as in ``decisions.parquet``; e.g. of `Records`, or of some of them."""
     columns: list[list[object]] = [[] for _ in DECISIONS]
     for record in records:
-        row = (*record[:3], record.outcome.name.lower(), *record[4:-1], record.frame if record.frame >= 0 else None)
+        values = astuple(record)
+        frame = record.frame if record.frame >= 0 else None
+        row = (*values[:3], record.outcome.name.lower(), *values[4:-1], frame)
         for column, value in zip(columns, row, strict=True):
             column.append(value)
     arrays = [pa.array(column, type=field.type) for column, field in zip(columns, DECISIONS, strict=True)]

@@ -197,10 +197,10 @@ def rows_that_fit(pod: Pod, scheduler: Scheduler) -> tuple[Bools, Bools]:
         return nothing, nothing
     plan.refresh_filters()
     allowed = plan.examined()[:count].copy()
-    for part in plan.filter_parts:
+    for part in plan.filtered.results:
         if part.name != FIT:
             allowed &= part.values[:count] == 0
-    return plan.feasible[:count].copy(), allowed
+    return plan.filtered.feasible[:count].copy(), allowed
 
 
 def idle(state: ClusterState, resource: int) -> Ints:

@@ -54,8 +54,9 @@ def write_result(result: SimulationResult, directory: Path, facts: RunFacts) -> 
 
 def _decisions(result: SimulationResult) -> Iterator[Row]:
     for record in result.records:
+        values = astuple(record)
         frame = record.frame if record.frame >= 0 else None
-        yield (*record[:3], record.outcome.name.lower(), *record[4:-1], frame)
+        yield (*values[:3], record.outcome.name.lower(), *values[4:-1], frame)
 
 
 def _pods(result: SimulationResult, templates: _Templates) -> Iterator[Row]:

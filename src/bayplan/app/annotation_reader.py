@@ -73,7 +73,7 @@ class AnnotationReader:
         self._node_names = node_names
         self._seen: dict[str, _Seen] = {}
         self._own: dict[str, deque[int]] = {}
-        self._waiting: deque[_Update] = deque()
+        self._waiting: deque[_Update | str] = deque()  # A text is the uid of a pod that is gone.
         self._task: asyncio.Task[None] | None = None
 
     @property
@@ -88,7 +88,8 @@ class AnnotationReader:
         for change in changes:
             old, new = change.old, change.new
             if isinstance(old, Pod) and new is None:
-                self._forget(old.metadata.uid)
+                # After the versions of the pod that wait to be read: reading them remembers the pod.
+                self._waiting.append(old.metadata.uid)
             elif isinstance(new, Pod) and has_results(new.metadata.annotations):
                 if isinstance(old, Pod) and old.metadata.annotations == new.metadata.annotations:
                     continue
@@ -102,7 +103,13 @@ class AnnotationReader:
         own = self._own.setdefault(uid, deque(maxlen=MAX_OWN_ENTRIES))
         own.append(hash(_entry_key(_entries(annotations)[-1])))
 
-    def _forget(self, uid: str) -> None:
+    @property
+    def remembered_pods(self) -> int:
+        """Return how many pods' entries are remembered."""
+        return len(self._seen.keys() | self._own.keys())
+
+    def forget(self, uid: str) -> None:
+        """Forget what was read and written of a pod that is gone."""
         self._seen.pop(uid, None)
         self._own.pop(uid, None)
 
@@ -110,6 +117,9 @@ class AnnotationReader:
         try:
             while self._waiting:
                 update = self._waiting.popleft()
+                if isinstance(update, str):
+                    self.forget(update)
+                    continue
                 key = update.pod.key
                 try:
                     found = await asyncio.to_thread(self._new_attempts, update)

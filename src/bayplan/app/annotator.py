@@ -106,6 +106,9 @@ class Annotator:
         path = f"/api/v1/namespaces/{namespace}/pods/{name}"
         answer = await self._api.handle(Request("PATCH", path, {}, _HEADERS, json.dumps(patch).encode()))
         if isinstance(answer, Response) and answer.status >= 400:
+            if self._reader is not None and answer.status == 404:
+                # The reader may have seen the deletion before it was to expect the annotations.
+                self._reader.forget(uid)
             self._fail(key, answer.body.decode(errors="replace"))
             return
         self._written[key] = numbers[-1]

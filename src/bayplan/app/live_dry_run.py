@@ -17,7 +17,6 @@ from bayplan.base.termination import exit_on_sigterm
 from bayplan.client.cluster_access import open_access
 from bayplan.client.connection import ApiConnection
 from bayplan.client.requests import USER_AGENT
-from bayplan.engine.assemble import assemble_scheduler
 from bayplan.engine.scheduler import Scheduler
 from bayplan.live.cluster_feed import ClusterFeed
 from bayplan.live.dry_run import Agreement, DryRun, Verdict
@@ -109,7 +108,7 @@ class LiveDryRun:
 
     def _make(self) -> Scheduler:
         settings = self.settings
-        return assemble_scheduler(
+        return settings.assemble(
             settings.configuration,
             settings.registry,
             feature_gates=settings.feature_gates,

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from msgspec.structs import replace
 
-from bayplan.app.classic_mode import connect_extenders
 from bayplan.base.errors import InputError
 from bayplan.cluster.volume_controller import volume_writes
 from bayplan.engine.actions import Action, Bind, Evict, Update
 from bayplan.engine.assemble import assemble_scheduler
-from bayplan.engine.classic.assemble import assemble_classic_scheduler
 from bayplan.engine.queued_pod import key_of
 from bayplan.engine.records import Decision, RecordLevel, Records
 from bayplan.engine.scheduler import Scheduler
 from bayplan.extender.connections import ExtenderConnections
+from bayplan.extender.tls_check import check_extender_tls
 from bayplan.formats.inputs import load_inputs
 from bayplan.framework.configuration.loading import (
     SchedulerConfiguration,
@@ -31,9 +30,11 @@ from bayplan.framework.registry import Registry
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
-from bayplan.plugins.classic.configuration import ClassicConfiguration
 from bayplan.plugins.registry import in_tree_registry
 from bayplan.state.cluster_state import ClusterState
+
+if TYPE_CHECKING:
+    from bayplan.classic.configuration import ClassicConfiguration
 
 
 class Cluster:
@@ -43,7 +44,8 @@ class Cluster:
         objects: nodes, pods (bound ones stay where they are) and whatever else scheduling reads.
         configuration: a KubeSchedulerConfiguration as a mapping or YAML text; the default one if not given. Its HTTP
             extenders are asked.
-        classic: a provider or Policy of the classic scheduler, which then decides instead; all else but the seed is left out.
+        classic: a provider or Policy of the classic scheduler, which then decides instead; `configuration` and `feature_gates`
+            are then not read.
         plugins: custom ones, enabled in every profile with weight 1. registry: where others come from; in-tree ones if not given.
         feature_gates: gates to set.
         seed: of the choice among equally good nodes.
@@ -69,7 +71,9 @@ class Cluster:
         self._record_level = record_level
         self._classic = classic
         self._gates = FeatureGates.from_mapping(feature_gates or {})
-        self._registry = (registry if registry is not None else in_tree_registry()).with_plugins(*plugins)
+        if registry is None:
+            registry = in_tree_registry() if classic is None else Registry({})
+        self._registry = registry.with_plugins(*plugins)
         self._configuration = self._load(configuration, plugins)
         self._connections = self._connect()
         self.scheduler = self._assemble(None)
@@ -84,7 +88,13 @@ class Cluster:
         self, configuration: Mapping[str, object] | str | None, plugins: Sequence[type[Plugin[Any]]]
     ) -> SchedulerConfiguration:
         points = self._registry.extension_points_for_configuration
-        if configuration is None:
+        loaded: SchedulerConfiguration
+        if self._classic is not None:
+            # A second scheduler, which most programs need not import.
+            from bayplan.app.classic_mode import classic_scheduler_configuration
+
+            loaded = classic_scheduler_configuration(self._classic, check_tls=check_extender_tls)
+        elif configuration is None:
             loaded = default_configuration(self._gates, extension_points_of=points)
         elif isinstance(configuration, str):
             loaded = load_configuration(configuration, feature_gates=self._gates, extension_points_of=points)
@@ -95,7 +105,9 @@ class Cluster:
     def _connect(self) -> ExtenderConnections:
         """Make the conversations with extenders, which end with this object."""
         if self._classic is not None:
-            connections = connect_extenders(self._classic)
+            from bayplan.app.classic_mode import connect_extenders
+
+            connections = connect_extenders(self._configuration)
         else:
             connections = ExtenderConnections(self._configuration.extenders)
         weakref.finalize(self, connections.close)
@@ -103,8 +115,11 @@ class Cluster:
 
     def _assemble(self, state: ClusterState | None) -> Scheduler:
         if self._classic is not None:
-            return assemble_classic_scheduler(
-                self._classic,
+            from bayplan.app.classic_mode import assemble
+
+            return assemble(
+                self._configuration,
+                self._registry,
                 seed=self.seed,
                 record_level=self._record_level,
                 state=state,

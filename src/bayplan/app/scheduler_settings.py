@@ -9,14 +9,21 @@ from pathlib import Path
 import msgspec
 
 from bayplan.app.custom_plugins import CustomPlugin, load_custom_plugins
+from bayplan.app.mode import Mode
 from bayplan.base.clock import Clock
-from bayplan.base.errors import ConfigurationError
-from bayplan.engine.assemble import assemble_scheduler
+from bayplan.base.errors import ConfigurationError, InputError
+from bayplan.engine.assemble import Assemble, assemble_scheduler
 from bayplan.engine.scheduler import Scheduler
 from bayplan.extender.connections import ExtenderConnections
 from bayplan.extender.tls_check import check_extender_tls
 from bayplan.formats.bounded_reading import read_configuration_bytes
-from bayplan.framework.configuration.loading import SchedulerConfiguration, default_configuration, load_configuration
+from bayplan.framework.configuration.loading import (
+    Examination,
+    SchedulerConfiguration,
+    default_configuration,
+    examine_configuration,
+    load_configuration,
+)
 from bayplan.framework.feature_gates import FeatureGates
 from bayplan.framework.registry import Registry
 from bayplan.live.noting_queue import NotingQueue
@@ -32,14 +39,18 @@ class SchedulerOptions(msgspec.Struct, frozen=True, kw_only=True):
     """What a user can say about the scheduler.
 
     Attributes:
-        config: file with a KubeSchedulerConfiguration; None for the default one.
+        mode: which scheduler decides.
+        config: file with a KubeSchedulerConfiguration; None for the default one. In classic mode a Policy.
+        algorithm_provider: in classic mode, instead of a Policy; "" for the default provider.
         plugins: see `bayplan.app.custom_plugins.load_custom_plugins`.
         feature_gates: as ``--feature-gates`` of kube-scheduler.
         seed: of the choice among equally good nodes.
         enabled: False leaves all pods to schedulers outside.
     """
 
+    mode: Mode = Mode.CURRENT
     config: Path | None = None
+    algorithm_provider: str = ""
     plugins: Sequence[str] = ()
     feature_gates: str = ""
     seed: int = 0
@@ -69,6 +80,15 @@ class SchedulerSettings:
     connections: ExtenderConnections = field(repr=False)
 
     @property
+    def assemble(self) -> Assemble:
+        """Return what makes a scheduler from a configuration."""
+        return assemble_scheduler
+
+    def connect(self, configuration: SchedulerConfiguration) -> ExtenderConnections:
+        """Return connections with the extenders of a configuration."""
+        return ExtenderConnections(configuration.extenders)
+
+    @property
     def seed(self) -> int:
         """Return the seed of the choice among equally good nodes."""
         return self.options.seed
@@ -86,7 +106,7 @@ class SchedulerSettings:
             configuration = msgspec.structs.replace(configuration, profiles=(nobody,))
 
         def make() -> Scheduler:
-            return assemble_scheduler(
+            return self.assemble(
                 configuration,
                 self.registry,
                 feature_gates=self.feature_gates,
@@ -97,6 +117,20 @@ class SchedulerSettings:
             )
 
         return make
+
+    def examine(self, text: str) -> Examination:
+        """Take a configuration through all checks."""
+        return examine_configuration(
+            text,
+            feature_gates=self.feature_gates,
+            extension_points_of=self.registry.extension_points_for_configuration,
+            check_tls=check_extender_tls,
+        )
+
+    def default_configuration(self) -> SchedulerConfiguration:
+        """Return the configuration that decides where none is given."""
+        points = self.registry.extension_points_for_configuration
+        return default_configuration(self.feature_gates, extension_points_of=points)
 
     def with_text(self, text: str) -> SchedulerSettings:
         """Return the settings with another configuration.
@@ -115,7 +149,7 @@ class SchedulerSettings:
             PluginError: one can't be loaded.
             ConfigurationError: the configuration does not fit them.
         """
-        registry, custom_plugins = _registry(self.options, runner)
+        registry, custom_plugins = guarded_registry(self.options, runner, in_tree_registry())
         configuration = _configuration(self.configuration_text, "", self.feature_gates, registry, custom_plugins)
         return replace(self, registry=registry, custom_plugins=custom_plugins, configuration=configuration)
 
@@ -126,11 +160,18 @@ def read_settings(options: SchedulerOptions, runner: PluginRunner) -> SchedulerS
     Raises:
         InputError: a file, an option or a plugin that can't be used.
     """
+    if options.mode is Mode.CLASSIC:
+        # A second scheduler, which most servers need not import.
+        from bayplan.app.classic_settings import read_classic_settings
+
+        return read_classic_settings(options, runner)
+    if options.algorithm_provider:
+        raise InputError("--algorithm-provider", got=f"'{options.algorithm_provider}'", hint="--mode classic with it")
     gates = FeatureGates.from_text(options.feature_gates, where="--feature-gates")
-    registry, custom_plugins = _registry(options, runner)
+    registry, custom_plugins = guarded_registry(options, runner, in_tree_registry())
     text, where = "", ""
     if options.config is not None:
-        text, where = _read(options.config), str(options.config)
+        text, where = read_text(options.config), str(options.config)
     configuration = _configuration(text, where, gates, registry, custom_plugins)
     return SchedulerSettings(
         options=options,
@@ -143,12 +184,20 @@ def read_settings(options: SchedulerOptions, runner: PluginRunner) -> SchedulerS
     )
 
 
-def _registry(options: SchedulerOptions, runner: PluginRunner) -> tuple[Registry, Sequence[CustomPlugin]]:
-    registry, custom_plugins = load_custom_plugins(options.plugins, in_tree_registry())
+def guarded_registry(
+    options: SchedulerOptions, runner: PluginRunner, built_in: Registry
+) -> tuple[Registry, Sequence[CustomPlugin]]:
+    """Return the plugins that there are, custom ones guarded, and the custom ones that options enable."""
+    registry, custom_plugins = load_custom_plugins(options.plugins, built_in)
     return GuardedRegistry(registry.plugins, runner), custom_plugins
 
 
-def _read(path: Path) -> str:
+def read_text(path: Path) -> str:
+    """Return the text of a configuration file.
+
+    Raises:
+        ConfigurationError: it can't be read.
+    """
     try:
         return read_configuration_bytes(path).decode()
     except UnicodeDecodeError as problem:

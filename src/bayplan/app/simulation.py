@@ -193,29 +193,26 @@ def _assembly(options: SimulationOptions) -> _Assembly:
 
 
 def _classic_assembly(options: SimulationOptions) -> _Assembly:
-    if options.timeline:
-        raise InputError(
-            "--timeline", got="--mode classic", wanted="the queue of the current scheduler", hint="without it"
-        )
     # A second scheduler, which most runs need not import.
     from bayplan.app import classic_mode
 
-    configuration = classic_mode.classic_configuration(
-        options.algorithm_provider, options.config, options.feature_gates
+    configuration, registry, custom_plugins = classic_mode.read_classic_simulation(
+        options.algorithm_provider, options.config, options.feature_gates, options.plugins
     )
     connections = classic_mode.connect_extenders(configuration)
 
     def make(start_ns: int) -> Scheduler:
         return classic_mode.assemble(
             configuration,
-            connections,
-            options.plugins,
+            registry,
             seed=options.seed,
             start_ns=start_ns,
             record_level=options.record_level,
+            queue_type=TracedQueue if options.timeline else EventDrivenQueue,
+            extenders=connections.extenders,
         )
 
-    return _Assembly((), connections, make)
+    return _Assembly(custom_plugins, connections, make)
 
 
 def _kubelet(runs: dict[str, PodRun]) -> KubeletOptions:

@@ -7,9 +7,18 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
+from bayplan.app.mode import Mode
 from bayplan.base.errors import InputError
 from bayplan.base.output_paths import check_output_file
-from bayplan.cli.simulation_options import FeatureGates, Plugins
+from bayplan.cli.simulation_options import (
+    AlgorithmProvider,
+    Config,
+    FeatureGates,
+    ModeOption,
+    Plugins,
+    PolicyConfigFile,
+    configuration_file,
+)
 
 if TYPE_CHECKING:
     from bayplan.app.live_scheduler import LiveOptions
@@ -61,10 +70,10 @@ def schedule(
     context: Annotated[
         str | None, typer.Option(metavar="NAME", help="Context in the kubeconfig. [default: the current one]")
     ] = None,
-    config: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="KubeSchedulerConfiguration. [default: kube-scheduler's defaults]"),
-    ] = None,
+    mode: ModeOption = Mode.CURRENT,
+    config: Config = None,
+    policy_config_file: PolicyConfigFile = None,
+    algorithm_provider: AlgorithmProvider = "",
     feature_gates: FeatureGates = "",
     plugin: Plugins = None,
     plugin_deadline: PluginDeadline = 10.0,
@@ -98,7 +107,14 @@ def schedule(
         raise InputError("--report", got="no --dry-run", wanted="--dry-run with it")
     if report is not None:
         check_output_file(report, "--report")
-    scheduler = SchedulerOptions(config=config, plugins=plugin or (), feature_gates=feature_gates, seed=seed)
+    scheduler = SchedulerOptions(
+        mode=mode,
+        config=configuration_file(mode, config, policy_config_file),
+        algorithm_provider=algorithm_provider,
+        plugins=plugin or (),
+        feature_gates=feature_gates,
+        seed=seed,
+    )
     options = LiveOptions(
         kubeconfig=kubeconfig,
         context=context,

@@ -31,9 +31,6 @@ TlsCertificate: TypeAlias = Annotated[
 TlsKey: TypeAlias = Annotated[
     Path | None, typer.Option(metavar="FILE", help="Key of --tls-cert (PEM). [default: none]")
 ]
-SchedulerConfig: TypeAlias = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="KubeSchedulerConfiguration. [default: kube-scheduler's defaults]")
-]
 PluginDeadline: TypeAlias = Annotated[
     float, typer.Option(metavar="SECONDS", help="Time limit for one call of a custom plugin.")
 ]

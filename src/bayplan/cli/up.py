@@ -1,11 +1,15 @@
 """The command ``up``: a cluster on this machine, with its API, controllers and scheduler, in memory or in a file."""
 
+import dataclasses
 import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec import structs
+
+from bayplan.app.mode import Mode
 from bayplan.base.errors import InputError
 from bayplan.base.output_paths import check_output_file
 from bayplan.base.termination import exit_on_sigterm
@@ -23,7 +27,6 @@ from bayplan.cli.server_options import (
     Records,
     Retain,
     RunTime,
-    SchedulerConfig,
     ServerSeed,
     Speed,
     StoreFile,
@@ -35,7 +38,15 @@ from bayplan.cli.server_options import (
     WithScheduler,
     WriteKubeconfig,
 )
-from bayplan.cli.simulation_options import FeatureGates, Plugins
+from bayplan.cli.simulation_options import (
+    AlgorithmProvider,
+    Config,
+    FeatureGates,
+    ModeOption,
+    Plugins,
+    PolicyConfigFile,
+    configuration_file,
+)
 
 if TYPE_CHECKING:
     from bayplan.app.api_service import Service
@@ -53,7 +64,10 @@ def up(
     tls_key: TlsKey = None,
     rate_limit: RateLimit = 0.0,
     allow_origin: AllowOrigin = None,
-    config: SchedulerConfig = None,
+    mode: ModeOption = Mode.CURRENT,
+    config: Config = None,
+    policy_config_file: PolicyConfigFile = None,
+    algorithm_provider: AlgorithmProvider = "",
     feature_gates: FeatureGates = "",
     plugin: Plugins = None,
     plugin_deadline: PluginDeadline = 10.0,
@@ -87,20 +101,16 @@ def up(
 
     shown = token if token is not None else os.environ.get("BAYPLAN_TOKEN", "")
     options = ServerOptions(
-        listen=listen,
-        port=port,
-        token=shown,
-        certificate=tls_cert,
-        key=tls_key,
-        store=store,
-        rate_limit=rate_limit,
-        allowed_origins=tuple(allow_origin or ()),
+        listen=listen, port=port, token=shown, certificate=tls_cert, key=tls_key, store=store, rate_limit=rate_limit
     )
+    options = dataclasses.replace(options, allowed_origins=tuple(allow_origin or ()))
     check_options(options)
+    scheduler_options = SchedulerOptions(
+        mode=mode, algorithm_provider=algorithm_provider, plugins=plugin or (), feature_gates=feature_gates, seed=seed
+    )
+    file = configuration_file(mode, config, policy_config_file)
     simulator_options = SimulatorOptions(
-        scheduler=SchedulerOptions(
-            config=config, plugins=plugin or (), feature_gates=feature_gates, seed=seed, enabled=scheduler
-        ),
+        scheduler=structs.replace(scheduler_options, config=file, enabled=scheduler),
         bridge=BridgeOptions(controllers=controllers, kubelet=kubelet, pods=kubelet_options(run_time)),
         record_level=records.record_level,
         retention=parse_retention(retain),

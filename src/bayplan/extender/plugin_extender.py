@@ -137,7 +137,7 @@ class PluginExtender:
         left_out = Status(
             Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (f"node(s) didn't satisfy plugin(s) [{narrowing}]",), narrowing
         )
-        first, verdicts = plan.first_failures_of(rows)
+        first, verdicts = plan.filtered.first_failures_of(rows)
         found: dict[str, Status | None] = {}
         for name, row, number, verdict in zip(names, rows.tolist(), first.tolist(), verdicts.tolist(), strict=True):
             if not examined[row]:

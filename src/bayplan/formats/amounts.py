@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
 from typing import NamedTuple, cast
 
 from bayplan.objects.quantity import QuantityLike, parse_quantity
@@ -93,7 +92,6 @@ def _is_plain(container: Mapping[str, object]) -> bool:
     return True
 
 
-@lru_cache(maxsize=16_384)
 def _exceeds(amount: QuantityLike, limit: QuantityLike) -> bool:
     return amount != limit and parse_quantity(amount) > parse_quantity(limit)
 
@@ -118,9 +116,8 @@ def _checked(amounts: Mapping[str, object], at: str, *, of_pod: bool) -> Iterato
             yield found._replace(path=f"{at}.{name}")
 
 
-@lru_cache(maxsize=16_384)
 def _odd(name: str, amount: QuantityLike, of_pod: bool) -> OddAmount | None:
-    """Return what is odd about an amount; most amounts of a cluster are the same few texts."""
+    """Return what is odd about an amount."""
     quantity, text = parse_quantity(amount), str(amount)
     nanos = quantity.as_nanos()
     if nanos < 0:

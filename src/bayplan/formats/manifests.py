@@ -1,11 +1,11 @@
 """Load manifests: files of Kubernetes objects in YAML or JSON to typed objects, with everything odd refused or noted.
 
 What stops a load (InputError with file, line, object, JSON path): broken YAML or JSON, a field of the wrong type, a bad
-quantity, an amount that kube-apiserver refuses, a file without documents, an object without kind or name. What is reported as a
-warning (see `WarningKind`), and refused with `strict=True`: unknown kinds and fields, duplicate fields and objects (the last
-one counts), pods bound to missing nodes, amounts that kube-scheduler counts differently, and documents that are not Kubernetes
-objects in files that were found in a folder. Notes, never refused: kinds that kube-scheduler does not read, kinds inferred from an
-object's shape or list, generated names.
+quantity, an amount or an operator that kube-apiserver refuses, a file without documents, an object without kind or name. What is
+reported as a warning (see `WarningKind`), and refused with `strict=True`: unknown kinds and fields, duplicate fields and objects
+(the last one counts), pods bound to missing nodes, amounts that kube-scheduler counts differently, and documents that are not
+Kubernetes objects in files that were found in a folder. Notes, never refused: kinds that kube-scheduler does not read, kinds
+inferred from an object's shape or list, generated names.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from bayplan.base.near_names import near_name
 from bayplan.formats import schema, shapes
 from bayplan.formats.amounts import odd_amounts, quantity_hint
 from bayplan.formats.files import InputFile, find_files, read_bytes
+from bayplan.formats.fixed_values import wrong_values
 from bayplan.formats.manifest import LoadedObject, LoadWarning, Manifest, UnusedObject, WarningKind
 from bayplan.formats.suggestions import suggest_field, suggest_kind
 from bayplan.objects import kinds
@@ -168,6 +169,7 @@ class _Loader:
             return
         self._check_fields(document, value, row)
         item = self._typed(document, value, row)
+        self._check_values(document, value)
         self._check_amounts(document, value)
         self._keep(LoadedObject(row, item, document.source, document.raw))
 
@@ -256,6 +258,23 @@ class _Loader:
             what, hint = f"{describe(value)} {path}", self._field_hints[shape]
             where = self._where(document, path)
             self._warn(WarningKind.UNKNOWN_FIELD, where, what, "unknown field", "it has no effect", hint=hint)
+
+    def _check_values(self, document: Document, value: dict[str, object]) -> None:
+        """Refuse values that kube-apiserver refuses because their field has other ones.
+
+        Raises:
+            InputError: there is one.
+        """
+        for wrong in wrong_values(value):
+            what, close = f"{describe(value)} {wrong.path}", near_name(str(wrong.value), wrong.allowed)
+            *most, last = (f"'{each}'" for each in wrong.allowed)
+            raise InputError(
+                what,
+                where=document.where(wrong.path),
+                wanted=f"{', '.join(most)} or {last}",
+                got=_shown(wrong.value),
+                hint=f"'{close}'" if close else "",
+            )
 
     def _check_amounts(self, document: Document, value: dict[str, object]) -> None:
         """Refuse amounts that kube-apiserver refuses, and warn about those that count differently from what is written.

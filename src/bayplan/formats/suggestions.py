@@ -25,9 +25,11 @@ def suggest_kind(api_version: str, kind: str) -> str:
     names = [tuple(name.rsplit("/", 1)) for name in schema.schema().kinds]
     names += [(row.api_version, row.kind) for row in KINDS]
     group = api_version.rpartition("/")[0]
-    if api_version and group not in {version.rpartition("/")[0] for version, _ in names}:
-        return ""
     versions = sorted({version for version, name in names if name == kind})
+    if api_version and group not in {version.rpartition("/")[0] for version, _ in names}:
+        # Groups of custom resources have a dot; others are Kubernetes' own, misspelt.
+        close = near_name(api_version, versions) or (versions[0] if versions and "." not in group else "")
+        return f"'apiVersion: {close}'" if close else ""
     if versions:
         same_group = [version for version in versions if version.rpartition("/")[0] == group]
         return f"'apiVersion: {(same_group or versions)[0]}'"

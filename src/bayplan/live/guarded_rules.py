@@ -24,6 +24,8 @@ class GuardedFilterRule(FilterRule):
     def __init__(self, rule: FilterRule, runner: PluginRunner, plugin: str) -> None:
         super().__init__(rule.columns)
         self.asks_arrays = True
+        # Plugins in plain Python may look at what they like.
+        self.looks_at_pods = True
         self._rule, self._runner, self._plugin = rule, runner, plugin
 
     def bind(self) -> None:

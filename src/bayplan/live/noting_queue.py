@@ -93,10 +93,10 @@ class NotingQueue(SchedulingQueue):
         if self._gates and not queued.gating_plugin:
             self._gates.pop(queued.key, None)
 
-    def _to_active(self, queued: QueuedPod, now_ns: int, label: str, *, from_backoff: bool = False) -> bool:
+    def _to_active(self, queued: QueuedPod, now_ns: int, label: str, from_backoff: bool = False) -> bool:
         if label not in _TIMERS:
             self._labels[queued.key] = label
-        return super()._to_active(queued, now_ns, label, from_backoff=from_backoff)
+        return super()._to_active(queued, now_ns, label, from_backoff)
 
     def _to_backoff(self, queued: QueuedPod, label: str) -> None:
         self._labels[queued.key] = label

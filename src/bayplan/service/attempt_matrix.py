@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import cast
+from typing import NamedTuple, cast
 
 from bayplan.analysis.verdict import decision_text, unattended_text
 from bayplan.base.plain_data import Plain
@@ -18,22 +18,32 @@ from bayplan.service.pod_page import PodPage, chosen_attempt
 from bayplan.service.subject import Decisions
 from bayplan.sim.result import PodFate
 
-AskedPlugins = Mapping[str, Mapping[str, Sequence[str]]]
+
+class AskedPlugins(NamedTuple):
+    """What attempts are shown with.
+
+    Attributes:
+        by_profile: the names of the plugins that each profile has at Filter and at Score. max_score: the largest normalised score.
+    """
+
+    by_profile: Mapping[str, Mapping[str, Sequence[str]]]
+    max_score: int
 
 
 def asked_plugins(configuration: SchedulerConfiguration) -> AskedPlugins:
-    """Return by profile the names of the plugins that it has at Filter and at Score."""
-    return {
+    """Return the plugins of a configuration."""
+    by_profile = {
         profile.scheduler_name: {point: profile.names(point) for point in ("filter", "score")}
         for profile in configuration.profiles
     }
+    return AskedPlugins(by_profile, configuration.max_score)
 
 
 def attempt_matrix(
     page: PodPage,
     attempt: str,
     wanted: Callable[[Decision], MatrixQuery],
-    profiles: AskedPlugins,
+    asked: AskedPlugins,
     decisions: Decisions | None,
 ) -> Plain:
     """Return the matrix of an attempt, or what says why nothing is kept of it.
@@ -41,7 +51,7 @@ def attempt_matrix(
     Args:
         page: of the pod. attempt: its number or ``latest``.
         wanted: returns what is wanted of a decision's matrix.
-        profiles: see `asked_plugins`.
+        asked: see `asked_plugins`.
         decisions: of the running server, for what was said on the way to the binding; None for a fork.
 
     Raises:
@@ -57,7 +67,8 @@ def attempt_matrix(
     document = Matrix(page.source, chosen.number, decision, page.life).document(wanted(decision))
     document["attempt"] = chosen.attempt
     document["sentence"] = decision_text(decision.record, margin_of(decision).points)
-    document["skipped"] = skipped_plugins(decision, profiles.get(page.life.scheduler_name, {}))
+    document["skipped"] = skipped_plugins(decision, asked.by_profile.get(page.life.scheduler_name, {}))
+    document["max_score"] = asked.max_score
     points = _points(decision)
     if decisions is not None and decision.record.outcome is Outcome.SCHEDULED:
         points |= _late_points(decisions, chosen.number)

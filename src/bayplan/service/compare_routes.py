@@ -158,7 +158,7 @@ async def _matrix(observation: Observation, side: str, namespace: str, name: str
     if _is_remote(side):
         matrix = await RemoteServer(side).matrix(namespace, name, f"form=columns&limit={MOST_ROWS}")
         return _Told(matrix, MatrixSaid(matrix) if matrix.get("kept") else None)
-    key, profiles = f"{namespace}/{name}", asked_plugins(observation.subject.settings.configuration)
+    key, asked = f"{namespace}/{name}", asked_plugins(observation.subject.settings.configuration)
     source = await observation.source_of(key) if side == NOW else None
     decisions = observation.subject.decisions if side == NOW else None
 
@@ -175,6 +175,6 @@ async def _matrix(observation: Observation, side: str, namespace: str, name: str
             said = DecisionSaid(decision)
             return MatrixQuery(columns=True, limit=MOST_ROWS)
 
-        return _Told(attempt_matrix(page, "latest", wanted, profiles, decisions), said)
+        return _Told(attempt_matrix(page, "latest", wanted, asked, decisions), said)
 
     return await observation.off_loop(make)

@@ -9,13 +9,10 @@ import yaml
 
 from bayplan.base.errors import ConfigurationError
 from bayplan.base.plain_data import Plain
-from bayplan.extender.tls_check import check_extender_tls
 from bayplan.framework.configuration import (
     Examination,
     SchedulerConfiguration,
-    default_configuration,
     effective_document,
-    examine_configuration,
 )
 from bayplan.framework.configuration.json_tree import JsonValue
 from bayplan.framework.configuration.positions import TextPositions
@@ -25,16 +22,6 @@ from bayplan.service.refusal import Refusal
 from bayplan.service.subject import Settings
 
 WIDTH = 110
-
-
-def examine(settings: Settings, text: str) -> Examination:
-    """Take a configuration through all checks, with the gates and plugins of a server."""
-    return examine_configuration(
-        text,
-        feature_gates=settings.feature_gates,
-        extension_points_of=settings.registry.extension_points_for_configuration,
-        check_tls=check_extender_tls,
-    )
 
 
 def configuration_document(settings: Settings) -> Plain:
@@ -48,8 +35,7 @@ def configuration_document(settings: Settings) -> Plain:
 
 def default_document(settings: Settings) -> Plain:
     """Return the configuration that decides where none is given, also as text to begin with."""
-    points = settings.registry.extension_points_for_configuration
-    effective = effective_document(default_configuration(settings.feature_gates, extension_points_of=points))
+    effective = effective_document(settings.default_configuration())
     return {"text": yaml_text(effective), "effective": effective}
 
 
@@ -64,8 +50,7 @@ def extension_points(settings: Settings, configuration: SchedulerConfiguration) 
 
     That is ``default``, ``configuration``, or the file of a custom plugin.
     """
-    points = settings.registry.extension_points_for_configuration
-    usual = default_configuration(settings.feature_gates, extension_points_of=points).profiles[0]
+    usual = settings.default_configuration().profiles[0]
     found: dict[str, dict[str, list[Plain]]] = {}
     for profile in configuration.profiles:
         of_profile = found[profile.scheduler_name] = {}
@@ -88,7 +73,7 @@ def validation_document(settings: Settings, text: str, waiting: int) -> Plain:
     Args:
         settings: of the server. text: YAML or JSON. waiting: how many pods would be tried again.
     """
-    found = examine(settings, text)
+    found = settings.examine(text)
     problems = _problems(settings, found, text)
     configuration = _with_custom_plugins(settings, found.configuration)
     if configuration is None:
@@ -141,7 +126,7 @@ def check(settings: Settings, text: str) -> SchedulerConfiguration:
     Raises:
         Refusal: something is wrong with it; says what, one thing a line.
     """
-    found = examine(settings, text)
+    found = settings.examine(text)
     configuration = _with_custom_plugins(settings, found.configuration)
     if configuration is not None:
         return configuration

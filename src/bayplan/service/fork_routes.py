@@ -78,6 +78,8 @@ async def begin_fork(observation: Observation, request: Request, query: Query) -
         configuration=configuration,
         registry=settings.registry,
         feature_gates=settings.feature_gates,
+        assemble=settings.assemble,
+        connect=settings.connect,
         seed=settings.seed if wanted.seed is None else wanted.seed,
         start_ns=subject.clock.now_ns(),
         until_ns=None if wanted.until is None else int(wanted.until * SECOND_NS),

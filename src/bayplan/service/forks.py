@@ -23,7 +23,7 @@ from bayplan.base.errors import BayplanError, InputError
 from bayplan.base.random_streams import RandomStreams
 from bayplan.cluster.cluster import VirtualCluster
 from bayplan.cluster.store import Kind, ObjectStore
-from bayplan.engine.assemble import assemble_scheduler
+from bayplan.engine.assemble import Assemble, assemble_scheduler
 from bayplan.engine.event_driven_queue import EventDrivenQueue
 from bayplan.engine.records import RecordLevel
 from bayplan.extender.connections import ExtenderConnections
@@ -91,6 +91,7 @@ class ForkSetup:
     Attributes:
         objects: makes the objects that it begins with; called on the fork's thread.
         configuration, registry, feature_gates: of the scheduler; custom plugins get a guard of the fork's own.
+        assemble, connect: see `Settings`.
         seed: of all random streams.
         start_ns: when it begins, in virtual time. until_ns: when it ends, since then; or None.
     """
@@ -102,6 +103,10 @@ class ForkSetup:
     seed: int
     start_ns: int
     until_ns: int | None
+    assemble: Assemble = assemble_scheduler
+    connect: Callable[[SchedulerConfiguration], ExtenderConnections] = field(
+        default=lambda configuration: ExtenderConnections(configuration.extenders)
+    )
 
 
 @dataclass
@@ -231,7 +236,7 @@ def _run(fork: Fork, setup: ForkSetup) -> None:
     runner = TrialRunner(deadline_of(setup.registry), lambda: not fork.cancelled.is_set())
     setup = replace(setup, registry=GuardedRegistry(setup.registry.plugins, runner))
     try:
-        with ExtenderConnections(setup.configuration.extenders) as connections:
+        with setup.connect(setup.configuration) as connections:
             simulator = simulator_of(setup, connections.extenders)
             progress(Progress(setup.start_ns, 0, 0, 0, 0))
             until_ns = None if setup.until_ns is None else setup.start_ns + setup.until_ns
@@ -252,7 +257,7 @@ def _run(fork: Fork, setup: ForkSetup) -> None:
 
 def simulator_of(setup: ForkSetup, extenders: Sequence[Extender] = ()) -> Simulator:
     """Return a simulator in which everything is about to begin; `extenders` are those of the configuration, connected."""
-    scheduler = assemble_scheduler(
+    scheduler = setup.assemble(
         setup.configuration,
         setup.registry,
         feature_gates=setup.feature_gates,

@@ -123,7 +123,7 @@ async def matrix(observation: Observation, request: Request, query: Query) -> Re
     form, only = query.one_of("form", ("rows", "columns"), "rows"), query.one_of("only", ONLY, "all")
     text, exhaustive, run = query.text("q"), query.switch("exhaustive"), query.text("run")
     attempt, decisions = request.path_params["attempt"], None if run else observation.subject.decisions
-    profiles = asked_plugins(observation.subject.settings.configuration)
+    asked = asked_plugins(observation.subject.settings.configuration)
 
     def make(page: PodPage) -> Plain:
         def wanted(decision: Decision) -> MatrixQuery:
@@ -138,7 +138,7 @@ async def matrix(observation: Observation, request: Request, query: Query) -> Re
                 exhaustive=exhaustive,
             )
 
-        return attempt_matrix(page, attempt, wanted, profiles, decisions)
+        return attempt_matrix(page, attempt, wanted, asked, decisions)
 
     return await _with_page(observation, request, query, make)
 

@@ -13,10 +13,12 @@ from bayplan.apiserver.rest.backend import Backend
 from bayplan.apiserver.store.store import Snapshot
 from bayplan.base.clock import Clock
 from bayplan.cluster.store import ChangeEvent, ObjectStore
+from bayplan.engine.assemble import Assemble
 from bayplan.engine.decision import Decision, Record
 from bayplan.engine.records import RecordLevel
 from bayplan.engine.scheduler import Scheduler
-from bayplan.framework.configuration.loading import SchedulerConfiguration
+from bayplan.extender.connections import ExtenderConnections
+from bayplan.framework.configuration.loading import Examination, SchedulerConfiguration
 from bayplan.framework.feature_gates import FeatureGates
 from bayplan.framework.registry import Registry
 from bayplan.live.decision_store import LatePoints, PointSaid
@@ -205,6 +207,23 @@ class Settings(Protocol):
     @property
     def seed(self) -> int:
         """Of the choice among equals."""
+        ...
+
+    @property
+    def assemble(self) -> Assemble:
+        """What makes a scheduler from a configuration."""
+        ...
+
+    def connect(self, configuration: SchedulerConfiguration) -> ExtenderConnections:
+        """Return connections with the extenders of a configuration."""
+        ...
+
+    def examine(self, text: str) -> Examination:
+        """Take a configuration through all checks, with the gates and plugins of the server."""
+        ...
+
+    def default_configuration(self) -> SchedulerConfiguration:
+        """Return the configuration that decides where none is given."""
         ...
 
 

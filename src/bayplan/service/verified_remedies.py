@@ -15,7 +15,6 @@ from msgspec.structs import replace
 from bayplan.analysis.remedies import CORDON, CORDON_TAINT, FIT, REJECTING_EFFECTS, TAINTS, Remedy, remedies
 from bayplan.analysis.run_source import RunSource
 from bayplan.base.plain_data import Plain
-from bayplan.engine.assemble import assemble_scheduler
 from bayplan.engine.decision import Decision, Outcome
 from bayplan.engine.records import RecordLevel
 from bayplan.live.plugin_guard import GuardedRegistry
@@ -155,7 +154,7 @@ def fits(change: Sequence[KubernetesObject], pod: Pod, node: Node, around: Surro
     changed = {type(item): item for item in change}
     settings = around.settings
     try:
-        scheduler = assemble_scheduler(
+        scheduler = settings.assemble(
             settings.configuration,
             GuardedRegistry(settings.registry.plugins, runner),
             feature_gates=settings.feature_gates,

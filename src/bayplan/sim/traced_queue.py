@@ -125,8 +125,8 @@ class TracedQueue(SchedulingQueue):
 
     # Where it happens.
 
-    def _to_active(self, queued: QueuedPod, now_ns: int, label: str, *, from_backoff: bool = False) -> bool:
-        moved = super()._to_active(queued, now_ns, label, from_backoff=from_backoff)
+    def _to_active(self, queued: QueuedPod, now_ns: int, label: str, from_backoff: bool = False) -> bool:
+        moved = super()._to_active(queued, now_ns, label, from_backoff)
         if moved:
             self._note(queued, "active", label)
         return moved

@@ -25,6 +25,7 @@ OF_THE_BINDING = (
 
 _POD_NETWORK = ("podCIDR", "podCIDRs")
 _GATED_FIELDS = ("schedulingGates", "nodeSelector", "affinity")
+_CONDITION_TIMES = ("lastHeartbeatTime", "lastTransitionTime")
 _OWN_METADATA = ("labels", "annotations", "ownerReferences")
 
 
@@ -59,15 +60,43 @@ def merge_object(kind: FollowedKind, here: Document, wanted: Document) -> Docume
 
 
 def merge_status(here: Document, wanted: Document) -> Document | None:
-    """Return an object with the status that it has in the source, or None where it has that already.
+    """Return an object with the status that it has in the source, or None if it has that already.
 
-    A resource claim that is allocated here stays so: what it was allocated to later was decided here.
+    A resource claim that is allocated here stays so: what it was allocated to later was decided here. A node keeps the fields that
+    its kubelet here has added, because the kubelet would add them again at once.
     """
-    if "status" not in wanted or part(here, "status") == wanted["status"]:
+    if "status" not in wanted:
         return None
-    if wanted.get("kind") == "ResourceClaim" and "allocation" in part(here, "status"):
+    status, before = part(wanted, "status"), part(here, "status")
+    if wanted.get("kind") == "Node":
+        status = _node_status(before, status)
+    if before == status:
         return None
-    return {**here, "status": wanted["status"]}
+    if wanted.get("kind") == "ResourceClaim" and "allocation" in before:
+        return None
+    return {**here, "status": status}
+
+
+def _node_status(here: Document, wanted: Document) -> Document:
+    """Return the wanted status of a node, with the fields of the one here that it lacks of those that kubelets write."""
+    status = dict(wanted)
+    if not wanted.get("addresses") and "addresses" in here:
+        status["addresses"] = here["addresses"]
+    info = part(wanted, "nodeInfo")
+    added = {name: each for name, each in part(here, "nodeInfo").items() if not info.get(name)}
+    if added:
+        status["nodeInfo"] = {**info, **added}
+    if "conditions" in wanted:
+        known = {text(each, "type"): each for each in items(here, "conditions")}
+        status["conditions"] = [
+            _with_times(each, known.get(text(each, "type"), {})) for each in items(wanted, "conditions")
+        ]
+    return status
+
+
+def _with_times(condition: Document, here: Document) -> Document:
+    times = {name: here[name] for name in _CONDITION_TIMES if here.get(name) and not condition.get(name)}
+    return {**condition, **times}
 
 
 def merge_waiting_pod(here: Document, wanted: Document) -> Document:

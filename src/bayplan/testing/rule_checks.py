@@ -73,7 +73,7 @@ def filter_rules_follow_what_changes(make: Make, world: World) -> None:
         params = subject.filter_params()
         if params is None:
             continue
-        result.bring_up_to_date(params)
+        result.refresh(params, None)
         verdicts = _verdicts(subject, params)
         for row in subject.rows:
             if result.values[row] != verdicts[row]:
@@ -95,10 +95,7 @@ def score_rules_follow_what_changes(make: Make, world: World) -> None:
         params = subject.score_params()
         if params is None:
             continue
-        if result.score_rule.reads_feasible:
-            result.ask_for(_feasible(subject))
-        else:
-            result.bring_up_to_date(params)
+        result.refresh(params, _feasible(subject))
         scores: Ints = np.zeros(subject.state.columns.capacity, dtype=np.int64)
         _new_score_rule(subject, params).score_all(scores)
         for row in subject.rows:

@@ -13,7 +13,7 @@ import { ALONE, BESIDE, EMPTY, NARROW, layOut } from "./matrix_layout.js";
  *   raw: number[][], normalized: number[][], weighted: number[][] }} Columns
  * @typedef {{ number: number, kept: boolean, why?: string, nodes: number, counts: { fit: number, failed: number }, scorers: { name: string, weight: number | null, scale?: string }[],
  *   pre_filters: string[], filters: string[], statuses: { code: string, plugin: string, reasons: string[] }[], skipped: string[], winner: string, runner_up: string, margin: number | null,
- *   tie_set: string[], rows: Columns, points?: Record<string, any> }} MatrixData
+ *   tie_set: string[], max_score?: number, rows: Columns, points?: Record<string, any> }} MatrixData
  * @typedef {"raw" | "normalized" | "weighted"} Values
  * @typedef {{ label: string, side: string, other: () => MatrixData | null, onScroll: (top: number, left: number) => void }} Beside
  *   of one of two matrices that have the same nodes in the same rows: its name, the letter of the other one, the other one's data
@@ -298,7 +298,7 @@ export class Matrix {
       cell.textContent = fits && value !== undefined && value !== null ? count(value) : "";
       cell.className = `mcell right score${chosen}${other ? " differs" : ""}`;
       cell.title = other;
-      cell.style.setProperty("--n", fits ? String(data.rows.normalized[at]?.[column.at] ?? 0) : "0");
+      cell.style.setProperty("--n", fits ? String(((data.rows.normalized[at]?.[column.at] ?? 0) * 100) / (data.max_score ?? 100)) : "0");
       return;
     }
     const verdict = (column.kind === "pre" ? data.rows.pre_filters : data.rows.filters)[at]?.[column.at];

@@ -1,5 +1,6 @@
 // Which columns a matrix has and where they stand: scores, then what PreFilter plugins said, then filters.
 
+import { count } from "./format.js";
 import { hostOf, letterWidth, lettersIn, lettersOf } from "./names.js";
 
 /** @typedef {import("./matrix.js").MatrixData} MatrixData */
@@ -63,8 +64,8 @@ export function layOut(data, how) {
   const verdicts = [...pre, ...filters];
   // Where nothing fits there are no scores, and their room is for what each node lacks.
   const middle = scores.length ? scores.length * sizes.score : sizes.gap;
-  if (!scores.length) sizes.total = Math.max(sizes.total, REJECTED_BY);
-  else if (!sizes.isTotalStuck) sizes.total = NARROW_TOTAL;
+  if (!scores.length) sizes.total = rejectedByWidth(data.rows.plugin, sizes);
+  else if (!sizes.isTotalStuck) sizes.total = Math.max(NARROW_TOTAL, totalWidth(data.rows.total));
   const rest = sizes.total + middle + verdicts.length * sizes.verdict;
   const { names, domain } = nameWidths(data.rows.node, how.room, how.room - rest);
   sizes.node = Math.max(LEAST_NAMES, Math.min(sizes.node, names.short), names.width);
@@ -95,6 +96,21 @@ export function layOut(data, how) {
     letters: lettersIn(sizes.node - PADDING),
     domain,
   };
+}
+
+/** How wide the names of plugins that rejected nodes are. @param {string[]} plugins @param {Sizes} sizes */
+function rejectedByWidth(plugins, sizes) {
+  const least = Math.max(sizes.total, REJECTED_BY);
+  if (!sizes.isTotalStuck) return least;
+  const letters = plugins.reduce((longest, plugin) => Math.max(longest, plugin.length), 0);
+  return Math.max(least, Math.ceil((letters + 2) * letterWidth()) + PADDING);
+}
+
+/** How wide totals are with the points that they are behind: those of the classic scheduler have six digits. @param {(number | null)[]} totals */
+function totalWidth(totals) {
+  const scored = totals.filter((total) => total !== null).map(Number);
+  const [most, least] = [Math.max(...scored), Math.min(...scored)];
+  return Math.ceil((count(most).length + count(most - least).length + 3) * letterWidth()) + PADDING;
 }
 
 /**

@@ -1,0 +1,113 @@
+"""Fields that have one of a few values, such as operators, and the values that kube-apiserver refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple, TypeAlias
+
+Shape: TypeAlias = "Mapping[str, Shape | tuple[str, ...]]"
+"""The fields of an object to look at, each with its values, or with the fields of the object or of the list's objects in it."""
+
+_REQUIRED, _PREFERRED = (
+    "requiredDuringSchedulingIgnoredDuringExecution",
+    "preferredDuringSchedulingIgnoredDuringExecution",
+)
+_LABEL_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
+_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+_HONOR = ("Honor", "Ignore")
+_ACCESS_MODES = ("ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany", "ReadWriteOncePod")
+_VOLUME_MODES = ("Filesystem", "Block")
+_PREEMPTION_POLICIES = ("PreemptLowerPriority", "Never")
+
+_LABEL_SELECTOR: Shape = {"matchExpressions": {"operator": _LABEL_OPERATORS}}
+_NODE_TERM: Shape = {
+    "matchExpressions": {"operator": (*_LABEL_OPERATORS, "Gt", "Lt")},
+    "matchFields": {"operator": ("In", "NotIn")},
+}
+_NODE_SELECTOR: Shape = {"nodeSelectorTerms": _NODE_TERM}
+_POD_TERM: Shape = {"labelSelector": _LABEL_SELECTOR, "namespaceSelector": _LABEL_SELECTOR}
+_POD_AFFINITY: Shape = {_REQUIRED: _POD_TERM, _PREFERRED: {"podAffinityTerm": _POD_TERM}}
+_POD_SPEC: Shape = {
+    "restartPolicy": ("Always", "OnFailure", "Never"),
+    "preemptionPolicy": _PREEMPTION_POLICIES,
+    "tolerations": {"operator": ("Equal", "Exists", "Lt", "Gt"), "effect": _EFFECTS},
+    "topologySpreadConstraints": {
+        "whenUnsatisfiable": ("DoNotSchedule", "ScheduleAnyway"),
+        "nodeAffinityPolicy": _HONOR,
+        "nodeTaintsPolicy": _HONOR,
+        "labelSelector": _LABEL_SELECTOR,
+    },
+    "affinity": {
+        "nodeAffinity": {_REQUIRED: _NODE_SELECTOR, _PREFERRED: {"preference": _NODE_TERM}},
+        "podAffinity": _POD_AFFINITY,
+        "podAntiAffinity": _POD_AFFINITY,
+    },
+}
+_WORKLOAD: Shape = {"spec": {"selector": _LABEL_SELECTOR, "template": {"spec": _POD_SPEC}}}
+_KINDS: dict[str, Shape] = {
+    "Pod": {"spec": _POD_SPEC},
+    "PodTemplate": {"template": {"spec": _POD_SPEC}},
+    "CronJob": {"spec": {"jobTemplate": _WORKLOAD}},
+    "Deployment": _WORKLOAD,
+    "ReplicaSet": _WORKLOAD,
+    "StatefulSet": _WORKLOAD,
+    "DaemonSet": _WORKLOAD,
+    "Job": _WORKLOAD,
+    "ReplicationController": {"spec": {"template": {"spec": _POD_SPEC}}},
+    "Node": {"spec": {"taints": {"effect": _EFFECTS}}},
+    "PodDisruptionBudget": {"spec": {"selector": _LABEL_SELECTOR}},
+    "PriorityClass": {"preemptionPolicy": _PREEMPTION_POLICIES},
+    "StorageClass": {"volumeBindingMode": ("Immediate", "WaitForFirstConsumer")},
+    "PersistentVolumeClaim": {
+        "spec": {"accessModes": _ACCESS_MODES, "volumeMode": _VOLUME_MODES, "selector": _LABEL_SELECTOR}
+    },
+    "PersistentVolume": {
+        "spec": {
+            "accessModes": _ACCESS_MODES,
+            "volumeMode": _VOLUME_MODES,
+            "nodeAffinity": {"required": _NODE_SELECTOR},
+        }
+    },
+    "ResourceSlice": {"spec": {"nodeSelector": _NODE_SELECTOR}},
+}
+
+
+class WrongValue(NamedTuple):
+    """A value that its field can't have.
+
+    Attributes:
+        path: of the value in the document.
+        value: as it is written.
+        allowed: the values that the field can have.
+    """
+
+    path: str
+    value: object
+    allowed: tuple[str, ...]
+
+
+def wrong_values(document: Mapping[str, object]) -> Iterator[WrongValue]:
+    """Yield the values of a document that kube-apiserver refuses because they are none of their field's.
+
+    Args:
+        document: of a known kind, its fields of the right types.
+    """
+    shape = _KINDS.get(str(document.get("kind")))
+    return iter(()) if shape is None else _wrong(shape, document, "$")
+
+
+def _wrong(shape: Shape, value: Mapping[str, object], at: str) -> Iterator[WrongValue]:
+    for name, inner in shape.items():
+        item = value.get(name)
+        if not item:
+            continue
+        path = f"{at}.{name}"
+        values = [(path, item)]
+        if isinstance(item, list):
+            values = [(f"{path}[{index}]", each) for index, each in enumerate(item)]
+        for place, each in values:
+            if isinstance(inner, tuple):
+                if each not in inner:
+                    yield WrongValue(place, each, inner)
+            elif isinstance(each, Mapping):
+                yield from _wrong(inner, each, place)

@@ -1,0 +1,62 @@
+"""What of a node's status here stays when the source's status is written."""
+
+from __future__ import annotations
+
+import pytest
+
+from bayplan.base.plain_data import Document
+from bayplan.sync.merging import merge_status
+
+THEN, NOW = "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"
+READY: Document = {"type": "Ready", "status": "True"}
+TIMES: Document = {"lastHeartbeatTime": THEN, "lastTransitionTime": THEN}
+INFO: Document = {"kubeletVersion": "v1.36.3", "operatingSystem": "linux"}
+ADDRESSES: list[object] = [{"type": "InternalIP", "address": "172.16.0.2"}]
+
+
+def merged(here: Document, wanted: Document, kind: str = "Node") -> Document | None:
+    identity: Document = {"apiVersion": "v1", "kind": kind, "metadata": {"name": "n"}}
+    found = merge_status({**identity, "status": here}, {**identity, "status": wanted})
+    return None if found is None else found["status"]  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize(
+    ("here", "wanted", "want"),
+    [
+        pytest.param(
+            {"conditions": [{**READY, **TIMES}], "addresses": ADDRESSES, "nodeInfo": INFO},
+            {"conditions": [{**READY, "lastHeartbeatTime": None}], "nodeInfo": {"kubeletVersion": ""}},
+            None,
+            id="a node whose kubelet added what the source lacks is not written",
+        ),
+        pytest.param(
+            {"conditions": [{**READY, **TIMES}], "addresses": ADDRESSES},
+            {"conditions": [READY], "capacity": {"cpu": "4"}},
+            {"conditions": [{**READY, **TIMES}], "addresses": ADDRESSES, "capacity": {"cpu": "4"}},
+            id="what the kubelet added stays when another field changes",
+        ),
+        pytest.param(
+            {"conditions": [{**READY, **TIMES}], "nodeInfo": INFO},
+            {"conditions": [{**READY, **TIMES, "lastHeartbeatTime": NOW}], "nodeInfo": {"kubeletVersion": "v1.30.0"}},
+            {
+                "conditions": [{**READY, **TIMES, "lastHeartbeatTime": NOW}],
+                "nodeInfo": {"kubeletVersion": "v1.30.0", "operatingSystem": "linux"},
+            },
+            id="fields of the source count",
+        ),
+        pytest.param(
+            {"conditions": [{**READY, **TIMES}, {"type": "DiskPressure", "status": "False"}]},
+            {"conditions": [{"type": "Ready", "status": "False"}]},
+            {"conditions": [{"type": "Ready", "status": "False", **TIMES}]},
+            id="the conditions are those of the source",
+        ),
+    ],
+)
+def test_status_of_a_node(here: Document, wanted: Document, want: Document | None) -> None:
+    assert merged(here, wanted) == want
+
+
+def test_status_of_other_kinds_is_that_of_the_source() -> None:
+    assert merged({"phase": "Bound", "conditions": [{**READY, **TIMES}]}, {"conditions": [READY]}, "Namespace") == {
+        "conditions": [READY]
+    }
