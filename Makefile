@@ -72,7 +72,7 @@ lint: $(VENV)/.ready-dev ## formatting, ruff, mypy --strict, layers
 	@$(BIN)/lint-imports --no-cache
 
 format: $(VENV)/.ready-dev ## format the code and sort the imports
-	@$(BIN)/ruff check --fix --select I,RUF100 --quiet . ; $(BIN)/ruff format .
+	@$(BIN)/ruff check --fix --select I --quiet . ; $(BIN)/ruff format .
 
 conformance: compiled ## compare with recorded answers: make conformance FILES="..." (default: all in conformance/)
 	@$(BIN)/python -m bayplan conformance $(or $(FILES),conformance/cycles conformance/sampled conformance/queue conformance/hints conformance/config conformance/e2e conformance/annotations/scenarios.jsonl.gz) $(ARGS)

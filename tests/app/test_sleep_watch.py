@@ -10,7 +10,7 @@ import pytest
 from bayplan.app.sleep_watch import catch_up_after_sleep, watch_for_sleep
 from bayplan.base.clock import Clock
 from bayplan.base.durations import SECOND_NS
-from tests.service.lab import Lab, node, pod, run
+from tests.http_api.lab import Lab, node, pod, run
 
 
 class Machine:

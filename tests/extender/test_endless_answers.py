@@ -18,8 +18,8 @@ from bayplan.client.connection import MAX_LINE_BYTES, ApiConnection, ConnectionL
 from bayplan.extender.conversation import MIN_ANSWER_LIMIT_BYTES, Conversation
 from bayplan.framework.configuration.document import Extender
 from bayplan.framework.extender import ExtenderFailure
-from bayplan.service.refusal import Refusal
-from bayplan.service.remote_server import RemoteServer
+from bayplan.http_api.refusal import Refusal
+from bayplan.http_api.remote_server import RemoteServer
 
 PIECE = b" " * (1 << 20)
 MOST_PIECES = 4096

@@ -11,10 +11,10 @@ from bayplan.base.durations import SECOND_NS
 from bayplan.cluster.kubelet import KubeletOptions
 from bayplan.framework.configuration.loading import default_configuration
 from bayplan.framework.feature_gates import FeatureGates
+from bayplan.http_api.forks import ForkSetup, objects_now, simulator_of
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod
 from bayplan.plugins.registry import in_tree_registry
-from bayplan.service.forks import ForkSetup, objects_now, simulator_of
 from bayplan.sync.followed_kinds import BY_PLURAL
 from bayplan.sync.redaction import redacted
 from bayplan.sync.translation import translate

@@ -16,7 +16,7 @@ from bayplan.apiserver.rest.messages import Request, Response, parse_query
 from bayplan.apiserver.store.store import Store
 from bayplan.base.plain_data import Document
 from bayplan.client.requests import ApiRequest, ApiResponse
-from bayplan.service.document_batch import BatchWriter
+from bayplan.http_api.document_batch import BatchWriter
 from bayplan.sync.batching import carry_out_batch, finish, fits_batch
 from bayplan.sync.document import part
 from bayplan.sync.followed_kinds import BY_PLURAL, ObjectRef

@@ -15,7 +15,7 @@ from bayplan.app.simulator_server import SimulatorOptions, SimulatorServer
 from bayplan.base.clock import Clock
 from bayplan.formats.documents import read_documents
 from bayplan.formats.files import find_files, read_bytes
-from bayplan.service.application import Service as OwnApi
+from bayplan.http_api.application import Service as OwnApi
 from bayplan.ui.application import Page
 
 

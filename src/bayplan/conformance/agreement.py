@@ -22,7 +22,7 @@ from bayplan.conformance.summary import Summary
 FILE_NAME = "agreement.json"
 
 OTHER_RECORDINGS = ("annotations/backend-api.jsonl.gz",)
-"""Files that `tests/service/test_peer_api.py` compares with our server."""
+"""Files that `tests/http_api/test_peer_api.py` compares with our server."""
 
 _PART = re.compile(rb'\{\s+("checks": \d+),\s+("agreed": \d+)\s+\}')
 

@@ -40,7 +40,7 @@ _log = logging.getLogger("bayplan.sync")
 
 
 class _Outcome(msgspec.Struct):
-    """See `bayplan.service.document_batch.Outcome`."""
+    """See `bayplan.http_api.document_batch.Outcome`."""
 
     outcome: str
     code: int

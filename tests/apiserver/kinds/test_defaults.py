@@ -179,7 +179,7 @@ def test_priority_levels_that_come_and_go_are_noticed() -> None:
     made = client.call("POST", schemas, _object("FlowSchema", {"priorityLevelConfiguration": {"name": "m"}}))
     missing = client.call("GET", f"{schemas}/m").at("status.conditions.0.status")
 
-    limited = {"type": "Limited", "limited": {"limitResponse": {"type": "Reject"}}}
+    limited: dict[str, object] = {"type": "Limited", "limited": {"limitResponse": {"type": "Reject"}}}
     client.call("POST", levels, _object("PriorityLevelConfiguration", limited))
     found = client.call("GET", f"{schemas}/m").at("status.conditions.0.status")
     client.call("DELETE", f"{levels}/m")

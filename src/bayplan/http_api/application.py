@@ -1,0 +1,179 @@
+"""The service as an ASGI application: /bayplan/v1 with its routes, checks and refusals, to be mounted beside the API."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Collection
+from http import HTTPStatus
+from itertools import count
+
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import Match, Route
+from starlette.websockets import WebSocket
+
+from bayplan.apiserver.http.access import WEBSOCKET, Access
+from bayplan.apiserver.rest.errors import ApiError
+from bayplan.base.asgi import Receive, Scope, Send
+from bayplan.base.errors import EngineBusy, InputError, PluginFailure
+from bayplan.http_api.answers import json_answer
+from bayplan.http_api.observation import Observation
+from bayplan.http_api.openapi import openapi_document
+from bayplan.http_api.operations import OPERATIONS, ROOT, Operation
+from bayplan.http_api.peer_api import PeerApi, is_operation
+from bayplan.http_api.query import Query
+from bayplan.http_api.refusal import Refusal, document_of, refusal_of
+from bayplan.http_api.stream import Stream
+from bayplan.http_api.stream_routes import as_events, over_websocket, shown_token
+from bayplan.http_api.subject import Subject
+
+STREAM = f"{ROOT}/stream"
+OPENAPI = f"{ROOT}/openapi.json"
+
+_log = logging.getLogger("bayplan.http_api")
+
+
+class Service:
+    """Our own API of a running server.
+
+    Args:
+        subject: the server. token: what clients must show; empty lets everybody on this machine in.
+        allowed_origins: see `Access`.
+        settled: returns what to await until a revision of the store is durable, or None; a write is not answered before.
+    """
+
+    def __init__(
+        self,
+        subject: Subject,
+        *,
+        token: str = "",
+        allowed_origins: Collection[str] = (),
+        settled: Callable[[int], Awaitable[None] | None] | None = None,
+    ) -> None:
+        self.observation = Observation(subject)
+        self._access = Access(token, allowed_origins=allowed_origins)
+        self._settled = settled
+        self._requests = count(1)
+        self._stream: Stream | None = None
+        self._peer = PeerApi(self.observation, self._access)
+        self._routes = [
+            (Route(f"{ROOT}{operation.path}", _unused, methods=[operation.method]), operation)
+            for operation in OPERATIONS
+        ]
+
+    def start(self) -> None:
+        """Begin the work that goes on beside requests. On the loop, where it ends with it."""
+        self._stream = Stream(self.observation)
+        self._stream.start()
+
+    def end_streams(self) -> None:
+        """End all streams, so that a server that stops need not wait for them."""
+        self._peer.end_streams()
+        if self._stream is not None:
+            self._stream.stop()
+
+    def close(self) -> None:
+        """End the worker threads; when no request is answered any more."""
+        self.observation.close()
+
+    def answers(self, scope: Scope) -> bool:
+        """Say whether a request is for this API, or is one of the peer's operations."""
+        path: str = scope["path"]
+        return path.startswith(f"{ROOT}/") or path == ROOT or is_operation(path)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        if scope["type"] == "websocket":
+            await self._websocket(WebSocket(scope, receive, send))
+            return
+        if scope["path"] == ROOT:
+            scope = {**scope, "path": f"{ROOT}/"}
+        request = Request(scope, receive, send)
+        if not scope["path"].startswith(ROOT):
+            response = await self._peer.answer(request)
+            response = await self._settle(request, response)
+            await response(scope, receive, send)
+            return
+        request_id = f"{self.observation.subject.instance}-{next(self._requests)}"
+        response = await self._answer(request, request_id)
+        response = await self._settle(request, response, request_id)
+        response.headers["x-request-id"] = request_id
+        await response(scope, receive, send)
+
+    async def _settle(self, request: Request, response: Response, request_id: str = "") -> Response:
+        """Return the response when what the request wrote is durable; if that fails, one that says so."""
+        if self._settled is not None and request.method not in ("GET", "HEAD", "OPTIONS"):
+            waiting = self._settled(self.observation.subject.backend.store.revision)
+            if waiting is not None:
+                try:
+                    await waiting
+                except InputError as problem:
+                    refusal = Refusal(HTTPStatus.INTERNAL_SERVER_ERROR, "the write was not stored", got=str(problem))
+                    return json_answer(request, document_of(refusal, request_id), refusal.status)
+        return response
+
+    async def _websocket(self, socket: WebSocket) -> None:
+        stream = self._stream
+        try:
+            self._access.check(socket.headers, method=WEBSOCKET, shown=shown_token(socket))
+        except ApiError:
+            stream = None
+        if stream is None or socket.scope["path"] != STREAM:
+            # Before it is accepted, closing refuses it.
+            await socket.close(1008)
+            return
+        await over_websocket(stream, socket)
+
+    async def _answer(self, request: Request, request_id: str) -> Response:
+        try:
+            self._access.check(request.headers, method=request.method)
+            if request.scope["path"] == STREAM and request.method == "GET" and self._stream is not None:
+                return await as_events(self._stream, request)
+            if request.scope["path"] == OPENAPI and request.method == "GET":
+                return json_answer(request, openapi_document())
+            operation = self._operation(request)
+            query = Query(request.query_params, operation.query)
+            return await operation.handler(self.observation, request, query)
+        except ApiError as problem:
+            refusal = Refusal(problem.code, problem.message)
+        except EngineBusy as problem:
+            refusal = Refusal(HTTPStatus.SERVICE_UNAVAILABLE, str(problem), hint="again in a moment")
+        except PluginFailure as problem:
+            refusal = Refusal(HTTPStatus.BAD_GATEWAY, str(problem))
+        except InputError as problem:
+            refusal = refusal_of(problem)
+        except ClientDisconnect:
+            # The client went away before all of its body was here, so this is never read.
+            refusal = Refusal(HTTPStatus.BAD_REQUEST, "body", got="a part of it", wanted="all of it")
+        except Exception:
+            _log.exception("%s %s (%s)", request.method, request.scope["path"], request_id)
+            refusal = Refusal(HTTPStatus.INTERNAL_SERVER_ERROR, "internal error", hint="the log of the server")
+        answer = json_answer(request, document_of(refusal, request_id), refusal.status)
+        if refusal.allowed:
+            answer.headers["allow"] = ", ".join(refusal.allowed)
+        return answer
+
+    def _operation(self, request: Request) -> Operation:
+        """Return what is asked for; the path parameters of the request are set.
+
+        Raises:
+            Refusal: nobody, or nobody for that method.
+        """
+        allowed: list[str] = []
+        for route, operation in self._routes:
+            match, child = route.matches(request.scope)
+            if match is Match.FULL:
+                request.scope.update(child)
+                return operation
+            if match is Match.PARTIAL:
+                allowed += sorted(route.methods or ())
+        if allowed:
+            methods = tuple(dict.fromkeys(allowed))
+            wanted = f"one of {', '.join(methods)}"
+            raise Refusal(HTTPStatus.METHOD_NOT_ALLOWED, "method", got=request.method, wanted=wanted, allowed=methods)
+        path = request.scope["path"]
+        raise Refusal(HTTPStatus.NOT_FOUND, "path", got=f"'{path}'", wanted="one that is told at /bayplan/v1/")
+
+
+async def _unused(request: Request) -> Response:
+    return Response(status_code=HTTPStatus.NOT_FOUND)

@@ -1,0 +1,156 @@
+"""The matrix of one attempt of a pod, with what was said at other extension points, or why there is none. On a worker thread."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple, cast
+
+from bayplan.analysis.verdict import decision_text, unattended_text
+from bayplan.base.plain_data import Plain
+from bayplan.engine.decision import Decision, Outcome
+from bayplan.engine.records import RecordLevel
+from bayplan.framework.configuration.loading import SchedulerConfiguration
+from bayplan.framework.status import Code
+from bayplan.http_api.decision_summaries import margin_of
+from bayplan.http_api.matrix import Matrix, MatrixQuery, nothing_kept, skipped_plugins
+from bayplan.http_api.pod_page import PodPage, chosen_attempt
+from bayplan.http_api.subject import Decisions
+from bayplan.live.attempt_results import late_answers
+from bayplan.sim.result import PodFate
+
+
+class AskedPlugins(NamedTuple):
+    """What attempts are shown with.
+
+    Attributes:
+        by_profile: the names of the plugins that each profile has at Filter and at Score. max_score: the largest normalised score.
+    """
+
+    by_profile: Mapping[str, Mapping[str, Sequence[str]]]
+    max_score: int
+
+
+def asked_plugins(configuration: SchedulerConfiguration) -> AskedPlugins:
+    """Return the plugins of a configuration."""
+    by_profile = {
+        profile.scheduler_name: {point: profile.names(point) for point in ("filter", "score")}
+        for profile in configuration.profiles
+    }
+    return AskedPlugins(by_profile, configuration.max_score)
+
+
+def attempt_matrix(
+    page: PodPage,
+    attempt: str,
+    wanted: Callable[[Decision], MatrixQuery],
+    asked: AskedPlugins,
+    decisions: Decisions | None,
+) -> Plain:
+    """Return the matrix of an attempt, or what says why nothing is kept of it.
+
+    Args:
+        page: of the pod. attempt: its number or ``latest``.
+        wanted: returns what is wanted of a decision's matrix.
+        asked: see `asked_plugins`.
+        decisions: of the running server, for what was said on the way to the binding; None for a fork.
+
+    Raises:
+        Refusal: there is no such attempt.
+    """
+    chosen = chosen_attempt(page.attempts, attempt, page.key)
+    level = page.source.level.name.lower()
+    if chosen is None:
+        return nothing_kept(-1, level, _annotation_problem(page, decisions) or _why_never_tried(page))
+    chosen, decision = page.recorded(chosen)
+    if decision is None:
+        return nothing_kept(chosen.number, level, _why_nothing(page, chosen.number)) | {"attempt": chosen.attempt}
+    document = Matrix(page.source, chosen.number, decision, page.life).document(wanted(decision))
+    document["attempt"] = chosen.attempt
+    document["sentence"] = decision_text(decision.record, margin_of(decision).points)
+    document["skipped"] = skipped_plugins(decision, asked.by_profile.get(page.life.scheduler_name, {}))
+    document["max_score"] = asked.max_score
+    points = _points(decision)
+    if decisions is not None and decision.record.outcome is Outcome.SCHEDULED:
+        points |= _late_points(decisions, chosen.number)
+    document["points"] = points
+    if decisions is not None and decisions.is_annotated(chosen.number):
+        document |= _annotated_facts(decision, document)
+    return document
+
+
+def _why_never_tried(page: PodPage) -> str:
+    """Return why there is no attempt at all."""
+    life = page.life
+    if life.imported:
+        return "the pod came with its node; no decision was taken about it"
+    if life.fate is PodFate.UNATTENDED:
+        return unattended_text(life.scheduler_name)
+    if life.pod is not None and life.pod.spec.scheduling_gates and not life.node:
+        return "the pod was never tried: it is held back by scheduling gates"
+    return "the pod was never tried" if page.source.level else "record level off"
+
+
+def _annotation_problem(page: PodPage, decisions: Decisions | None) -> str:
+    """Return why another scheduler's annotations can't be shown; empty if there are none, or all is well."""
+    problem = "" if decisions is None else decisions.annotation_problems.get(page.key, "")
+    return f"its result annotations can't be read: {problem}" if problem else ""
+
+
+def _annotated_facts(decision: Decision, document: Plain) -> Plain:
+    """Return what is different in the matrix of another scheduler: its weights are unknown, and so is its profile."""
+    said = [(each.plugin, each.code) for each in decision.pre_filters] + list(decision.pre_scores)
+    used = {*decision.filters, *decision.scorers}
+    return {
+        "annotated": True,
+        "scorers": [{**scorer, "weight": None} for scorer in cast("list[Plain]", document["scorers"])],
+        "skipped": sorted({plugin for plugin, code in said if code is Code.SKIP and plugin not in used}),
+    }
+
+
+def _why_nothing(page: PodPage, number: int) -> str:
+    record = page.source.records[number]
+    if record.outcome is Outcome.SKIPPED:
+        return "no plugin was asked in this attempt"
+    if record.frame >= 0:
+        again = "" if page.life.node else "; have the pod scheduled again to see it"
+        return f"the matrix was dropped, the summary was kept{again}"
+    if page.source.level is RecordLevel.FULL:
+        return "no plugin was asked in this attempt, or the record level was lower then"
+    return "only summaries are recorded at this record level"
+
+
+def _points(decision: Decision) -> Plain:
+    """Return what plugins said at the points around filters and scores, as far as it is recorded."""
+    return {
+        "pre_filter": [
+            {"plugin": plugin, "status": code.text, "message": message, "nodes": None if names is None else len(names)}
+            for plugin, code, message, names in decision.pre_filters
+        ],
+        "pre_score": [{"plugin": plugin, "status": code.text} for plugin, code in decision.pre_scores],
+        "extenders": [
+            {
+                "extender": said.name,
+                "asked": len(said.asked),
+                "rejected": len(said.refused),
+                "scored": said.scores is not None,
+                "filter_error": said.filter_error,
+                "ignored": said.ignored,
+                "prioritize_error": said.prioritize_error,
+            }
+            for said in decision.extenders
+        ],
+    }
+
+
+def _late_points(decisions: Decisions, number: int) -> dict[str, list[Plain]]:
+    """Return what plugins said after the choice of a node, on the way to the binding; nothing where that is not kept."""
+    points = decisions.late_points(number)
+    if points is None:
+        return {}
+    found: dict[str, list[Plain]] = {"reserve": [], "permit": [], "pre_bind": [], "bind": []}
+    keys = dict(zip(("Reserve", "Permit", "PreBind", "Bind"), found, strict=True))
+    for point, plugin, said in late_answers(points, decisions.said_later(number)):
+        status = Code.SUCCESS.text if said is None else said.status.code.text
+        message = "" if said is None else said.status.message
+        found[keys[point]].append({"plugin": plugin, "status": status, "message": message})
+    return found

@@ -1,0 +1,338 @@
+"""What is read about the cluster as a whole: overview, nodes, decisions, queue, clock."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+
+import numpy as np
+from starlette.requests import Request
+from starlette.responses import Response
+
+from bayplan.analysis.cluster_sentences import node_sentence
+from bayplan.base.build import build_name
+from bayplan.base.errors import PluginFailure
+from bayplan.base.plain_data import Plain
+from bayplan.base.version import KUBERNETES_VERSION, __version__
+from bayplan.http_api.answers import json_answer
+from bayplan.http_api.clock_facts import clock_document
+from bayplan.http_api.decision_timeline import MOST_BINS, density_document
+from bayplan.http_api.instants import format_instant, parse_instant
+from bayplan.http_api.node_query import (
+    SORTS,
+    NodeFilter,
+    cells_document,
+    facets_of,
+    find_nodes,
+    metrics_of,
+    node_row,
+    taint_text,
+)
+from bayplan.http_api.node_table import CORDONED, FULL_CELL, NOT_READY, NodeColumns
+from bayplan.http_api.observation import Observation
+from bayplan.http_api.pod_page import event_row
+from bayplan.http_api.pod_query import PodFilter, find_pods
+from bayplan.http_api.pod_table import PodColumns, PodStatus
+from bayplan.http_api.query import MOST_ROWS, Deadline, Query
+from bayplan.http_api.queue_view import TIERS, queue_document
+from bayplan.http_api.refusal import Refusal
+from bayplan.sim.result import SimulatedEvent
+from bayplan.state.resource_table import PODS
+
+MOST_BLOCKS = 100
+MOST_NODES_WITH_BLOCKS = 60
+REJECTED_SECONDS = 0.1
+NODE_FLAGS = {"": 0, "cordoned": CORDONED, "not_ready": NOT_READY}
+
+
+async def root(observation: Observation, request: Request, query: Query) -> Response:
+    """Say who answers, and where the rest is."""
+    subject = observation.subject
+    names = ("overview", "nodes", "pods", "decisions", "queue", "clock", "config", "snapshots", "forks", "plugins")
+    document = {
+        "version": __version__,
+        "kubernetes_version": KUBERNETES_VERSION,
+        "build": build_name(),
+        "instance": subject.instance,
+        "started_at": format_instant(observation.start_ns),
+        "links": {name: f"/bayplan/v1/{name}" for name in (*names, "stream", "openapi.json")},
+    }
+    return json_answer(request, document)
+
+
+async def overview(observation: Observation, request: Request, query: Query) -> Response:
+    """Say whether anything is wrong, and what."""
+    return json_answer(request, await observation.overview())
+
+
+# --- nodes ------------------------------------------------------------------------------------------------------------
+
+
+def _node_filter(query: Query) -> NodeFilter:
+    zone, pool = (query.text(name, "\0") for name in ("zone", "pool"))
+    return NodeFilter(
+        words=query.text("q").split(),
+        zone=None if zone == "\0" else zone,
+        pool=None if pool == "\0" else pool,
+        label=query.text("label"),
+        flags=NODE_FLAGS[query.one_of("state", [*NODE_FLAGS])],
+    )
+
+
+async def nodes(observation: Observation, request: Request, query: Query) -> Response:
+    """List nodes."""
+    wanted, (offset, limit) = _node_filter(query), query.page()
+    reading = await observation.reading(query.text("run"))
+    columns = reading.nodes
+    sort = query.sort((*SORTS, *metrics_of(columns)), "name")
+    blocks = query.switch("blocks")
+    if blocks and limit > MOST_NODES_WITH_BLOCKS:
+        raise Refusal(400, "limit", got=str(limit), wanted=f"at most {MOST_NODES_WITH_BLOCKS} with blocks")
+    pods = reading.pods if blocks else None
+
+    def make() -> Response:
+        rows = find_nodes(columns, wanted, sort)
+        items = [node_row(columns, row) for row in rows[offset : offset + limit].tolist()]
+        if pods is not None:
+            _add_blocks(items, pods)
+        page: Plain = {"version": columns.version, "items": items, "total": len(rows), "total_is_exact": True}
+        page |= {"offset": offset, "limit": limit}
+        if query.switch("facets"):
+            page["facets"] = facets_of(columns, rows)
+        return json_answer(request, page)
+
+    return await observation.off_loop(make)
+
+
+def _add_blocks(items: list[Plain], pods: PodColumns) -> None:
+    """Add to nodes what their pods take, the largest first."""
+    on_node = pods.used & np.isin(pods.status, (PodStatus.PLACED, PodStatus.TERMINATING))
+    for item in items:
+        name = item["name"]
+        code = next((code for code, text in enumerate(pods.nodes) if text == name), -1)
+        rows = np.flatnonzero(on_node & (pods.node == code))
+        rows = rows[np.lexsort((-pods.memory[rows], -pods.cpu[rows]))][:MOST_BLOCKS]
+        item["blocks"] = [
+            {
+                "namespace": pods.keys[row].partition("/")[0],
+                "name": pods.keys[row].partition("/")[2],
+                "cpu": int(pods.cpu[row]),
+                "memory": int(pods.memory[row]),
+                "priority": int(pods.priority[row]),
+            }
+            for row in rows.tolist()
+        ]
+
+
+async def cells(observation: Observation, request: Request, query: Query) -> Response:
+    """Return the heat map of all nodes in one answer."""
+    wanted = _node_filter(query)
+    columns = (await observation.reading(query.text("run"))).nodes
+    metric = query.one_of("metric", metrics_of(columns), "cpu")
+    by = query.text("by", "zone")
+
+    def make() -> Response:
+        rows = find_nodes(columns, wanted, ("name", False))
+        return json_answer(request, cells_document(columns, rows, metric, by))
+
+    return await observation.off_loop(make)
+
+
+async def node(observation: Observation, request: Request, query: Query) -> Response:
+    """Tell all about one node."""
+    offset, limit = query.page(default=MOST_ROWS)
+    name = request.path_params["name"]
+    columns = await observation.view.node_columns()
+    row = columns.rows.get(name)
+    if row is None:
+        raise Refusal(HTTPStatus.NOT_FOUND, "node", got=f"'{name}'", wanted="a node of the cluster")
+    pods = await observation.view.pod_columns()
+    events = [SimulatedEvent(name, *event) for event in observation.events.of("Node", "default", name)]
+
+    def make() -> Response:
+        found = find_pods(
+            pods,
+            PodFilter(node=name),
+            sort=("name", False),
+            offset=offset,
+            limit=limit,
+            facets=False,
+            deadline=Deadline(),
+        )
+        rejected, exact, missing = _rejected(observation, pods, name)
+        facts = node_row(columns, row)
+        item = columns.nodes[row]
+        assert item is not None
+        facts["taints"] = [taint_text(taint) for taint in item.spec.taints]
+        document = facts | {
+            "version": columns.version,
+            "sentence": _node_sentence(columns, row, sum(count for _, count in rejected)),
+            "labels": dict(item.metadata.labels),
+            "conditions": [
+                {"type": each.type, "status": each.status, "reason": each.reason, "message": each.message}
+                for each in item.status.conditions
+            ],
+            "pods": observation.rows.rows(pods, found.rows, Deadline(0.1)),
+            "pods_total": found.total,
+            "events": [event_row(event) for event in events],
+            "rejected": [{"text": text, "pods": count} for text, count in rejected],
+            "rejected_is_exact": exact,
+            "rejected_missing": missing,
+        }
+        return json_answer(request, document)
+
+    return await observation.off_loop(make)
+
+
+def _node_sentence(columns: NodeColumns, row: int, named_by: int) -> str:
+    flags = int(columns.flags[row])
+    full_by, free = [], []
+    for resource in metrics_of(columns):
+        offered, asked = columns.amounts(resource)
+        if not offered[row]:
+            continue
+        if columns.cells(resource)[row] == FULL_CELL:
+            full_by.append(resource)
+        left = max(int(offered[row] - asked[row]), 0)
+        if resource != PODS or resource in full_by:
+            free.append((resource, left, int(offered[row])))
+    free.sort(key=lambda each: each[1] / each[2])
+    return node_sentence(
+        name=columns.names[row],
+        ready=not flags & NOT_READY,
+        cordoned=bool(flags & CORDONED),
+        pods=int(columns.amounts(PODS)[1][row]),
+        full_by=full_by,
+        free=free,
+        named_by=named_by,
+    )
+
+
+def _rejected(observation: Observation, pods: PodColumns, node_name: str) -> tuple[list[tuple[str, int]], bool, str]:
+    """Return why waiting pods were rejected by a node in their last attempts, whether that is all, and the plugin's failure if not.
+
+    It is not all where there was no time, or where a plugin could not say why.
+    """
+    deadline, decisions = Deadline(REJECTED_SECONDS), observation.subject.decisions
+    counts: dict[str, int] = {}
+    rows = np.flatnonzero(pods.used & (pods.status == PodStatus.WAITING)).tolist()
+    exact, missing = True, ""
+    for row in rows:
+        # One failure is enough: each may have lasted as long as a plugin's call may.
+        if deadline.is_over or missing:
+            exact = False
+            break
+        numbers = decisions.numbers_of(pods.keys[row])
+        if not numbers:
+            continue
+        try:
+            decision = decisions.decision(numbers[-1])
+        except LookupError:
+            continue
+        if node_name not in decision.names:
+            continue
+        try:
+            status = decision.first_failure(decision.names.index(node_name))
+        except PluginFailure as failure:
+            exact, missing = False, str(failure)
+            continue
+        if status is not None:
+            text = status.message or status.code.text
+            counts[text] = counts.get(text, 0) + 1
+    return sorted(counts.items(), key=lambda each: (-each[1], each[0])), exact, missing
+
+
+# --- decisions --------------------------------------------------------------------------------------------------------
+
+_OUTCOMES = ("scheduled", "unschedulable", "error", "skipped")
+
+
+async def decisions(observation: Observation, request: Request, query: Query) -> Response:
+    """List decisions, the newest last."""
+    limit = query.number("limit", 50, least=1, most=MOST_ROWS)
+    after, before = query.maybe_number("after"), query.maybe_number("before")
+    outcome, pod, node_name = query.one_of("outcome", _OUTCOMES), query.text("pod"), query.text("node")
+    reading = await observation.reading(query.text("run"))
+
+    def make() -> Response:
+        records = reading.decisions
+        low = max(records.oldest, 0 if after is None else after + 1)
+        high = len(records) if before is None else min(before, len(records))
+        numbers = [each for each in records.numbers_of(pod) if low <= each < high] if pod else range(low, high)
+        deadline, found, exact = Deadline(), [], True
+        # Those after a number come from there on, all others from the newest one back.
+        forwards = after is not None and before is None
+        for count, number in enumerate(numbers if forwards else reversed(numbers)):
+            if count % 1000 == 999 and deadline.is_over:
+                exact = False
+                break
+            try:
+                record = records[number]
+            except LookupError:
+                continue
+            if outcome and record.outcome.name.lower() != outcome:
+                continue
+            if node_name and node_name not in (record.node, record.nominated_node):
+                continue
+            found.append(number)
+            if len(found) == limit:
+                break
+        page = {
+            "version": len(records),
+            "items": reading.summaries.of(sorted(found), deadline),
+            "total": len(records) - records.oldest if not (pod or outcome or node_name) else len(found),
+            "total_is_exact": exact and not (outcome or node_name),
+            "oldest": records.oldest_full,
+            "oldest_summary": records.oldest,
+            "next": len(records),
+            "limit": limit,
+        }
+        return json_answer(request, page)
+
+    return await observation.off_loop(make)
+
+
+async def density(observation: Observation, request: Request, query: Query) -> Response:
+    """Count decisions in equal parts of a span, for a timeline."""
+    bins = query.number("bins", 200, least=1, most=MOST_BINS)
+    by_time = bool(query.text("from_at") or query.text("to_at"))
+    await observation.view.catch_up()
+    timeline = observation.view.timeline.freeze()
+    if by_time:
+        now_ns = observation.subject.clock.now_ns()
+        span = (_instant(query, "from_at", observation.start_ns), _instant(query, "to_at", now_ns))
+    else:
+        newest = timeline.first + len(timeline.times_ns) - 1
+        span = (query.number("from", timeline.first), query.number("to", max(newest, 0)))
+    if span[0] > span[1] and len(timeline.times_ns):
+        raise Refusal(400, "from", got=str(span[0]), wanted="a beginning that is not behind the end")
+    changes = [change.at_ns for change in observation.view.node_changes]
+    return await observation.off_loop(
+        lambda: json_answer(request, density_document(timeline, changes, span, bins, by_time=by_time))
+    )
+
+
+def _instant(query: Query, name: str, default: int) -> int:
+    text = query.text(name)
+    if not text:
+        return default
+    found = parse_instant(text)
+    if found is None:
+        raise Refusal(400, name, got=f"'{text}'", wanted="a time", hint="'2026-11-21T12:00:00Z'")
+    return found
+
+
+# --- queue and clock --------------------------------------------------------------------------------------------------
+
+
+async def queue(observation: Observation, request: Request, query: Query) -> Response:
+    """List the scheduling queue."""
+    tier, (offset, limit) = query.one_of("tier", TIERS), query.page()
+    now_ns = observation.subject.clock.now_ns()
+    return await observation.off_loop(
+        lambda: json_answer(request, queue_document(observation.queue.copy(), tier, offset, limit, now_ns))
+    )
+
+
+async def clock(observation: Observation, request: Request, query: Query) -> Response:
+    """Say what time it is."""
+    return json_answer(request, clock_document(observation.subject.clock))

@@ -1,0 +1,169 @@
+"""The cluster as the service sees it: pods and nodes as columns, fed by every change and every decision."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from bayplan.cluster.owned_pods import is_finished
+from bayplan.cluster.store import ChangeEvent
+from bayplan.http_api.decision_timeline import DecisionTimeline
+from bayplan.http_api.node_table import NodeColumns, NodeTable
+from bayplan.http_api.pod_table import PodColumns, PodTable
+from bayplan.http_api.subject import Subject
+from bayplan.objects.node import Node
+from bayplan.objects.pod import Pod
+from bayplan.objects.requests import Amounts, RequestGates
+from bayplan.sim.workloads import Workloads
+
+CHANGES_AT_ONCE = 400
+RECORDS_AT_ONCE = 2_000
+"""So many changes and decisions are taken in before others get their turn on the loop."""
+
+MOST_CHANGES = 5_000
+"""So many comings and goings of nodes are remembered, for the timeline."""
+
+
+class NodeChange(NamedTuple):
+    """A node came, went or changed what it offers.
+
+    Attributes:
+        at_ns: when. node: its name. what: ``add``, ``remove`` or ``change``.
+    """
+
+    at_ns: int
+    node: str
+    what: str
+
+
+class ClusterView:
+    """Pods and nodes of a running server as columns. On the loop thread, but for what it hands out.
+
+    Args:
+        subject: the server.
+        gates: which requests count.
+
+    Attributes:
+        pods, nodes: the tables. node_changes: the newest changes of nodes. timeline: of all decisions that are kept.
+        workloads: what made which pod.
+    """
+
+    def __init__(self, subject: Subject, gates: RequestGates) -> None:
+        self._subject = subject
+        self.pods = PodTable(gates, self._profiles)
+        self.nodes = NodeTable()
+        self.node_changes: deque[NodeChange] = deque(maxlen=MOST_CHANGES)
+        self.workloads = Workloads(subject.bridge.store)
+        # The node that each pod is counted on, and with how much.
+        self._placed: dict[str, tuple[str, Amounts]] = {}
+        self._next_record = subject.decisions.oldest
+        self.timeline = DecisionTimeline(self._next_record)
+        self._waiting: deque[ChangeEvent] = deque()
+        subject.bridge.listen(self._listen)
+
+    # --- changes ------------------------------------------------------------------------------------------------------
+
+    def _profiles(self) -> frozenset[str]:
+        """Return the names of the schedulers that have a profile."""
+        return frozenset(profile.scheduler_name for profile in self._subject.settings.configuration.profiles)
+
+    def _listen(self, changes: Sequence[ChangeEvent]) -> None:
+        """Note changes. Few are taken in at once; of many (a cluster is loaded, a snapshot restored) the rest waits."""
+        self._waiting.extend(change for change in changes if change.kind is Pod or change.kind is Node)
+        if len(self._waiting) <= CHANGES_AT_ONCE:
+            self._take_changes()
+
+    def _take_changes(self) -> None:
+        now_ns = self._subject.clock.now_ns()
+        waiting = self._waiting
+        for _ in range(min(len(waiting), CHANGES_AT_ONCE)):
+            change = waiting.popleft()
+            if change.kind is Pod:
+                self._take_pod(change, now_ns)
+            else:
+                self._take_node(change, now_ns)
+
+    def _take_pod(self, change: ChangeEvent, now_ns: int) -> None:
+        old, new = change.old, change.new
+        if not isinstance(new, Pod):
+            if isinstance(old, Pod):
+                self._count_out(old.metadata.uid)
+                self.pods.remove(old.key, now_ns)
+            return
+        if isinstance(old, Pod) and old.metadata.uid != new.metadata.uid:
+            self._count_out(old.metadata.uid)
+        self.pods.put(new, self.workloads.of(new), now_ns)
+        self._count(new)
+
+    def _count(self, pod: Pod) -> None:
+        """Count a pod where it is now, with what it takes now."""
+        uid, node = pod.metadata.uid, pod.spec.node_name
+        if is_finished(pod):
+            node = ""
+        placed = self._placed.get(uid)
+        amounts = self.pods.requests_of(uid, pod)
+        if placed is not None and placed[0] == node and placed[1] is amounts:
+            return
+        self._count_out(uid)
+        if node:
+            self._placed[uid] = (node, amounts)
+            self.nodes.place(node, amounts, 1)
+
+    def _count_out(self, uid: str) -> None:
+        placed = self._placed.pop(uid, None)
+        if placed is not None:
+            self.nodes.place(*placed, -1)
+
+    def _take_node(self, change: ChangeEvent, now_ns: int) -> None:
+        old, new = change.old, change.new
+        if isinstance(new, Node):
+            self.nodes.put(new, now_ns)
+            if not isinstance(old, Node):
+                self.node_changes.append(NodeChange(now_ns, new.metadata.name, "add"))
+            elif old.spec != new.spec or old.status.allocatable != new.status.allocatable:
+                self.node_changes.append(NodeChange(now_ns, new.metadata.name, "change"))
+        elif isinstance(old, Node):
+            self.nodes.remove(old.metadata.name)
+            self.node_changes.append(NodeChange(now_ns, old.metadata.name, "remove"))
+
+    # --- decisions ----------------------------------------------------------------------------------------------------
+
+    async def catch_up(self) -> None:
+        """Take in what has changed and what was decided since last time, in slices between which others get their turn."""
+        while self._waiting:
+            self._take_changes()
+            if self._waiting:
+                await asyncio.sleep(0)
+        end = len(self._subject.decisions)
+        while self._next_record < end:
+            self._take_records(min(end, self._next_record + RECORDS_AT_ONCE))
+            if self._next_record < end:
+                await asyncio.sleep(0)
+
+    def _take_records(self, end: int) -> None:
+        decisions = self._subject.decisions
+        first = max(self._next_record, decisions.oldest)
+        # Moved on first: two requests may catch up at once.
+        self._next_record = max(end, first)
+        self.timeline.forget(decisions.oldest)
+        for number in range(first, end):
+            try:
+                record = decisions[number]
+            except LookupError:
+                continue
+            self.timeline.add(number, record)
+            self.pods.take_record(record)
+
+    # --- for readers on other threads ---------------------------------------------------------------------------------
+
+    async def pod_columns(self) -> PodColumns:
+        """Return the pods of this moment."""
+        await self.catch_up()
+        return self.pods.freeze()
+
+    async def node_columns(self) -> NodeColumns:
+        """Return the nodes of this moment."""
+        await self.catch_up()
+        return self.nodes.freeze()

@@ -1,0 +1,180 @@
+"""Compare: two runs side by side, as a whole and by what the plugins said of one pod."""
+
+from __future__ import annotations
+
+import asyncio
+from http import HTTPStatus
+from typing import NamedTuple
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from bayplan.base.plain_data import Plain
+from bayplan.engine.decision import Decision, Outcome
+from bayplan.http_api.answers import json_answer
+from bayplan.http_api.attempt_matrix import asked_plugins, attempt_matrix
+from bayplan.http_api.comparison import (
+    KINDS,
+    DecisionSaid,
+    MatrixSaid,
+    Said,
+    Side,
+    comparison_document,
+    first_plugin,
+)
+from bayplan.http_api.forks import NOW
+from bayplan.http_api.instants import format_instant
+from bayplan.http_api.matrix import MOST_ROWS, MatrixQuery
+from bayplan.http_api.observation import Observation
+from bayplan.http_api.pod_page import PodPage
+from bayplan.http_api.pod_table import PodColumns, PodStatus
+from bayplan.http_api.query import Query
+from bayplan.http_api.refusal import Refusal
+from bayplan.http_api.remote_server import Placements, RemoteServer
+from bayplan.http_api.sources import SOURCE_FACTS, sources_of
+from bayplan.http_api.subject import Decisions
+from bayplan.sim.result import PodFate, SimulationResult
+
+
+async def placements(observation: Observation, request: Request, query: Query) -> Response:
+    """Return the node of every pod in one answer, for those who compare."""
+    columns = await observation.view.pod_columns()
+    instance = observation.subject.instance
+
+    def make() -> Response:
+        nodes = nodes_of(columns)
+        return json_answer(request, Placements([*nodes], [*nodes.values()], instance))
+
+    return await observation.off_loop(make)
+
+
+def nodes_of(pods: PodColumns) -> dict[str, str]:
+    """Return the node of each pod that is not finished, "" for those that wait."""
+    names, found = pods.nodes, {}
+    finished = int(PodStatus.FINISHED)
+    for key, code, status in zip(pods.keys, pods.node.tolist(), pods.status.tolist(), strict=True):
+        if key and status != finished:
+            found[key] = names[code]
+    return found
+
+
+async def compare(observation: Observation, request: Request, query: Query) -> Response:
+    """Compare two runs: ``now``, a fork, or another server by its address."""
+    kind, (offset, limit) = query.one_of("kind", KINDS), query.page()
+    names = _sides(request, query)
+    sides = [await _side(observation, name) for name in names]
+    return await observation.off_loop(
+        lambda: json_answer(request, comparison_document(sides[0], sides[1], kind, offset, limit))
+    )
+
+
+async def compare_pod(observation: Observation, request: Request, query: Query) -> Response:
+    """Tell what the plugins said of one pod in the last attempts of two runs."""
+    namespace, name = request.path_params["namespace"], request.path_params["name"]
+    sides = _sides(request, query)
+    a, b = await asyncio.gather(*(_matrix(observation, side, namespace, name) for side in sides))
+
+    def make() -> Response:
+        a_node, b_node = (str(side.matrix.get("winner") or "") for side in (a, b))
+        answer = {
+            "pod": f"{namespace}/{name}",
+            "a_node": a_node,
+            "b_node": b_node,
+            "first_plugin": first_plugin(a.said, b.said, a_node, b_node),
+            "a": {"name": sides[0], "matrix": a.matrix},
+            "b": {"name": sides[1], "matrix": b.matrix},
+        }
+        return json_answer(request, answer)
+
+    return await observation.off_loop(make)
+
+
+def _sides(request: Request, query: Query) -> list[str]:
+    names = [query.text(name, NOW) for name in ("a", "b")]
+    site = request.headers.get("sec-fetch-site", "none")
+    if any(_is_remote(name) for name in names) and site not in ("none", "same-origin"):
+        # An image in somebody else's page could make this server ask any address that it reaches; another port is another site.
+        raise Refusal(HTTPStatus.FORBIDDEN, "compare", got="a request from another site's page", wanted="one from ours")
+    return names
+
+
+def _is_remote(name: str) -> bool:
+    return name.startswith(("http://", "https://"))
+
+
+async def _side(observation: Observation, name: str) -> Side:
+    if name == NOW:
+        pods = await observation.view.pod_columns()
+        subject = observation.subject
+        nodes = await observation.off_loop(lambda: nodes_of(pods))
+        followed = [{key: each[key] for key in SOURCE_FACTS} for each in sources_of(subject.backend)]
+        facts: Plain = {"kind": NOW, "at": format_instant(subject.clock.now_ns()), "sources": followed}
+        return Side(name="this cluster", nodes=nodes, facts=facts, said=lambda pod: _said(subject.decisions, pod))
+    if _is_remote(name):
+        remote = RemoteServer(name)
+        told, sources = await asyncio.gather(remote.placements(), remote.sources())
+        facts = {"kind": "server", "url": remote.url, "instance": told.instance, "sources": sources}
+        return Side(name=remote.url, nodes=dict(zip(told.pods, told.nodes, strict=True)), facts=facts)
+    fork, result = observation.forks.get(name), observation.forks.finished(name)
+    numbers = await observation.off_loop(lambda: _last_numbers(result))
+    nodes = {life.key: life.node for life in result.pods if life.ended_ns is None and life.fate is not PodFate.DELETED}
+    facts = {"kind": "fork", "at": format_instant(result.end_ns), "digest": result.digest, "id": fork.id}
+
+    def said(pod: str) -> Said | None:
+        number = numbers.get(pod)
+        if number is None or result.records[number].frame < 0:
+            return None
+        return DecisionSaid(result.records.decision(number))
+
+    return Side(name=fork.name or f"fork {fork.id}", nodes=nodes, facts=facts, said=said)
+
+
+def _last_numbers(result: SimulationResult) -> dict[str, int]:
+    """Return the number of the last decision about each pod that is not left out as being none."""
+    return {record.pod: number for number, record in enumerate(result.records) if record.outcome is not Outcome.SKIPPED}
+
+
+def _said(decisions: Decisions, pod: str) -> Said | None:
+    for number in reversed(decisions.numbers_of(pod)):
+        try:
+            return DecisionSaid(decisions.decision(number))
+        except LookupError:
+            continue
+    return None
+
+
+class _Told(NamedTuple):
+    """The matrix of a decision in columns, and what the plugins said in it; None where nothing is kept.
+
+    A matrix is cut in clusters that are very large, so that what was said comes from the full record where that is here.
+    """
+
+    matrix: Plain
+    said: Said | None
+
+
+async def _matrix(observation: Observation, side: str, namespace: str, name: str) -> _Told:
+    """Return what is told of the last attempt of a pod in a run."""
+    if _is_remote(side):
+        matrix = await RemoteServer(side).matrix(namespace, name, f"form=columns&limit={MOST_ROWS}")
+        return _Told(matrix, MatrixSaid(matrix) if matrix.get("kept") else None)
+    key, asked = f"{namespace}/{name}", asked_plugins(observation.subject.settings.configuration)
+    source = await observation.source_of(key) if side == NOW else None
+    decisions = observation.subject.decisions if side == NOW else None
+
+    def make() -> _Told:
+        if source is not None:
+            page = PodPage(source, key, observation.summaries)
+        else:
+            fork = observation.forks.reading_of(side)
+            page = PodPage(fork.source, key, fork.reading.summaries)
+        said: Said | None = None
+
+        def wanted(decision: Decision) -> MatrixQuery:
+            nonlocal said
+            said = DecisionSaid(decision)
+            return MatrixQuery(columns=True, limit=MOST_ROWS)
+
+        return _Told(attempt_matrix(page, "latest", wanted, asked, decisions), said)
+
+    return await observation.off_loop(make)

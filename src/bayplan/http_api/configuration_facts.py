@@ -1,0 +1,206 @@
+"""The scheduler's configuration: as it was given, what it comes to, what is wrong with another one and what that would change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from http import HTTPStatus
+
+import yaml
+
+from bayplan.base.errors import ConfigurationError
+from bayplan.base.plain_data import Plain
+from bayplan.framework.configuration import (
+    Examination,
+    SchedulerConfiguration,
+    effective_document,
+)
+from bayplan.framework.configuration.json_tree import JsonValue
+from bayplan.framework.configuration.positions import TextPositions
+from bayplan.framework.configuration.problems import problems_of
+from bayplan.framework.configuration.suggestions import suggestion
+from bayplan.http_api.refusal import Refusal
+from bayplan.http_api.subject import Settings
+
+WIDTH = 110
+
+
+def configuration_document(settings: Settings) -> Plain:
+    """Return the configuration that decides now."""
+    return {
+        "text": settings.configuration_text,
+        "effective": effective_document(settings.configuration),
+        "extension_points": extension_points(settings, settings.configuration),
+    }
+
+
+def default_document(settings: Settings) -> Plain:
+    """Return the configuration that decides where none is given, also as text to begin with."""
+    effective = effective_document(settings.default_configuration())
+    return {"text": yaml_text(effective), "effective": effective}
+
+
+def yaml_text(document: Mapping[str, JsonValue]) -> str:
+    """Return a document as YAML."""
+    text: str = yaml.safe_dump(dict(document), sort_keys=False, width=WIDTH)
+    return text
+
+
+def extension_points(settings: Settings, configuration: SchedulerConfiguration) -> dict[str, dict[str, list[Plain]]]:
+    """Return which plugins run at which point, by profile, in their order, with their weights and where they come from.
+
+    That is ``default``, ``configuration``, or the file of a custom plugin.
+    """
+    usual = settings.default_configuration().profiles[0]
+    found: dict[str, dict[str, list[Plain]]] = {}
+    for profile in configuration.profiles:
+        of_profile = found[profile.scheduler_name] = {}
+        for point, plugins in profile.plugins.items():
+            default = frozenset(usual.plugins.get(point, ()))
+            of_profile[point] = [
+                {
+                    "plugin": plugin.name,
+                    "weight": plugin.weight,
+                    "from": settings.plugin_files.get(plugin.name, "default" if plugin in default else "configuration"),
+                }
+                for plugin in plugins
+            ]
+    return found
+
+
+def validation_document(settings: Settings, text: str, waiting: int) -> Plain:
+    """Return what is wrong with a configuration; where nothing is, what it comes to and what it would change.
+
+    Args:
+        settings: of the server. text: YAML or JSON. waiting: how many pods would be tried again.
+    """
+    found = settings.examine(text)
+    problems = _problems(settings, found, text)
+    configuration = _with_custom_plugins(settings, found.configuration)
+    if configuration is None:
+        return {"stage": found.stage, "problems": problems, "effective": None, "difference": [], "will": ""}
+    difference = [*differences(settings.configuration, configuration)]
+    tried = f"{waiting:,} waiting {'pod' if waiting == 1 else 'pods'} will be tried again"
+    return {
+        "stage": None,
+        "problems": problems,
+        "effective": effective_document(configuration),
+        "extension_points": extension_points(settings, configuration),
+        "difference": difference,
+        "will": tried if difference else "nothing would change",
+    }
+
+
+def _with_custom_plugins(
+    settings: Settings, configuration: SchedulerConfiguration | None
+) -> SchedulerConfiguration | None:
+    """Return a configuration with the custom plugins that the server enables, with the weights that they have now."""
+    if configuration is None:
+        return None
+    weights: dict[str, int] = {}
+    for plugins in settings.configuration.profiles[0].plugins.values():
+        for plugin in plugins:
+            if plugin.name in settings.plugin_files:
+                weights[plugin.name] = max(plugin.weight, weights.get(plugin.name, 1))
+    return configuration.with_plugins(weights.items(), settings.registry.extension_points_for_configuration)
+
+
+def _problems(settings: Settings, found: Examination, text: str) -> list[Plain]:
+    value_at, plugins = TextPositions(text).value_at, list(settings.registry)
+    listed = problems_of(found, text)
+    hints = [suggestion(each.message, each.place.path, value_at, plugins) for each in listed]
+    return [
+        {
+            "line": each.place.line,
+            "column": each.place.column,
+            "path": each.place.path,
+            "message": each.message,
+            "hint": f"'{hint}'" if hint else "",
+        }
+        for each, hint in zip(listed, hints, strict=True)
+    ]
+
+
+def check(settings: Settings, text: str) -> SchedulerConfiguration:
+    """Return what a configuration comes to, custom plugins included.
+
+    Raises:
+        Refusal: something is wrong with it; says what, one thing a line.
+    """
+    found = settings.examine(text)
+    configuration = _with_custom_plugins(settings, found.configuration)
+    if configuration is not None:
+        return configuration
+    told = [each.told("configuration") for each in problems_of(found, text)]
+    raise Refusal(
+        HTTPStatus.UNPROCESSABLE_ENTITY,
+        f"configuration refused at {found.stage}",
+        got="\n".join(told) or found.error or "",
+        wanted="a configuration that kube-scheduler takes",
+        hint="POST /bayplan/v1/config/validate for the places",
+    )
+
+
+def refused(problem: ConfigurationError) -> Refusal:
+    """Return the refusal of a configuration that could not be taken after all."""
+    return Refusal(HTTPStatus.UNPROCESSABLE_ENTITY, problem.what, got=problem.got, wanted=problem.wanted)
+
+
+# --- differences ------------------------------------------------------------------------------------------------------
+
+
+def differences(before: SchedulerConfiguration, after: SchedulerConfiguration) -> Iterator[str]:
+    """Yield what is different in another configuration, one thing a line."""
+    old = {profile.scheduler_name: profile for profile in before.profiles}
+    new = {profile.scheduler_name: profile for profile in after.profiles}
+    yield from (f"profile {name} goes" for name in old if name not in new)
+    yield from (f"profile {name} comes" for name in new if name not in old)
+    for name, profile in new.items():
+        if name not in old:
+            continue
+        for point, plugins in profile.plugins.items():
+            yield from _plugin_differences(f"{name} {point}", old[name].plugins.get(point, ()), plugins)
+    yield from _field_differences("$", _rest(before), _rest(after))
+
+
+def _plugin_differences(
+    where: str, before: Sequence[tuple[str, int]], after: Sequence[tuple[str, int]]
+) -> Iterator[str]:
+    old, new = dict(before), dict(after)
+    for name in old:
+        if name not in new:
+            yield f"{where}: {name} off"
+    for name, weight in new.items():
+        if name not in old:
+            yield f"{where}: {name} on" + (f", weight {weight}" if weight else "")
+        elif old[name] != weight:
+            yield f"{where}: {name} weight {old[name]} -> {weight}"
+    if set(old) == set(new) and list(old) != list(new):
+        yield f"{where}: another order, {', '.join(new)}"
+
+
+def _rest(configuration: SchedulerConfiguration) -> dict[str, object]:
+    """Return what is told of a configuration beside its plugins."""
+    document: dict[str, object] = dict(effective_document(configuration))
+    profiles = document.pop("profiles", None)
+    for profile in profiles if isinstance(profiles, list) else []:
+        if isinstance(profile, dict):
+            arguments = profile.get("pluginConfig")
+            entries = arguments if isinstance(arguments, list) else []
+            document[f"profile {profile.get('schedulerName')}"] = {
+                "percentageOfNodesToScore": profile.get("percentageOfNodesToScore"),
+                "pluginConfig": {str(each.get("name")): each.get("args") for each in entries if isinstance(each, dict)},
+            }
+    return document
+
+
+def _field_differences(path: str, before: object, after: object) -> Iterator[str]:
+    if isinstance(before, dict) and isinstance(after, dict):
+        for name in dict.fromkeys((*before, *after)):
+            yield from _field_differences(f"{path}.{name}", before.get(name), after.get(name))
+    elif before != after:
+        yield f"{path.removeprefix('$.')}: {_shown(before)} -> {_shown(after)}"
+
+
+def _shown(value: object) -> str:
+    text = "nothing" if value is None else str(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."

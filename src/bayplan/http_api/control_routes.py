@@ -1,0 +1,260 @@
+"""What changes the running server: clock and steps, queue, configuration, plugins, snapshots."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Literal
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from bayplan.base.errors import ConfigurationError
+from bayplan.base.plain_data import Plain
+from bayplan.engine.scheduler import Scheduler
+from bayplan.http_api.answers import json_answer, whole_list
+from bayplan.http_api.bodies import read_struct, read_text
+from bayplan.http_api.clock_facts import clock_document
+from bayplan.http_api.configuration_facts import (
+    check,
+    configuration_document,
+    default_document,
+    refused,
+    validation_document,
+)
+from bayplan.http_api.instants import format_instant
+from bayplan.http_api.observation import Observation
+from bayplan.http_api.pod_table import PodStatus
+from bayplan.http_api.query import Query
+from bayplan.http_api.refusal import Refusal
+from bayplan.http_api.sources import sources_of
+from bayplan.http_api.subject import NamedSnapshot
+
+QUEUE_SECONDS = 2.0
+"""So long the engine has to do something to its queue."""
+
+DOCUMENTATION = "https://kubernetes.io/docs/reference/scheduling/config/#scheduling-plugins"
+
+
+# --- clock ------------------------------------------------------------------------------------------------------------
+
+
+class ClockChange(msgspec.Struct, forbid_unknown_fields=True):
+    """How the clock should go on; what is left out stays."""
+
+    paused: bool | None = None
+    speed: float | None = None
+
+
+class Step(msgspec.Struct, forbid_unknown_fields=True):
+    """What to step by."""
+
+    by: Literal["decision", "event"] = "decision"
+
+
+async def set_clock(observation: Observation, request: Request, query: Query) -> Response:
+    """Pause the clock, let it go on, or give it a speed."""
+    wanted, clock = await read_struct(request, ClockChange), observation.subject.clock
+    if wanted.speed is not None:
+        clock.set_speed(wanted.speed)
+    if wanted.paused is not None and wanted.paused != clock.paused:
+        if wanted.paused:
+            clock.pause()
+        else:
+            clock.resume()
+    return json_answer(request, clock_document(clock))
+
+
+async def step_clock(observation: Observation, request: Request, query: Query) -> Response:
+    """Take one decision, or go to the next instant at which something happens; the clock stands still from then on."""
+    step, subject = await read_struct(request, Step), observation.subject
+    before = len(subject.decisions)
+    done = await (subject.step_decision() if step.by == "decision" else subject.step_event())
+    observation.queue.forget()
+    decisions = range(before, len(subject.decisions))
+    items = await observation.off_loop(lambda: observation.summaries.of(decisions[-20:]))
+    return json_answer(request, {**clock_document(subject.clock), "done": done, "decisions": items})
+
+
+# --- queue ------------------------------------------------------------------------------------------------------------
+
+
+async def flush_queue(observation: Observation, request: Request, query: Query) -> Response:
+    """Have all pods in backoff, and all unschedulable ones, tried again now. Gates still hold theirs back."""
+    now_ns = observation.subject.clock.now_ns()
+
+    def flush(scheduler: Scheduler) -> int:
+        queue = scheduler.queue
+        pods = {queued.key: queued.pod for queued in (*queue.backing_off(), *queue.unschedulable()) if not queued.gated}
+        return queue.activate(pods.values(), now_ns)
+
+    moved = await observation.off_loop(lambda: observation.subject.engine.ask(flush, QUEUE_SECONDS))
+    observation.queue.forget()
+    return json_answer(request, {"moved": moved})
+
+
+async def retry_pod(observation: Observation, request: Request, query: Query) -> Response:
+    """Have one waiting pod tried again now."""
+    key = f"{request.path_params['namespace']}/{request.path_params['name']}"
+    now_ns = observation.subject.clock.now_ns()
+
+    def retry(scheduler: Scheduler) -> int | None:
+        queued = scheduler.queue.get(key)
+        return None if queued is None else scheduler.queue.activate([queued.pod], now_ns)
+
+    moved = await observation.off_loop(lambda: observation.subject.engine.ask(retry, QUEUE_SECONDS))
+    if moved is None:
+        raise Refusal(HTTPStatus.NOT_FOUND, "pod", got=f"'{key}'", wanted="a pod that waits in the scheduling queue")
+    observation.queue.forget()
+    return json_answer(request, {"moved": moved})
+
+
+# --- configuration and plugins ----------------------------------------------------------------------------------------
+
+
+async def config(observation: Observation, request: Request, query: Query) -> Response:
+    """Tell the configuration that decides now."""
+    settings = observation.subject.settings
+    return await observation.off_loop(lambda: json_answer(request, configuration_document(settings)))
+
+
+async def default_config(observation: Observation, request: Request, query: Query) -> Response:
+    """Tell the configuration that decides where none is given."""
+    settings = observation.subject.settings
+    return await observation.off_loop(lambda: json_answer(request, default_document(settings)))
+
+
+async def validate_config(observation: Observation, request: Request, query: Query) -> Response:
+    """Say what is wrong with a configuration, or what it would change; nothing is changed."""
+    text, settings = await read_text(request), observation.subject.settings
+    pods = await observation.view.pod_columns()
+    waiting = pods.counts()[PodStatus.WAITING.text]
+    return await observation.off_loop(lambda: json_answer(request, validation_document(settings, text, waiting)))
+
+
+async def put_config(observation: Observation, request: Request, query: Query) -> Response:
+    """Go on with another configuration, at once and as a whole."""
+    text, subject = await read_text(request), observation.subject
+    settings = subject.settings
+    await observation.off_loop(lambda: check(settings, text))
+    try:
+        await subject.configure(text)
+    except ConfigurationError as problem:
+        raise refused(problem) from problem
+    observation.queue.forget()
+    settings = subject.settings
+    return await observation.off_loop(lambda: json_answer(request, configuration_document(settings)))
+
+
+async def plugins(observation: Observation, request: Request, query: Query) -> Response:
+    """List the plugins that there are, with what went wrong in them."""
+    return json_answer(request, _plugins(observation))
+
+
+async def reload_plugins(observation: Observation, request: Request, query: Query) -> Response:
+    """Read the files of custom plugins again."""
+    await observation.subject.reload_plugins()
+    observation.queue.forget()
+    return json_answer(request, _plugins(observation))
+
+
+def _plugins(observation: Observation) -> Plain:
+    settings = observation.subject.settings
+    enabled: dict[str, list[str]] = {}
+    for profile in settings.configuration.profiles:
+        for point, of_point in profile.plugins.items():
+            for plugin in of_point:
+                points = enabled.setdefault(plugin.name, [])
+                if point not in points:
+                    points.append(point)
+    failures: dict[str, dict[tuple[str, str], Plain]] = {}
+    for failure in observation.subject.engine.status().plugin_failures:
+        of_plugin = failures.setdefault(failure.plugin, {})
+        known = of_plugin.get((failure.point, failure.exception), {})
+        count = known.get("count", 0)
+        of_plugin[failure.point, failure.exception] = {
+            "at": format_instant(failure.at_ns),
+            "point": failure.point,
+            "exception": failure.exception,
+            "traceback": failure.traceback,
+            "count": 1 + (count if isinstance(count, int) else 0),
+        }
+    items = [
+        {
+            "name": name,
+            "points": list(settings.registry.extension_points_of(name)),
+            "enabled": enabled.get(name, []),
+            "file": settings.plugin_files.get(name) or None,
+            "built_in": name not in settings.plugin_files,
+            "failures": list(failures.get(name, {}).values()),
+            "documentation": DOCUMENTATION if name not in settings.plugin_files else None,
+        }
+        for name in sorted(settings.registry)
+    ]
+    return whole_list(items)
+
+
+# --- snapshots --------------------------------------------------------------------------------------------------------
+
+
+class SnapshotName(msgspec.Struct, forbid_unknown_fields=True):
+    """The name of a snapshot."""
+
+    name: str
+
+
+def _snapshot(kept: NamedSnapshot) -> Plain:
+    return {"name": kept.name, "taken_at": format_instant(kept.taken_ns), "revision": kept.revision}
+
+
+def _snapshots(observation: Observation) -> Plain:
+    items = [_snapshot(kept) for kept in observation.subject.snapshots()]
+    return whole_list(items)
+
+
+async def snapshots(observation: Observation, request: Request, query: Query) -> Response:
+    """List the moments that are kept."""
+    return json_answer(request, _snapshots(observation))
+
+
+async def take_snapshot(observation: Observation, request: Request, query: Query) -> Response:
+    """Keep the cluster as it is now."""
+    wanted = await read_struct(request, SnapshotName)
+    if any(kept.name == wanted.name for kept in observation.subject.snapshots()):
+        raise Refusal(HTTPStatus.CONFLICT, "snapshot", got=f"'{wanted.name}', which is taken", hint="another name")
+    observation.subject.take_snapshot(wanted.name)
+    kept = next(kept for kept in observation.subject.snapshots() if kept.name == wanted.name)
+    return json_answer(request, _snapshot(kept), HTTPStatus.CREATED)
+
+
+def _known(observation: Observation, request: Request) -> str:
+    name: str = request.path_params["name"]
+    names = [kept.name for kept in observation.subject.snapshots()]
+    if name not in names:
+        known = ", ".join(names) or "none"
+        raise Refusal(HTTPStatus.NOT_FOUND, "snapshot", got=f"'{name}'", wanted=f"one of those there are: {known}")
+    return name
+
+
+async def restore_snapshot(observation: Observation, request: Request, query: Query) -> Response:
+    """Go back to a moment."""
+    observation.subject.restore_snapshot(_known(observation, request))
+    return json_answer(request, {"revision": observation.subject.backend.store.revision})
+
+
+async def delete_snapshot(observation: Observation, request: Request, query: Query) -> Response:
+    """Forget a moment."""
+    observation.subject.delete_snapshot(_known(observation, request))
+    return json_answer(request, _snapshots(observation))
+
+
+async def reset(observation: Observation, request: Request, query: Query) -> Response:
+    """Go back to the cluster as it was when the server was ready."""
+    observation.subject.reset()
+    return json_answer(request, {"revision": observation.subject.backend.store.revision})
+
+
+async def sources(observation: Observation, request: Request, query: Query) -> Response:
+    """List the sources that are followed."""
+    items = sources_of(observation.subject.backend)
+    return json_answer(request, whole_list(items))

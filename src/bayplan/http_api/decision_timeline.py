@@ -1,0 +1,133 @@
+"""When decisions were taken and how they ended, as arrays: for a timeline that shows hundreds of thousands at once."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from bayplan.base.plain_data import Plain
+from bayplan.engine.decision import Outcome, Record
+from bayplan.http_api.instants import format_instant
+from bayplan.state.arrays import Ints
+
+MOST_BINS = 4000
+
+SCHEDULED, WAITS, ERROR, SKIPPED = Outcome.SCHEDULED, Outcome.UNSCHEDULABLE, Outcome.ERROR, Outcome.SKIPPED
+PREEMPTS = 8
+"""Set in a mark where the decision made room on a node."""
+
+_SPARE = 100_000
+
+
+@dataclass(frozen=True, eq=False)
+class TimelineColumns:
+    """The timeline of a moment.
+
+    Attributes:
+        first: number of the first decision. times_ns, marks: int64, of it and those that follow.
+    """
+
+    first: int
+    times_ns: Ints
+    marks: Ints
+
+
+class DecisionTimeline:
+    """Decisions as they come. On the loop thread.
+
+    Args:
+        first: number of the first one that will come.
+    """
+
+    def __init__(self, first: int) -> None:
+        self._first = first
+        self._times, self._marks = array("q"), array("B")
+
+    def add(self, number: int, record: Record) -> None:
+        """Add a decision; those between, which nobody could read any more, count as skipped."""
+        while self._first + len(self._times) < number:
+            self._times.append(record.time_ns)
+            self._marks.append(SKIPPED)
+        self._times.append(record.time_ns)
+        self._marks.append(record.outcome | PREEMPTS * bool(record.nominated_node))
+
+    def forget(self, oldest: int) -> None:
+        """Let go of decisions that are not kept any more, many at a time."""
+        gone = oldest - self._first
+        if gone > _SPARE:
+            del self._times[:gone], self._marks[:gone]
+            self._first = oldest if self._times else max(oldest, self._first)
+
+    def freeze(self) -> TimelineColumns:
+        """Return the timeline as it is now."""
+        return TimelineColumns(
+            self._first,
+            np.frombuffer(self._times, dtype=np.int64).copy() if self._times else np.zeros(0, dtype=np.int64),
+            np.frombuffer(self._marks, dtype=np.uint8).astype(np.int64) if self._marks else np.zeros(0, dtype=np.int64),
+        )
+
+
+def density_document(
+    timeline: TimelineColumns, node_changes_ns: Iterable[int], span: tuple[int, int], bins: int, *, by_time: bool
+) -> Plain:
+    """Return how many decisions of each kind there were in equal parts of a span.
+
+    Args:
+        timeline: of a moment. node_changes_ns: when nodes came, went or changed.
+        span: first and last decision, or instant in nanoseconds; what lies outside of what is known is cut off.
+        bins: how many parts.
+        by_time: whether parts are equal in time; else in numbers of decisions.
+    """
+    times, marks, first = timeline.times_ns, timeline.marks, timeline.first
+    newest = first + len(times) - 1
+    if by_time:
+        begin, end = span
+        places = np.searchsorted(times, [begin, end + 1]).tolist()
+        low, high = places[0], places[1]
+        edges = np.linspace(begin, end + 1, bins + 1)
+        starts = np.searchsorted(times[low:high], edges[:-1], side="left") + low
+    else:
+        low = min(max(span[0] - first, 0), len(times))
+        high = min(max(span[1] - first + 1, low), len(times))
+        starts = (low + np.arange(bins) * (high - low) // bins).astype(np.int64)
+        begin = int(times[low]) if low < high else 0
+        end = int(times[high - 1]) if low < high else 0
+        edges = np.append(times[np.minimum(starts, max(len(times) - 1, 0))] if len(times) else np.zeros(bins), end + 1)
+    stops = np.append(starts[1:], high)
+    outcomes = marks & (PREEMPTS - 1)
+    lanes = {
+        "scheduled": _counts(outcomes == SCHEDULED, starts, stops),
+        "waits": _counts(outcomes == WAITS, starts, stops),
+        "error": _counts(outcomes == ERROR, starts, stops),
+        "preemptions": _counts(marks >= PREEMPTS, starts, stops),
+        "nodes": _counts_between(np.array([*node_changes_ns], dtype=np.int64), edges),
+    }
+    return {
+        "from": first + low,
+        "to": first + high - 1,
+        "oldest": first,
+        "newest": newest,
+        "from_at": format_instant(begin),
+        "to_at": format_instant(end),
+        "bins": bins,
+        "lanes": lanes,
+        "numbers": (starts + first).tolist(),
+    }
+
+
+def _counts(chosen: np.ndarray[tuple[int, ...], np.dtype[np.bool_]], starts: Ints, stops: Ints) -> list[int]:
+    """Return how many are chosen from each start to its stop."""
+    sums = np.concatenate(([0], np.cumsum(chosen)))
+    counted: list[int] = (sums[np.maximum(stops, starts)] - sums[starts]).tolist()
+    return counted
+
+
+def _counts_between(instants: Ints, edges: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> list[int]:
+    """Return how many instants lie between each edge and the next."""
+    places = np.searchsorted(edges, instants, side="right") - 1
+    inside = places[(places >= 0) & (places < len(edges) - 1)]
+    counted: list[int] = np.bincount(inside, minlength=len(edges) - 1).tolist()
+    return counted

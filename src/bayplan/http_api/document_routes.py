@@ -1,0 +1,152 @@
+"""Documents in and out: several of a text at once, the whole cluster, the pods of a node that is to be emptied."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from http import HTTPStatus
+from typing import cast
+from urllib.parse import quote
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from bayplan.apiserver.rest.backend import Backend
+from bayplan.apiserver.store.store import Snapshot
+from bayplan.http_api.answers import JSON, json_answer
+from bayplan.http_api.bodies import read_body, read_struct
+from bayplan.http_api.configuration_facts import check
+from bayplan.http_api.document_batch import MOST_BATCH_BYTES
+from bayplan.http_api.document_loading import load_into
+from bayplan.http_api.document_writes import ApplyRequest, apply_text, ask, message_of
+from bayplan.http_api.observation import Observation
+from bayplan.http_api.query import Query
+from bayplan.http_api.refusal import Refusal
+from bayplan.objects.pod import Pod
+
+MOST_IMPORT_BYTES = 256 << 20
+ITEMS_A_PIECE = 500
+NOT_EXPORTED = frozenset(("events",))
+"""Tables that tell what happened, not what there is."""
+
+
+async def apply(observation: Observation, request: Request, query: Query) -> Response:
+    """Write the documents of a text."""
+    wanted = await read_struct(request, ApplyRequest)
+    written = await apply_text(observation.subject.api, wanted)
+    document = {"items": written.items, "created": written.created, "refused": written.refused}
+    return json_answer(request, document)
+
+
+async def objects(observation: Observation, request: Request, query: Query) -> Response:
+    """Make or delete many objects, each for itself and whole, its status included; they are lines of JSON, or a List."""
+    body = await read_body(request, MOST_BATCH_BYTES)
+    manager = request.headers.get("user-agent", "").partition("/")[0] or "bayplan-objects"
+    batch = await observation.batches.write(body, manager, objects=query.switch("objects"))
+    return json_answer(request, batch)
+
+
+# --- the whole cluster ------------------------------------------------------------------------------------------------
+
+
+async def export(observation: Observation, request: Request, query: Query) -> Response:
+    """Return everything as a List, with the configuration."""
+    subject = observation.subject
+    pieces = _exported(subject.backend, subject.backend.store.snapshot(), subject.settings.configuration_text)
+    headers = {"content-disposition": 'attachment; filename="bayplan-export.json"'}
+    return StreamingResponse(pieces, media_type=JSON, headers=headers)
+
+
+async def _exported(backend: Backend, contents: Snapshot, configuration: str) -> AsyncIterator[bytes]:
+    """Yield the documents of a moment, some at a time."""
+    resources = backend.registry.by_table()
+    yield b'{"apiVersion":"v1","kind":"List","configuration":' + msgspec.json.encode(configuration) + b',"items":['
+    comma = b""
+    for table, (items, keys) in contents.tables.items():
+        found = resources.get(table)
+        if found is None or table in NOT_EXPORTED:
+            continue
+        for start in range(0, len(keys), ITEMS_A_PIECE):
+            part = [backend.encode(found, items[key]) for key in keys[start : start + ITEMS_A_PIECE]]
+            yield comma + b",".join(part)
+            comma = b","
+            await asyncio.sleep(0)
+    yield b"]}"
+
+
+class ImportRequest(msgspec.Struct):
+    """A List, as `export` returns it.
+
+    Attributes:
+        items: documents of any kind. configuration: of the scheduler; empty leaves it as it is.
+    """
+
+    items: list[dict[str, object]] = []
+    configuration: str = ""
+
+
+async def import_documents(observation: Observation, request: Request, query: Query) -> Response:
+    """Take in what `export` returned, or any List; ``replace=1`` takes everything else away first."""
+    body = await read_body(request, MOST_IMPORT_BYTES)
+    wanted = await observation.off_loop(lambda: _decode(body))
+    if wanted.configuration:
+        settings = observation.subject.settings
+        await observation.off_loop(lambda: check(settings, wanted.configuration))
+    async with observation.batches.turn:
+        loaded = await load_into(observation.subject.backend, wanted.items, replace=query.switch("replace"))
+    if wanted.configuration and wanted.configuration != observation.subject.settings.configuration_text:
+        await observation.subject.configure(wanted.configuration)
+    document = {
+        "loaded": loaded.counts,
+        "replaced": loaded.replaced,
+        "unknown_fields": loaded.unknown,
+        "total": sum(loaded.counts.values()),
+    }
+    return json_answer(request, document)
+
+
+def _decode(body: bytes) -> ImportRequest:
+    try:
+        return msgspec.json.decode(body, type=ImportRequest)
+    except msgspec.ValidationError as problem:
+        raise Refusal(HTTPStatus.UNPROCESSABLE_ENTITY, "body", got=str(problem), wanted="a List of documents") from None
+    except msgspec.DecodeError as problem:
+        raise Refusal(HTTPStatus.BAD_REQUEST, "body", got=str(problem), wanted="JSON") from None
+
+
+# --- one node ---------------------------------------------------------------------------------------------------------
+
+
+async def drain(observation: Observation, request: Request, query: Query) -> Response:
+    """Cordon a node and evict its pods, but for those of DaemonSets; budgets are honoured."""
+    name: str = request.path_params["name"]
+    api, store = observation.subject.api, observation.subject.bridge.store
+    cordoned = await ask(api, "GET", f"/api/v1/nodes/{quote(name)}")
+    if cordoned.status != 200:
+        raise Refusal(HTTPStatus.NOT_FOUND, "node", got=f"'{name}'", wanted="a node of the cluster")
+    document = cast("dict[str, dict[str, object]]", msgspec.json.decode(cordoned.body))
+    document["spec"] = {**document.get("spec", {}), "unschedulable": True}
+    answer = await ask(api, "PUT", f"/api/v1/nodes/{quote(name)}", document)
+    if answer.status != 200:
+        raise Refusal(answer.status, "cordon", got=message_of(answer))
+    evicted, refused = 0, []
+    for pod in [pod for pod in store.pods_on(name) if not _stays(pod)]:
+        metadata = {"name": pod.metadata.name, "namespace": pod.metadata.namespace}
+        path = f"/api/v1/namespaces/{quote(pod.metadata.namespace)}/pods/{quote(pod.metadata.name)}/eviction"
+        eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": metadata}
+        answer = await ask(api, "POST", path, eviction)
+        if answer.status < 300:
+            evicted += 1
+        else:
+            refused.append({"pod": pod.key, "message": message_of(answer)})
+        await asyncio.sleep(0)
+    return json_answer(request, {"evicted": evicted, "refused": refused})
+
+
+def _stays(pod: Pod) -> bool:
+    """Return whether a pod is left on a node that is drained."""
+    controller = pod.metadata.controller()
+    mirrored = "kubernetes.io/config.mirror" in pod.metadata.annotations
+    leaving = pod.metadata.deletion_timestamp is not None
+    return mirrored or leaving or (controller is not None and controller.kind == "DaemonSet")

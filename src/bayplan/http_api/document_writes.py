@@ -1,0 +1,182 @@
+"""Write documents of any kind through the Kubernetes API in process: from a text with several of them, or one by one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from urllib.parse import quote
+
+import msgspec
+
+from bayplan.apiserver.rest.api import Api
+from bayplan.apiserver.rest.messages import Request, Response
+from bayplan.apiserver.rest.resources import Resource
+from bayplan.base.errors import InputError
+from bayplan.base.plain_data import Plain
+from bayplan.formats.documents import Document, read_documents
+from bayplan.http_api.refusal import Refusal
+
+MOST_COPIES = 10_000
+"""So many documents are written at once where a text is written more than once: copies times documents."""
+
+LEAST_OFF_LOOP = 50_000
+"""Texts of so many characters are read on a thread: YAML of some megabytes takes seconds."""
+
+AT_ONCE = 20
+"""So many documents are written before others get their turn on the loop."""
+
+
+class ApplyRequest(msgspec.Struct, forbid_unknown_fields=True):
+    """What is to be written.
+
+    Attributes:
+        text: YAML or JSON, one document or several.
+        count: with it, the text is written so many times, ``{n}`` in it being 1, 2, ...
+        dry_run: whether to say only what would come of it. replace: whether objects that exist are replaced.
+    """
+
+    text: str
+    count: int | None = None
+    dry_run: bool = False
+    replace: bool = False
+
+
+@dataclass
+class Written:
+    """What became of the documents.
+
+    Attributes:
+        items: one for each document. created, refused: how many; those that were replaced count as created.
+    """
+
+    items: list[Plain] = field(default_factory=list)
+    created: int = 0
+    refused: int = 0
+
+
+async def apply_text(api: Api, wanted: ApplyRequest) -> Written:
+    """Write the documents of a text; one that is refused does not keep the others back.
+
+    Raises:
+        Refusal: the text can't be read, or is to be written too often.
+    """
+    count = wanted.count
+    if count is not None and not 1 <= count <= MOST_COPIES:
+        raise Refusal(422, "count", got=str(count), wanted=f"1 to {MOST_COPIES:,}")
+    written = Written()
+    for number in range(1, (count or 1) + 1):
+        text = wanted.text if count is None else wanted.text.replace("{n}", str(number))
+        try:
+            documents = _read(text) if len(text) < LEAST_OFF_LOOP else await asyncio.to_thread(_read, text)
+        except InputError as problem:
+            raise Refusal(422, problem.what, where=problem.where, got=problem.got, wanted=problem.wanted) from problem
+        if not documents:
+            raise Refusal(422, "text", got="no document", wanted="YAML or JSON")
+        if (count or 1) * len(documents) > MOST_COPIES and count not in (None, 1):
+            got = f"{count:,} copies of {len(documents):,} documents"
+            raise Refusal(422, "count", got=got, wanted=f"at most {MOST_COPIES:,} documents in all")
+        for document in documents:
+            item = await _apply(api, document, wanted)
+            item["index"] = len(written.items)
+            written.items.append(item)
+            if item["action"] == "refused":
+                written.refused += 1
+            else:
+                written.created += 1
+            if len(written.items) % AT_ONCE == 0:
+                await asyncio.sleep(0)
+    return written
+
+
+def _read(text: str) -> list[Document]:
+    return list(read_documents(text.encode(), "text"))
+
+
+async def _apply(api: Api, document: Document, wanted: ApplyRequest) -> Plain:
+    value = document.value_with_kind()
+    line = document.source.line
+    told: Plain = {"line": line, "kind": "", "namespace": "", "name": "", "path": "", "problems": []}
+    if not isinstance(value, dict):
+        return told | {"action": "refused", "message": f"a document is an object, not {type(value).__name__}"}
+    resource = api.backend.registry.by_kind(str(value.get("apiVersion") or ""), str(value.get("kind") or ""))
+    if resource is None:
+        got = f"{value.get('apiVersion') or 'no apiVersion'} {value.get('kind') or 'no kind'}"
+        return told | {"action": "refused", "message": f"{got} is no kind that is served"}
+    metadata = value.get("metadata")
+    metadata = metadata if isinstance(metadata, dict) else {}
+    namespace = str(metadata.get("namespace") or "default") if resource.namespaced else ""
+    name = str(metadata.get("name") or "")
+    told |= {"kind": resource.kind, "namespace": namespace, "name": name}
+    answer = await write(api, resource, namespace, value, dry_run=wanted.dry_run, replace=wanted.replace)
+    body = msgspec.json.decode(answer.body)
+    if answer.status >= 300:
+        return told | {"action": "refused", "message": body.get("message", ""), "problems": _problems(document, body)}
+    name = str(body.get("metadata", {}).get("name") or name)
+    path = f"{collection_path(resource, namespace)}/{segment(name)}"
+    action = "created" if answer.status == 201 else "replaced"
+    return told | {"name": name, "path": path, "action": action, "message": ""}
+
+
+def _problems(document: Document, status: Mapping[str, object]) -> list[Plain]:
+    """Return the causes of a refusal with the lines that they are about."""
+    details = status.get("details")
+    causes = details.get("causes") if isinstance(details, dict) else None
+    found: list[Plain] = []
+    for cause in causes if isinstance(causes, list) else []:
+        path = str(cause.get("field") or "")
+        line = document.line_of(f"$.{path}") if path and path != "<nil>" else document.source.line
+        found.append({"line": line, "path": path, "message": str(cause.get("message") or "")})
+    return found
+
+
+def segment(text: str) -> str:
+    """Return a name as one part of a path: a slash in it does not begin another part. Colons stay, as in ``system:node``."""
+    return quote(text, safe=":")
+
+
+def collection_path(resource: Resource, namespace: str) -> str:
+    """Return the path under which objects of a resource are made."""
+    root = f"/apis/{resource.group}/{resource.version}" if resource.group else f"/api/{resource.version}"
+    inside = f"/namespaces/{segment(namespace)}" if resource.namespaced else ""
+    return f"{root}{inside}/{resource.name}"
+
+
+async def write(
+    api: Api,
+    resource: Resource,
+    namespace: str,
+    document: Mapping[str, object],
+    *,
+    dry_run: bool = False,
+    replace: bool = False,
+) -> Response:
+    """Create an object through the API, or, with `replace`, take the place of the one of its name."""
+    query = {"dryRun": "All"} if dry_run else {}
+    path = collection_path(resource, namespace)
+    answer = await ask(api, "POST", path, document, query)
+    if not replace or answer.status != 409:
+        return answer
+    metadata = document.get("metadata")
+    name = metadata.get("name") if isinstance(metadata, dict) else ""
+    unconditional = {**document}
+    if isinstance(metadata, dict):
+        unconditional["metadata"] = {
+            key: value for key, value in metadata.items() if key not in ("resourceVersion", "uid")
+        }
+    return await ask(api, "PUT", f"{path}/{segment(str(name))}", unconditional, query)
+
+
+async def ask(
+    api: Api, method: str, path: str, document: object = None, query: Mapping[str, str] | None = None
+) -> Response:
+    """Ask the Kubernetes API in process, and return its whole answer."""
+    body = b"" if document is None else msgspec.json.encode(document)
+    answer = await api.handle(Request(method, path, dict(query or {}), {"content-type": "application/json"}, body))
+    assert isinstance(answer, Response)
+    return answer
+
+
+def message_of(answer: Response) -> str:
+    """Return what the API says of a refusal."""
+    return str(msgspec.json.decode(answer.body).get("message", ""))

@@ -1,0 +1,110 @@
+"""The Kubernetes events of each object, so that a page about one need not look through all of them."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from bayplan.apiserver.rest.backend import Backend, decode_item
+from bayplan.apiserver.store.item import DELETED, Item, Write
+from bayplan.http_api.instants import parse_instant
+from bayplan.sim.result import SimulatedEvent
+
+EVENTS = "events"
+MOST_EVENTS = 200
+"""So many events of one object are told, the newest."""
+
+Subject = tuple[str, str, str]
+"""Kind, namespace (of the event) and name."""
+
+
+class ToldEvent(NamedTuple):
+    """An event with its times, in nanoseconds since 1970."""
+
+    type: str
+    reason: str
+    action: str
+    note: str
+    first_ns: int
+    last_ns: int
+    times: int
+
+
+class EventIndex:
+    """Events by the object that they are about. On the loop thread.
+
+    Args:
+        backend: of the API.
+    """
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+        self._names: dict[Subject, OrderedDict[tuple[str, str], None]] = {}
+        backend.store.listen(EVENTS, self._take, self._read_again)
+        self._read_again()
+
+    def _read_again(self) -> None:
+        self._names.clear()
+        for item in self._backend.store.between(EVENTS):
+            self._add(item)
+
+    def _take(self, write: Write) -> None:
+        if write.type == DELETED:
+            names = self._names.get(_about(write.new))
+            if names is not None:
+                names.pop(write.new.key, None)
+                if not names:
+                    del self._names[_about(write.new)]
+        else:
+            self._add(write.new)
+
+    def _add(self, item: Item) -> None:
+        self._names.setdefault(_about(item), OrderedDict())[item.key] = None
+
+    def of(self, kind: str, namespace: str, name: str) -> list[ToldEvent]:
+        """Return the events about an object, the oldest first; of many the newest.
+
+        Args:
+            kind, name: of the object. namespace: of its events: its own; ``default`` for objects of the cluster.
+        """
+        names = list(self._names.get((kind, namespace, name), ()))[-MOST_EVENTS:]
+        items = (self._backend.store.get(EVENTS, key) for key in names)
+        found = [_told(decode_item(item)) for item in items if item is not None]
+        return sorted(found, key=lambda event: event.last_ns)
+
+    def of_pod(self, key: str) -> list[SimulatedEvent]:
+        """Return the events about a pod ``namespace/name`` as explanations read them."""
+        namespace, _, name = key.partition("/")
+        return [
+            SimulatedEvent(key, each.type, each.reason, each.action, each.note, each.first_ns, each.last_ns, each.times)
+            for each in self.of("Pod", namespace, name)
+        ]
+
+
+def _about(item: Item) -> Subject:
+    fields = item.fields
+    return fields.get("involvedObject.kind", ""), item.namespace, fields.get("involvedObject.name", "")
+
+
+def _told(event: Mapping[str, object]) -> ToldEvent:
+    series = event.get("series")
+    series = series if isinstance(series, dict) else {}
+    metadata = event.get("metadata")
+    created = metadata.get("creationTimestamp") if isinstance(metadata, dict) else None
+    first = _instant(event.get("eventTime")) or _instant(event.get("firstTimestamp")) or _instant(created)
+    last = _instant(series.get("lastObservedTime")) or _instant(event.get("lastTimestamp")) or first
+    count = series.get("count") or event.get("count") or 1
+    return ToldEvent(
+        str(event.get("type") or "Normal"),
+        str(event.get("reason") or ""),
+        str(event.get("action") or ""),
+        str(event.get("message") or event.get("note") or ""),
+        first,
+        last,
+        count if isinstance(count, int) else 1,
+    )
+
+
+def _instant(value: object) -> int:
+    return (parse_instant(value) if isinstance(value, str) else None) or 0

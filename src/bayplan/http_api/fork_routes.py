@@ -1,0 +1,88 @@
+"""Try: forks of the cluster."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from bayplan.base.durations import SECOND_NS
+from bayplan.base.plain_data import Plain
+from bayplan.http_api.answers import json_answer, whole_list
+from bayplan.http_api.bodies import read_struct
+from bayplan.http_api.configuration_facts import check
+from bayplan.http_api.forks import NOW, Fork, ForkRequest, ForkSetup, changed_objects, objects_now, objects_of
+from bayplan.http_api.instants import format_instant
+from bayplan.http_api.observation import Observation
+from bayplan.http_api.query import Query
+from bayplan.http_api.refusal import Refusal
+
+
+def fork_document(fork: Fork) -> Plain:
+    """Return a fork as plain data."""
+    progress = fork.progress
+    return {
+        "id": fork.id,
+        "name": fork.name,
+        "from": fork.origin,
+        "state": fork.state,
+        "created_at": format_instant(fork.created_ns),
+        "message": fork.message,
+        "progress": None
+        if progress is None
+        else {"now": format_instant(progress.now_ns), "decisions": progress.decisions, "waiting": progress.waiting},
+        "facts": None if fork.facts is None else fork.facts.as_dict(),
+    }
+
+
+async def forks(observation: Observation, request: Request, query: Query) -> Response:
+    """List forks."""
+    items = [fork_document(fork) for fork in observation.forks.all()]
+    return json_answer(request, whole_list(items))
+
+
+async def fork(observation: Observation, request: Request, query: Query) -> Response:
+    """Tell about one fork."""
+    return json_answer(request, fork_document(observation.forks.get(request.path_params["id"])))
+
+
+async def delete_fork(observation: Observation, request: Request, query: Query) -> Response:
+    """Throw a fork away."""
+    observation.forks.delete(request.path_params["id"])
+    return await forks(observation, request, query)
+
+
+async def begin_fork(observation: Observation, request: Request, query: Query) -> Response:
+    """Copy the cluster, change something, and let it run in virtual time."""
+    wanted, subject = await read_struct(request, ForkRequest), observation.subject
+    settings, text = subject.settings, wanted.config
+    if wanted.until is not None and not 0 <= wanted.until <= 10**9:
+        raise Refusal(HTTPStatus.UNPROCESSABLE_ENTITY, "until", got=str(wanted.until), wanted="seconds, from 0 on")
+    configuration = settings.configuration
+    if text is not None:
+        configuration = await observation.off_loop(lambda: check(settings, text))
+    if wanted.origin == NOW:
+        now = objects_now(subject.bridge.store)
+        objects = await observation.off_loop(lambda: changed_objects(now, wanted.objects, wanted.delete))
+    else:
+        contents = next((each.contents for each in subject.snapshots() if each.name == wanted.origin), None)
+        if contents is None:
+            known = ", ".join((NOW, *(each.name for each in subject.snapshots())))
+            raise Refusal(HTTPStatus.NOT_FOUND, "from", got=f"'{wanted.origin}'", wanted=f"one of {known}")
+        objects = await observation.off_loop(
+            lambda: changed_objects(objects_of(contents), wanted.objects, wanted.delete)
+        )
+    setup = ForkSetup(
+        objects=lambda: objects,
+        configuration=configuration,
+        registry=settings.registry,
+        feature_gates=settings.feature_gates,
+        assemble=settings.assemble,
+        connect=settings.connect,
+        seed=settings.seed if wanted.seed is None else wanted.seed,
+        start_ns=subject.clock.now_ns(),
+        until_ns=None if wanted.until is None else int(wanted.until * SECOND_NS),
+    )
+    begun = observation.forks.begin(wanted, setup, subject.clock.now_ns())
+    return json_answer(request, fork_document(begun), HTTPStatus.CREATED)

@@ -1,0 +1,333 @@
+"""Forks: a copy of the cluster that runs in virtual time beside the server, to try something and throw it away.
+
+A fork begins with the typed objects of now or of a snapshot: pods that have a node keep it, pods that wait are tried. It shares
+nothing with the server but these objects, which nobody changes. Forks run one after the other on a thread of their own, which
+does not keep the process from ending.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from http import HTTPStatus
+from queue import SimpleQueue
+from threading import Event, Lock, Thread
+
+import msgspec
+
+from bayplan.analysis.run_facts import RunFacts, run_facts
+from bayplan.apiserver.bridge.typed_store import KIND_OF_TABLE
+from bayplan.apiserver.store.store import Snapshot
+from bayplan.base.errors import BayplanError, InputError
+from bayplan.base.random_streams import RandomStreams
+from bayplan.cluster.cluster import VirtualCluster
+from bayplan.cluster.store import Kind, ObjectStore
+from bayplan.engine.assemble import Assemble, assemble_scheduler
+from bayplan.engine.event_driven_queue import EventDrivenQueue
+from bayplan.engine.records import RecordLevel
+from bayplan.extender.connections import ExtenderConnections
+from bayplan.formats.object_decoder import ObjectDecoder
+from bayplan.framework.configuration.loading import SchedulerConfiguration
+from bayplan.framework.extender import Extender
+from bayplan.framework.feature_gates import FeatureGates
+from bayplan.framework.registry import Registry
+from bayplan.http_api.readings import ForkReading
+from bayplan.http_api.refusal import Refusal
+from bayplan.http_api.trial_runner import TrialEnded, TrialRunner, deadline_of
+from bayplan.live.plugin_guard import GuardedRegistry
+from bayplan.objects.defaults import default_object
+from bayplan.objects.kinds import KINDS, decode
+from bayplan.objects.meta import KubernetesObject
+from bayplan.objects.pod import Pod
+from bayplan.sim.operations import Apply
+from bayplan.sim.pod_count import DEFAULT_MAX_PODS, check_pod_count
+from bayplan.sim.result import SimulationResult
+from bayplan.sim.simulator import Progress, Simulator
+
+MOST_FORKS = 16
+"""So many forks are kept: each holds a cluster and the records of its run."""
+
+NOW = "now"
+"""The run that the cluster itself is, beside its forks."""
+
+Objects = dict[tuple[Kind, str], KubernetesObject]
+
+
+class Reference(msgspec.Struct, forbid_unknown_fields=True):
+    """An object, by what it is called."""
+
+    kind: str
+    name: str
+    namespace: str = ""
+
+
+class ForkRequest(msgspec.Struct, forbid_unknown_fields=True, rename={"origin": "from"}):
+    """What is to be tried.
+
+    Attributes:
+        origin: ``now`` or the name of a snapshot.
+        config: another configuration; None for that of the server.
+        objects: documents that come, or take the place of those of their names. delete: objects that go.
+        seed: of the choice among equals; None for that of the server.
+        until: when to end, in seconds of virtual time: enough for graceful evictions, and few pods finish; null: when everything
+            has come to rest.
+        name: what it is called, for people.
+    """
+
+    origin: str = NOW
+    config: str | None = None
+    objects: list[dict[str, object]] = []
+    delete: list[Reference] = []
+    seed: int | None = None
+    until: float | None = 60.0
+    name: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ForkSetup:
+    """Everything that a fork is made from.
+
+    Attributes:
+        objects: makes the objects that it begins with; called on the fork's thread.
+        configuration, registry, feature_gates: of the scheduler; custom plugins get a guard of the fork's own.
+        assemble, connect: see `Settings`.
+        seed: of all random streams.
+        start_ns: when it begins, in virtual time. until_ns: when it ends, since then; or None.
+    """
+
+    objects: Callable[[], Iterable[KubernetesObject]]
+    configuration: SchedulerConfiguration
+    registry: Registry
+    feature_gates: FeatureGates
+    seed: int
+    start_ns: int
+    until_ns: int | None
+    assemble: Assemble = assemble_scheduler
+    connect: Callable[[SchedulerConfiguration], ExtenderConnections] = field(
+        default=lambda configuration: ExtenderConnections(configuration.extenders)
+    )
+
+
+@dataclass
+class Fork:
+    """One fork.
+
+    Attributes:
+        id: its name in addresses. name, origin: as asked for. created_ns: when, by the server's clock.
+        state: ``running``, ``done`` or ``failed``. message: why it failed.
+        progress: how far it is. result, facts: its outcome. reading: of it, once somebody has read in it.
+        feature_gates: it runs with.
+    """
+
+    id: str
+    name: str
+    origin: str
+    created_ns: int
+    feature_gates: FeatureGates
+    state: str = "running"
+    message: str = ""
+    progress: Progress | None = None
+    result: SimulationResult | None = None
+    facts: RunFacts | None = None
+    reading: ForkReading | None = None
+    cancelled: Event = field(default_factory=Event)
+
+
+class Forks:
+    """The forks of a server. Used on the loop; what they do, they do on their thread."""
+
+    def __init__(self) -> None:
+        self._forks: dict[str, Fork] = {}
+        self._lock = Lock()
+        self._waiting: SimpleQueue[tuple[Fork, ForkSetup] | None] = SimpleQueue()
+        self._thread: Thread | None = None
+
+    def all(self) -> Sequence[Fork]:
+        """Return all of them, the oldest first."""
+        return tuple(self._forks.values())
+
+    def get(self, fork_id: str) -> Fork:
+        """Return one.
+
+        Raises:
+            Refusal: there is none of that name.
+        """
+        found = self._forks.get(fork_id)
+        if found is None:
+            known = ", ".join(self._forks) or "none"
+            raise Refusal(HTTPStatus.NOT_FOUND, "fork", got=f"'{fork_id}'", wanted=f"one of those there are: {known}")
+        return found
+
+    def finished(self, fork_id: str) -> SimulationResult:
+        """Return the outcome of one.
+
+        Raises:
+            Refusal: there is none of that name, or it has no outcome.
+        """
+        fork = self.get(fork_id)
+        if fork.result is None:
+            raise Refusal(
+                HTTPStatus.CONFLICT, f"fork {fork_id}", got=fork.message or fork.state, wanted="one that is done"
+            )
+        return fork.result
+
+    def reading_of(self, fork_id: str) -> ForkReading:
+        """Return what lists and pages about a fork are made from. On a worker thread.
+
+        Raises:
+            Refusal: there is none of that name, or it has no outcome.
+        """
+        fork, result = self.get(fork_id), self.finished(fork_id)
+        with self._lock:
+            if fork.reading is None:
+                fork.reading = ForkReading(result, fork.feature_gates)
+            return fork.reading
+
+    def begin(self, request: ForkRequest, setup: ForkSetup, created_ns: int) -> Fork:
+        """Begin a fork.
+
+        Raises:
+            Refusal: there are too many.
+        """
+        if len(self._forks) >= MOST_FORKS:
+            raise Refusal(HTTPStatus.CONFLICT, "forks", got=f"{MOST_FORKS} already", hint="delete one")
+        fork = Fork(uuid.uuid4().hex[:8], request.name, request.origin, created_ns, setup.feature_gates)
+        self._forks[fork.id] = fork
+        self._waiting.put((fork, setup))
+        if self._thread is None:
+            # A daemon, unlike the threads of an executor: what runs in a fork must not keep the process from ending.
+            self._thread = Thread(target=_run_all, args=(self._waiting,), name="bayplan-fork", daemon=True)
+            self._thread.start()
+        return fork
+
+    def delete(self, fork_id: str) -> None:
+        """Forget a fork, and end it where it still runs.
+
+        Raises:
+            Refusal: there is none of that name.
+        """
+        self.get(fork_id).cancelled.set()
+        del self._forks[fork_id]
+
+    def close(self) -> None:
+        """End all of them."""
+        for fork in self._forks.values():
+            fork.cancelled.set()
+        self._waiting.put(None)
+
+
+# --- what runs on the thread ------------------------------------------------------------------------------------------
+
+
+def _run_all(waiting: SimpleQueue[tuple[Fork, ForkSetup] | None]) -> None:
+    while (found := waiting.get()) is not None:
+        _run(*found)
+        # Not held while the next one is waited for: it is a whole cluster.
+        del found
+
+
+def _run(fork: Fork, setup: ForkSetup) -> None:
+    def progress(now: Progress) -> None:
+        fork.progress = now
+        if fork.cancelled.is_set():
+            raise TrialEnded("ended before it was done")
+
+    runner = TrialRunner(deadline_of(setup.registry), lambda: not fork.cancelled.is_set())
+    setup = replace(setup, registry=GuardedRegistry(setup.registry.plugins, runner))
+    try:
+        with setup.connect(setup.configuration) as connections:
+            simulator = simulator_of(setup, connections.extenders)
+            progress(Progress(setup.start_ns, 0, 0, 0, 0))
+            until_ns = None if setup.until_ns is None else setup.start_ns + setup.until_ns
+            simulator.run(until_ns=until_ns, progress=progress)
+        fork.result = simulator.result()
+        fork.facts = run_facts(fork.result)
+        fork.state = "done"
+    except BayplanError as problem:
+        fork.state, fork.message = "failed", str(problem)
+    except Exception as problem:
+        # Most likely a plugin of the user's: the server goes on, and the fork says what happened.
+        fork.state, fork.message = "failed", f"{type(problem).__name__}: {problem}"
+    finally:
+        # Who reads in the fork may still ask its plugins.
+        runner.over = True
+        runner.close()
+
+
+def simulator_of(setup: ForkSetup, extenders: Sequence[Extender] = ()) -> Simulator:
+    """Return a simulator in which everything is about to begin; `extenders` are those of the configuration, connected."""
+    scheduler = setup.assemble(
+        setup.configuration,
+        setup.registry,
+        feature_gates=setup.feature_gates,
+        seed=setup.seed,
+        start_ns=setup.start_ns,
+        record_level=RecordLevel.FULL,
+        queue_type=EventDrivenQueue,
+        extenders=extenders,
+    )
+    cluster = VirtualCluster(RandomStreams(setup.seed))
+    simulator = Simulator(scheduler, cluster, seed=setup.seed, start_ns=setup.start_ns)
+    objects = list(setup.objects())
+    check_pod_count(objects, DEFAULT_MAX_PODS)
+    for item in objects:
+        simulator.at(setup.start_ns, Apply(item))
+    return simulator
+
+
+# --- the objects ------------------------------------------------------------------------------------------------------
+
+
+def objects_now(store: ObjectStore) -> Objects:
+    """Return the objects that there are. On the loop thread; takes milliseconds for 50,000."""
+    found: Objects = {}
+    for kind in store.kinds():
+        found.update(zip(((kind, key) for key in store.keys(kind)), store.all(kind), strict=True))
+    return found
+
+
+def objects_of(snapshot: Snapshot) -> Objects:
+    """Return the objects of a snapshot; documents that have no typed form are left out."""
+    decoder, found = ObjectDecoder(), Objects()
+    for table, (items, _) in snapshot.tables.items():
+        kind = KIND_OF_TABLE.get(table)
+        if kind is None:
+            continue
+        for item in items.values():
+            try:
+                typed = decoder.decode(item.raw, kind)
+            except InputError:
+                continue
+            found[kind, typed.key] = typed
+    return found
+
+
+def changed_objects(
+    objects: Objects, documents: Sequence[Mapping[str, object]], delete: Sequence[Reference]
+) -> list[KubernetesObject]:
+    """Return objects with changes, in an order in which they can be applied.
+
+    Args:
+        objects: that there are. documents: that come, or take the place of others. delete: that go.
+
+    Raises:
+        InputError: a document can't be used, or what is to go is not there.
+    """
+    kinds = {kind.struct.__name__.lower(): kind.struct for kind in KINDS}
+    for reference in delete:
+        struct = kinds.get(reference.kind.lower())
+        key = f"{reference.namespace}/{reference.name}" if reference.namespace else reference.name
+        if struct is None or objects.pop((struct, key), None) is None:
+            raise InputError("delete", got=f"{reference.kind} {key}", wanted="an object that is there")
+    for number, document in enumerate(documents):
+        item = default_object(decode(document, where=f"objects[{number}]"))
+        objects[type(item), item.key] = item
+    # What others refer to comes first, then what has its place already.
+    return sorted(objects.values(), key=_order)
+
+
+def _order(item: KubernetesObject) -> int:
+    if not isinstance(item, Pod):
+        return 0
+    return 1 if item.spec.node_name else 2

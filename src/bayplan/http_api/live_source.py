@@ -1,0 +1,198 @@
+"""A running server as what explanations are made from, like a run that has ended or a result directory."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import cached_property
+
+import numpy as np
+from msgspec.structs import replace
+
+from bayplan.analysis.free_amounts import bound_at_once, was_there
+from bayplan.analysis.pending import waiting_message
+from bayplan.analysis.verdict import unattended_text
+from bayplan.analysis.waits import WAITING
+from bayplan.base.errors import EngineBusy
+from bayplan.engine.decision import Decision, Record
+from bayplan.engine.records import RecordLevel
+from bayplan.http_api.node_table import NodeColumns
+from bayplan.http_api.pod_table import PodColumns, PodTable
+from bayplan.http_api.subject import Decisions, Subject
+from bayplan.objects.node import Node
+from bayplan.objects.requests import Amounts
+from bayplan.sim.result import PodFate, PodTimeline, SimulatedEvent
+from bayplan.state.arrays import Index, Ints
+from bayplan.state.resource_table import PODS
+
+MESSAGE_SECONDS = 0.05
+"""So long the engine has to say what holds a pod back; then what the pod's condition says has to do."""
+
+
+class KeptRecords:
+    """The summaries that are kept, under the numbers that they have.
+
+    Args:
+        decisions: all of them.
+    """
+
+    def __init__(self, decisions: Decisions) -> None:
+        self._decisions = decisions
+
+    def __len__(self) -> int:
+        return len(self._decisions)
+
+    def __getitem__(self, number: int) -> Record:
+        return self._decisions[number]
+
+    def __iter__(self) -> Iterator[Record]:
+        for number in range(self._decisions.oldest, len(self._decisions)):
+            try:
+                yield self._decisions[number]
+            except LookupError:
+                continue
+
+
+class LiveSource:
+    """A moment of a running server; see `bayplan.analysis.run_source.RunSource`. Made on the loop thread, read on any.
+
+    Args:
+        subject: the server.
+        start_ns: when it started, by its clock.
+        table: the pods, for those that have gone.
+        pods, nodes: of the moment.
+        events: about the pod that is to be explained.
+    """
+
+    def __init__(
+        self,
+        subject: Subject,
+        start_ns: int,
+        table: PodTable,
+        pods: PodColumns,
+        nodes: NodeColumns,
+        events: Sequence[SimulatedEvent] = (),
+    ) -> None:
+        self._subject = subject
+        self._start_ns = start_ns
+        self._end_ns = subject.clock.now_ns()
+        self._table = table
+        self._pods, self._nodes, self._events = pods, nodes, events
+        self._deleted = [life for lives in table.deleted.values() for life in lives]
+        self._attended = frozenset(profile.scheduler_name for profile in subject.settings.configuration.profiles)
+
+    @property
+    def level(self) -> RecordLevel:
+        """See `RunSource`."""
+        return self._subject.decisions.level
+
+    @property
+    def start_ns(self) -> int:
+        """See `RunSource`."""
+        return self._start_ns
+
+    @property
+    def end_ns(self) -> int:
+        """See `RunSource`."""
+        return self._end_ns
+
+    @cached_property
+    def records(self) -> KeptRecords:
+        """See `RunSource`."""
+        return KeptRecords(self._subject.decisions)
+
+    @cached_property
+    def pods(self) -> Sequence[PodTimeline]:
+        """See `RunSource`."""
+        return [*self._deleted, *(life for life in self._pods.lives if life is not None)]
+
+    @cached_property
+    def nodes(self) -> Mapping[str, Node]:
+        """See `RunSource`."""
+        pairs = zip(self._nodes.names, self._nodes.nodes, strict=True)
+        return {name: node for name, node in pairs if node is not None}
+
+    @property
+    def events(self) -> Sequence[SimulatedEvent]:
+        """See `RunSource`; of the pod that the source was made for."""
+        return self._events
+
+    def records_of(self, key: str) -> list[tuple[int, Record]]:
+        """See `RunSource`."""
+        decisions = self._subject.decisions
+        found = []
+        for number in decisions.numbers_of(key):
+            try:
+                found.append((number, decisions[number]))
+            except LookupError:
+                continue
+        return found
+
+    def decision(self, number: int) -> Decision:
+        """See `RunSource`."""
+        return self._subject.decisions.decision(number)
+
+    def message_of(self, pod: PodTimeline) -> str:
+        """See `RunSource`."""
+        if pod.fate is PodFate.UNATTENDED:
+            return pod.message or unattended_text(pod.scheduler_name)
+        if pod.fate is PodFate.GATED:
+            try:
+                return self._subject.engine.ask(lambda scheduler: waiting_message(pod, scheduler), MESSAGE_SECONDS)
+            except EngineBusy:
+                return pod.message
+        if pod.fate in WAITING:
+            return pod.message or "not tried yet"
+        return pod.message
+
+    def requests_of(self, pod: PodTimeline) -> Amounts:
+        """See `RunSource`."""
+        return self._table.requests_of(pod.uid, pod.pod)
+
+    def requested_before(self, number: int, nodes: Collection[str]) -> dict[str, Amounts]:
+        """See `RunSource`; in columns, as there may be 50,000 pods."""
+        time_ns, at_once = self.records[number].time_ns, bound_at_once(self, number)
+        pods = self._pods
+        there = pods.used & (pods.bound_ns <= time_ns) & (pods.ended_ns > time_ns)
+        # At the instant of the decision itself, those are there that were decided before it.
+        unsure = np.flatnonzero(there & (pods.bound_ns == time_ns) & (pods.imported == 0))
+        there[[row for row in unsure.tolist() if pods.keys[row] not in at_once]] = False
+        rows = np.flatnonzero(there)
+        totals = self._totals(rows)
+        codes = {name: code for code, name in enumerate(pods.nodes) if name in nodes}
+        found = {
+            name: {resource: int(sums[code]) for resource, sums in totals.items() if sums[code]}
+            for name, code in codes.items()
+        }
+        for life in self._deleted:
+            if life.node in nodes and was_there(life, time_ns, at_once):
+                amounts = found.setdefault(life.node, {})
+                for resource, amount in {**self.requests_of(life), PODS: 1}.items():
+                    amounts[resource] = amounts.get(resource, 0) + amount
+        return found
+
+    def _totals(self, rows: Index) -> dict[str, Ints]:
+        """Return by resource what some pods request of each node, by its code."""
+        pods = self._pods
+        shapes, codes = pods.shapes, pods.node[rows]
+        shape, count = pods.shape[rows], len(pods.nodes)
+        totals = {PODS: np.bincount(codes, minlength=count)}
+        for resource in sorted({name for used in np.unique(shape).tolist() for name in shapes[used]}):
+            amounts = np.array([each.get(resource, 0) for each in shapes], dtype=np.float64)
+            # Floats are exact here: no node holds 2^53 of anything.
+            sums = np.bincount(codes, weights=amounts[shape], minlength=count)
+            totals[resource] = sums.astype(np.int64)
+        return totals
+
+    def lives_of(self, key: str) -> list[PodTimeline]:
+        """Return the time lines of all pods that had a key and are remembered, the newest last."""
+        return [self._with_attendance(life) for life in self._table.lives_of(key)]
+
+    def _with_attendance(self, life: PodTimeline) -> PodTimeline:
+        """Return a time line that says whether anybody attends to its pod: a copy, as the table's own belong to the loop."""
+        attended = life.scheduler_name in self._attended or self._has_annotated_attempt(life.key)
+        return life if life.fate is not PodFate.PENDING or attended else replace(life, fate=PodFate.UNATTENDED)
+
+    def _has_annotated_attempt(self, key: str) -> bool:
+        """Return whether another scheduler tried a pod last."""
+        numbers = self._subject.decisions.numbers_of(key)
+        return bool(numbers) and self._subject.decisions.is_annotated(numbers[-1])

@@ -1,0 +1,258 @@
+"""One decision as a matrix of nodes by plugins: the nodes that fit by their totals, then the others by how near they are.
+
+The numbers are those of the decision record. Runs on a worker thread; 5,000 nodes by 20 plugins take some tens of milliseconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+
+from bayplan.analysis.nearness import Nearness
+from bayplan.analysis.run_source import RunSource
+from bayplan.base.plain_data import Plain
+from bayplan.engine.decision import Decision
+from bayplan.framework.status import Code, Status, unresolvable
+from bayplan.http_api.decision_summaries import margin_of
+from bayplan.sim.result import PodTimeline
+from bayplan.state.arrays import Bools, Index, Ints
+
+MOST_ROWS = 10_000
+NEAREST = 20
+"""So many failed nodes are shown as the nearest ones."""
+
+ONLY = ("all", "fit", "failed", "nearest")
+SORTS = ("rank", "node", "total", "gap")
+
+NOT_RUN = -1
+
+LEFT_OUT = "PreFilter left it out"
+"""What is said of a node that a PreFilter plugin left out where all nodes were, so that no filter was asked."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MatrixQuery:
+    """What is wanted of a matrix.
+
+    Attributes:
+        only: one of `ONLY`. text: what node names must hold. sort: one of `SORTS` or a plugin, and whether the largest come first.
+        offset, limit: of the page. columns: one list a column, not one object a row.
+        exhaustive: what each filter says by itself, also behind the first that failed.
+    """
+
+    only: str = "all"
+    text: str = ""
+    sort: tuple[str, bool] = ("rank", False)
+    offset: int = 0
+    limit: int = MOST_ROWS
+    columns: bool = False
+    exhaustive: bool = False
+
+
+class Matrix:
+    """A decision, laid out.
+
+    Args:
+        source: the run. number: of the decision in it. decision: its full record. pod: the pod that it was about.
+    """
+
+    def __init__(self, source: RunSource, number: int, decision: Decision, pod: PodTimeline) -> None:
+        self.decision = decision
+        self._number = number
+        self._nearness = Nearness(source, number, decision, pod)
+        self._statuses: list[Status | None] = [None]
+        self._places: dict[Status, int] = {}
+        self._index = self._verdicts()
+        self._fails = ~decision.feasible & ~self._nearness.unseen
+
+    # --- what there is ------------------------------------------------------------------------------------------------
+
+    def _verdicts(self) -> Ints:
+        """Return int64[filters, rows]: places in the list of statuses, 0 for a pass, `NOT_RUN` where a filter was not asked."""
+        decision = self.decision
+        index = np.zeros(decision.codes.shape, dtype=np.int64)
+        if decision.pre_filter is not None:
+            return np.full_like(index, NOT_RUN)
+        for (number, verdict), status in decision.statuses.items():
+            place = self._place(status if status.plugin else status.by(decision.filters[number]))
+            rows = decision.codes[number] == verdict
+            index[number, rows] = place
+            for row, (filter_number, override) in decision.overrides.items():
+                if (filter_number, override) == (number, verdict):
+                    index[number, row] = place
+        index[:, ~(decision.allowed & decision.examined)] = NOT_RUN
+        for extender, said in enumerate(decision.extenders, start=len(decision.filters) - len(decision.extenders)):
+            asked = np.zeros(len(decision.names), dtype=np.bool_)
+            asked[list(said.asked)] = True
+            index[extender, ~asked] = NOT_RUN
+        return index
+
+    def _place(self, status: Status) -> int:
+        """Return the place of a status in the list of statuses."""
+        place = self._places.get(status)
+        if place is None:
+            place = self._places[status] = len(self._statuses)
+            self._statuses.append(status)
+        return place
+
+    def _pre_filters(self) -> tuple[list[str], Ints]:
+        """Return the PreFilter plugins that had something to say, and int64[plugins, rows], places in the list of statuses."""
+        decision = self.decision
+        told = [said for said in decision.pre_filters if said.code is not Code.SKIP]
+        index = np.zeros((len(told), len(decision.names)), dtype=np.int64)
+        for number, said in enumerate(told):
+            if said.code is not Code.SUCCESS:
+                index[number] = self._place(Status(said.code, (said.message,) if said.message else (), said.plugin))
+            elif said.node_names is not None:
+                place = self._place((decision.absent or unresolvable(LEFT_OUT)).by(said.plugin))
+                index[number, [name not in said.node_names for name in decision.names]] = place
+        return [said.plugin for said in told], index
+
+    # --- order --------------------------------------------------------------------------------------------------------
+
+    def _rows(self, query: MatrixQuery) -> Index:
+        rows = self._nearness.order()
+        if query.only == "fit":
+            rows = rows[self.decision.feasible[rows]]
+        elif query.only in ("failed", "nearest"):
+            rows = rows[self._fails[rows]]
+        if query.only == "nearest":
+            rows = rows[:NEAREST]
+        if query.text:
+            names, text = self.decision.names, query.text.lower()
+            rows = rows[[text in names[row].lower() for row in rows.tolist()]]
+        name, descending = query.sort
+        if name == "rank":
+            return rows[::-1] if descending else rows
+        values = self._sort_values(name)[rows]
+        found: Index = rows[np.argsort(-values if descending else values, kind="stable")]
+        return found
+
+    def _sort_values(self, name: str) -> Ints:
+        decision = self.decision
+        if name == "node":
+            ranks = np.empty(len(decision.names), dtype=np.int64)
+            ranks[np.argsort(np.array(decision.names, dtype=object), kind="stable")] = np.arange(len(ranks))
+            return ranks
+        if name in decision.scorers:
+            weighted: Ints = decision.weighted[decision.scorers.index(name)]
+            shown: Ints = np.where(decision.feasible, weighted, np.iinfo(np.int64).min + 1)
+            return shown
+        if name in decision.filters:
+            verdicts: Ints = self._index[decision.filters.index(name)]
+            return verdicts
+        return self._nearness.short if name == "gap" else decision.total
+
+    # --- what is told -------------------------------------------------------------------------------------------------
+
+    def document(self, query: MatrixQuery) -> Plain:
+        """Return the matrix, or a page of it, as plain data."""
+        decision = self.decision
+        rows = self._rows(query)
+        page = rows[query.offset : query.offset + query.limit]
+        margin = margin_of(decision)
+        counts = {
+            "fit": int(decision.feasible.sum()),
+            "failed": int(self._fails.sum()),
+            "not_looked_at": int(self._nearness.unseen.sum()),
+        }
+        index = self._index
+        if not query.exhaustive and not decision.check_all:
+            # Upstream asks no further filter about a node that one has rejected.
+            behind = (index > 0).cumsum(axis=0) - (index > 0) > 0
+            index = np.where(behind, NOT_RUN, index)
+        pre_filters, pre_index = self._pre_filters()
+        return {
+            "number": self._number,
+            "kept": True,
+            "record_level": "full",
+            "nodes": len(decision.names),
+            "counts": counts,
+            "winner": decision.record.node,
+            "runner_up": margin.runner_up,
+            "margin": margin.points,
+            "tie_set": sorted(decision.ties),
+            "pre_filters": pre_filters,
+            "filters": list(decision.filters),
+            "scorers": self._scorers(),
+            "statuses": [_status(number, each) for number, each in enumerate(self._statuses)],
+            "total": len(rows),
+            "total_is_exact": True,
+            "offset": query.offset,
+            "limit": query.limit,
+            "rows": self._columns(page, index, pre_index) if query.columns else self._items(page, index, pre_index),
+        }
+
+    def _scorers(self) -> list[Plain]:
+        decision = self.decision
+        fitting = decision.total >= 0
+        found: list[Plain] = []
+        for number, (name, weight) in enumerate(zip(decision.scorers, decision.weights, strict=True)):
+            raw = decision.raw[number, fitting]
+            scale = [int(raw.min()), int(raw.max())] if len(raw) else None
+            found.append({"name": name, "weight": weight, "scale": scale})
+        return found
+
+    def _columns(self, page: Index, index: Ints, pre_index: Ints) -> Plain:
+        decision = self.decision
+        ties = frozenset(decision.ties)
+        verdicts = index[:, page].T
+        scored = decision.total[page] >= 0
+        found: Plain = {
+            "node": [decision.names[row] for row in page.tolist()],
+            "total": _nullable(decision.total[page], ~scored),
+            "tie": [decision.names[row] in ties for row in page.tolist()],
+            "plugin": [self.decision.rejecting_plugin(row) if self._fails[row] else "" for row in page.tolist()],
+            "gap": [self._gap(row) for row in page.tolist()],
+            "pre_filters": pre_index[:, page].T.tolist(),
+            "filters": _nullable(verdicts, verdicts == NOT_RUN),
+        }
+        values = {"raw": decision.raw, "normalized": decision.normalized, "weighted": decision.weighted}
+        for name, scores in values.items():
+            found[name] = _nullable(scores[:, page].T, ~scored)
+        return found
+
+    def _items(self, page: Index, index: Ints, pre_index: Ints) -> list[Plain]:
+        columns = self._columns(page, index, pre_index)
+        names = list(columns)
+        values = [column for column in columns.values() if isinstance(column, list)]
+        return [dict(zip(names, row, strict=True)) for row in zip(*values, strict=True)]
+
+    def _gap(self, row: int) -> str:
+        return "" if self.decision.feasible[row] else self._nearness.gap(row)
+
+
+def _nullable(values: Ints, hidden: Bools) -> list[object]:
+    """Return numbers as lists, with None for those that are hidden (a whole row of two dimensions, or single ones)."""
+    if not hidden.any():
+        return cast("list[object]", values.tolist())
+    told = values.astype(object)
+    told[hidden] = None
+    return cast("list[object]", told.tolist())
+
+
+def _status(number: int, status: Status | None) -> Plain:
+    if status is None:
+        return {"index": number, "code": "Success", "plugin": "", "reasons": []}
+    return {"index": number, "code": status.code.text, "plugin": status.plugin, "reasons": list(status.reasons)}
+
+
+def nothing_kept(number: int, level: str, why: str) -> Plain:
+    """Return what is told of a decision whose full record is not there."""
+    return {"number": number, "kept": False, "why": why, "record_level": level, "rows": [], "total": 0}
+
+
+def skipped_plugins(decision: Decision, enabled: Mapping[str, Sequence[str]]) -> list[str]:
+    """Return the plugins of a profile that had nothing to say in a decision.
+
+    Args:
+        decision: the full record.
+        enabled: names of the profile's plugins at ``filter`` and ``score``.
+    """
+    silent = [name for name in enabled.get("filter", ()) if name not in decision.filters]
+    if decision.scorers:
+        silent += [name for name in enabled.get("score", ()) if name not in decision.scorers and name not in silent]
+    return silent

@@ -1,0 +1,217 @@
+"""The nodes as columns with what pods request of them, kept in step with the cluster: for heat map, table and utilisation.
+
+The loop thread writes, worker threads read frozen copies (`NodeColumns`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from bayplan.http_api.instants import parse_instant
+from bayplan.http_api.interning import TextCodes
+from bayplan.http_api.named_rows import NamedRows
+from bayplan.objects.node import Node, is_ready
+from bayplan.objects.requests import Amounts, node_amounts
+from bayplan.sim.usage import ZONE_LABEL
+from bayplan.state.arrays import Bools, Ints
+from bayplan.state.resource_table import PODS
+
+FULL_SHARE = 0.98
+"""A node is full of a resource from this share on."""
+
+FULL_CELL = 101
+"""What a cell of the heat map holds for a full node; others hold percents."""
+
+NO_CELL = 255
+"""What a cell holds for a node that has nothing of the resource."""
+
+CORDONED, NOT_READY = 1, 2
+"""Bits of a node's flags."""
+
+POOL_LABELS = (
+    "cloud.google.com/gke-nodepool",
+    "eks.amazonaws.com/nodegroup",
+    "karpenter.sh/nodepool",
+    "kubernetes.azure.com/agentpool",
+    "agentpool",
+    "node-pool",
+    "nodepool",
+    "pool",
+)
+"""Labels by which clusters name their pools of nodes, looked at in this order."""
+
+_FIRST_ROWS = 256
+
+
+def pool_of(labels: Mapping[str, str]) -> str:
+    """Return the pool that a node says it is of, or ""."""
+    return next((labels[name] for name in POOL_LABELS if labels.get(name)), "")
+
+
+@dataclass(frozen=True, eq=False)
+class NodeColumns:
+    """All nodes of a moment. Rows without a node have an empty name.
+
+    Attributes:
+        version: moves with every change. names_version: with nodes that come and go, or move to another zone or pool.
+        names, nodes: by row. rows: row by name. used: bool[rows].
+        zone, pool: int64[rows], codes of `zones` and `pools`. flags: int64[rows]. created_ns: int64[rows].
+        allocatable, requested: by resource, int64[rows]; ``pods`` is the number of pods.
+    """
+
+    version: int
+    names_version: int
+    names: Sequence[str]
+    nodes: Sequence[Node | None]
+    rows: Mapping[str, int]
+    used: Bools
+    zone: Ints
+    pool: Ints
+    flags: Ints
+    created_ns: Ints
+    zones: Sequence[str]
+    pools: Sequence[str]
+    allocatable: Mapping[str, Ints]
+    requested: Mapping[str, Ints]
+
+    def amounts(self, resource: str) -> tuple[Ints, Ints]:
+        """Return what nodes offer of a resource and what is requested of it, by row; zeros for an unknown one."""
+        nothing = np.zeros(len(self.names), dtype=np.int64)
+        return self.allocatable.get(resource, nothing), self.requested.get(resource, nothing)
+
+    def cells(self, resource: str) -> Ints:
+        """Return percents by row, `FULL_CELL` for full nodes, `NO_CELL` for those without the resource."""
+        offered, asked = self.amounts(resource)
+        has = offered > 0
+        share = asked / np.where(has, offered, 1)
+        cells = np.minimum(share * 100, FULL_CELL - 1).astype(np.int64)
+        cells[share >= FULL_SHARE] = FULL_CELL
+        cells[~has] = NO_CELL
+        return cells
+
+    def full(self) -> Bools:
+        """Return which nodes are full of CPU, memory or pods."""
+        found = np.zeros(len(self.names), dtype=np.bool_)
+        for resource in ("cpu", "memory", PODS):
+            found |= self.cells(resource) == FULL_CELL
+        return found & self.used
+
+
+class NodeTable:
+    """The nodes of the cluster. Written on one thread.
+
+    Attributes:
+        version: moves with every change.
+    """
+
+    def __init__(self) -> None:
+        self.version = 0
+        self._names_version = 0
+        self._nodes: list[Node | None] = []
+        self._columns = {
+            name: np.zeros(_FIRST_ROWS, dtype=np.int64) for name in ("zone", "pool", "flags", "created_ns")
+        }
+        self._zones, self._pools = TextCodes(), TextCodes()
+        self._allocatable: dict[str, Ints] = {PODS: np.zeros(_FIRST_ROWS, dtype=np.int64)}
+        self._requested: dict[str, Ints] = {PODS: np.zeros(_FIRST_ROWS, dtype=np.int64)}
+        self._named = NamedRows(_FIRST_ROWS, self._columns, self._allocatable, self._requested)
+        # What pods request of nodes that are not there (yet), by name.
+        self._homeless: dict[str, Amounts] = {}
+        self._frozen: NodeColumns | None = None
+
+    def __len__(self) -> int:
+        return len(self._named.rows)
+
+    def freeze(self) -> NodeColumns:
+        """Return the columns as they are now. On the thread that writes."""
+        if self._frozen is not None and self._frozen.version == self.version:
+            return self._frozen
+        named, count = self._named, len(self._named.names)
+        self._frozen = NodeColumns(
+            version=self.version,
+            names_version=self._names_version,
+            names=named.names.copy(),
+            nodes=self._nodes.copy(),
+            rows=named.rows.copy(),
+            used=named.used[:count].copy(),
+            zones=self._zones.texts,
+            pools=self._pools.texts,
+            allocatable={name: values[:count].copy() for name, values in self._allocatable.items()},
+            requested={name: values[:count].copy() for name, values in self._requested.items()},
+            **{name: values[:count].copy() for name, values in self._columns.items()},
+        )
+        return self._frozen
+
+    def put(self, node: Node, now_ns: int) -> None:
+        """Take in a node that is new, or a new version of one."""
+        name, labels = node.metadata.name, node.metadata.labels
+        row = self._named.rows.get(name)
+        is_new = row is None
+        if row is None:
+            row = self._named.add(name)
+            if row == len(self._nodes):
+                self._nodes.append(None)
+        before, self._nodes[row] = self._nodes[row], node
+        self.version += 1
+        columns = self._columns
+        if is_new or before is None or before.metadata.labels != labels:
+            self._names_version += 1
+            columns["zone"][row] = self._zones.code(labels.get(ZONE_LABEL, ""))
+            columns["pool"][row] = self._pools.code(pool_of(labels))
+        columns["flags"][row] = CORDONED * node.spec.unschedulable + NOT_READY * (not is_ready(node))
+        columns["created_ns"][row] = parse_instant(node.metadata.creation_timestamp) or now_ns
+        if before is None or before.status.allocatable != node.status.allocatable:
+            for values in self._allocatable.values():
+                values[row] = 0
+            for resource, amount in node_amounts(node.status.allocatable).items():
+                _column(self._allocatable, resource, len(self._named.used))[row] = amount
+        if is_new and name in self._homeless:
+            self._add(row, self._homeless.pop(name), 1)
+
+    def remove(self, name: str) -> None:
+        """Take out a node that went; what its pods request is kept, should it come back."""
+        row = self._named.remove(name)
+        if row is None:
+            return
+        self.version += 1
+        self._names_version += 1
+        left = {resource: int(values[row]) for resource, values in self._requested.items() if values[row]}
+        if left:
+            self._homeless[name] = left
+        for table in (self._allocatable, self._requested):
+            for values in table.values():
+                values[row] = 0
+        self._nodes[row] = None
+
+    def place(self, node: str, amounts: Mapping[str, int], sign: int) -> None:
+        """Count a pod in on a node (`sign` 1) or out again (-1).
+
+        Args:
+            node: its name. amounts: what the pod takes of it, without the pod itself.
+            sign: 1 or -1.
+        """
+        taken = {**amounts, PODS: 1}
+        row = self._named.rows.get(node)
+        if row is not None:
+            self.version += 1
+            self._add(row, taken, sign)
+            return
+        kept = self._homeless.setdefault(node, {})
+        for resource, amount in taken.items():
+            kept[resource] = kept.get(resource, 0) + sign * amount
+        if not kept[PODS]:
+            del self._homeless[node]
+
+    def _add(self, row: int, amounts: Mapping[str, int], sign: int) -> None:
+        for resource, amount in amounts.items():
+            _column(self._requested, resource, len(self._named.used))[row] += sign * amount
+
+
+def _column(table: dict[str, Ints], resource: str, rows: int) -> Ints:
+    found = table.get(resource)
+    if found is None:
+        found = table[resource] = np.zeros(rows, dtype=np.int64)
+    return found

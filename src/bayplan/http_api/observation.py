@@ -1,0 +1,105 @@
+"""All that the service keeps about its subject, and the threads on which it looks things up."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from bayplan.base.errors import EngineBusy
+from bayplan.base.plain_data import Plain
+from bayplan.engine.assemble import request_gates
+from bayplan.http_api.cluster_view import ClusterView
+from bayplan.http_api.decision_summaries import DecisionSummaries
+from bayplan.http_api.document_batch import BatchWriter
+from bayplan.http_api.event_index import EventIndex
+from bayplan.http_api.forks import Forks
+from bayplan.http_api.live_source import LiveSource
+from bayplan.http_api.overview import UtilisationHistory, overview_document
+from bayplan.http_api.pod_rows import PodRows
+from bayplan.http_api.queue_view import QueueCopy, QueueView
+from bayplan.http_api.readings import Reading
+from bayplan.http_api.sources import sources_of
+from bayplan.http_api.subject import Subject
+
+THREADS = 2
+
+T = TypeVar("T")
+
+
+class Observation:
+    """What is known about a running server.
+
+    Args:
+        subject: the server.
+
+    Attributes:
+        subject: the server. view: pods and nodes as columns. events: by object. queue: copies of it.
+        summaries, rows: decisions and pods as lists show them. history: of utilisation. forks: that were tried.
+        batches: writes them. start_ns: when the service began to look, by the clock.
+    """
+
+    def __init__(self, subject: Subject) -> None:
+        self.subject = subject
+        self.start_ns = subject.clock.now_ns()
+        self.view = ClusterView(subject, request_gates(subject.settings.feature_gates))
+        self.events = EventIndex(subject.backend)
+        self.queue = QueueView(subject.engine)
+        self.summaries = DecisionSummaries(subject.decisions)
+        self.rows = PodRows(subject.decisions, self.summaries)
+        self.history = UtilisationHistory()
+        self.forks = Forks()
+        self.batches = BatchWriter(subject.backend)
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="bayplan-query")
+
+    async def off_loop(self, work: Callable[[], T]) -> T:
+        """Run a function on a worker thread."""
+        return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+
+    def close(self) -> None:
+        """End the worker threads."""
+        self.forks.close()
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    async def source_of(self, key: str) -> LiveSource:
+        """Return what an explanation of a pod is made from."""
+        pods = await self.view.pod_columns()
+        nodes = await self.view.node_columns()
+        events = self.events.of_pod(key)
+        return LiveSource(self.subject, self.start_ns, self.view.pods, pods, nodes, events)
+
+    async def reading(self, run: str) -> Reading:
+        """Return what lists are made from.
+
+        Args:
+            run: the id of a fork; "" for the server itself.
+
+        Raises:
+            Refusal: there is no such fork, or it is not done.
+        """
+        if run:
+            return (await self.off_loop(lambda: self.forks.reading_of(run))).reading
+        pods = await self.view.pod_columns()
+        nodes = await self.view.node_columns()
+        return Reading(pods, nodes, self.subject.decisions, self.summaries, self.rows)
+
+    def queue_or_none(self) -> QueueCopy | None:
+        """Return a copy of the queue, or None where the engine does not answer. On a worker thread."""
+        try:
+            return self.queue.copy()
+        except EngineBusy:
+            return None
+
+    async def overview(self) -> Plain:
+        """Return the overview."""
+        pods = await self.view.pod_columns()
+        nodes = await self.view.node_columns()
+        self.history.note(nodes, self.subject.clock.now_ns())
+        sources = sources_of(self.subject.backend)
+
+        def make() -> Plain:
+            queue = self.queue_or_none()
+            return overview_document(self.subject, pods, nodes, queue, self.history, self.summaries, sources)
+
+        return await self.off_loop(make)

@@ -1,0 +1,147 @@
+"""The overview: is anything wrong, and what? Counts, reasons, queue, utilisation and the newest decisions in one answer."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from bayplan.analysis.cluster_sentences import Gap, cluster_sentence
+from bayplan.analysis.reasons import ReasonCount
+from bayplan.base.durations import SECOND_NS
+from bayplan.base.plain_data import Plain
+from bayplan.http_api.clock_facts import clock_document
+from bayplan.http_api.decision_summaries import DecisionSummaries
+from bayplan.http_api.instants import format_instant
+from bayplan.http_api.node_query import utilisation
+from bayplan.http_api.node_table import CORDONED, NOT_READY, NodeColumns
+from bayplan.http_api.pod_query import waiting_reasons
+from bayplan.http_api.pod_table import PodColumns, PodStatus
+from bayplan.http_api.query import Deadline
+from bayplan.http_api.queue_view import TIERS, QueueCopy, next_retry_at
+from bayplan.http_api.sources import SOURCE_FACTS
+from bayplan.http_api.subject import Subject
+from bayplan.state.resource_table import PODS
+
+MOST_REASONS = 12
+LATEST = 12
+HISTORY_SECONDS = 300
+HISTORY_STEP_NS = 2 * SECOND_NS
+MOST_HISTORY = HISTORY_SECONDS * SECOND_NS // HISTORY_STEP_NS
+
+
+class UtilisationHistory:
+    """How full the cluster was in the last minutes, a point every two seconds of the clock."""
+
+    def __init__(self) -> None:
+        self._points: deque[tuple[int, float, float]] = deque(maxlen=MOST_HISTORY)
+
+    def note(self, nodes: NodeColumns, now_ns: int) -> None:
+        """Add a point, where the last one is old enough."""
+        if self._points and now_ns - self._points[-1][0] < HISTORY_STEP_NS:
+            return
+        shares = []
+        for resource in ("cpu", "memory"):
+            offered, asked = nodes.amounts(resource)
+            total = int(offered[nodes.used].sum())
+            shares.append(round(int(asked[nodes.used].sum()) / total, 6) if total else 0.0)
+        self._points.append((now_ns, shares[0], shares[1]))
+
+    def document(self) -> list[Plain]:
+        """Return the points, the oldest first."""
+        return [{"at": format_instant(at_ns), "cpu": cpu, "memory": memory} for at_ns, cpu, memory in [*self._points]]
+
+
+def overview_document(
+    subject: Subject,
+    pods: PodColumns,
+    nodes: NodeColumns,
+    queue: QueueCopy | None,
+    history: UtilisationHistory,
+    summaries: DecisionSummaries,
+    sources: Sequence[Plain] = (),
+) -> Plain:
+    """Return the overview. On a worker thread.
+
+    Args:
+        subject: the server. pods, nodes: of the moment. queue: a copy; None where the engine does not answer.
+        history: of utilisation. summaries: of decisions. sources: that are followed.
+    """
+    status = subject.engine.status()
+    reasons = waiting_reasons(pods, pods.used)
+    # The sentence counts gated pods apart, so their gates are no reason in it.
+    ungated = waiting_reasons(pods, pods.used & (pods.status == PodStatus.WAITING))
+    usage = utilisation(nodes)
+    counts = {**pod_counts(pods), **_node_counts(nodes)}
+    published = {tier: int(status.queue.get(tier, 0)) for tier in TIERS}
+    failures = [
+        {"plugin": each.plugin, "point": each.point, "message": each.exception} for each in status.plugin_failures
+    ]
+    return {
+        "version": f"{pods.version}.{nodes.version}.{len(subject.decisions)}",
+        "sentence": _sentence(counts, ungated, usage),
+        "counts": counts,
+        "decisions": {
+            "total": status.decisions,
+            "per_second": round(status.decisions_per_second, 1),
+            "p99_ms": round(status.p99_ms, 3),
+        },
+        "reasons": [{"text": each.text, "pods": each.pods, "mainly": each.mainly} for each in reasons[:MOST_REASONS]],
+        "queue": {
+            **(published if queue is None else queue.counts),
+            "next_retry_at": None if queue is None else next_retry_at(queue),
+        },
+        "utilisation": usage,
+        "utilisation_history": history.document(),
+        "preemptions": status.preemptions,
+        "binding_failures": status.binding_failures,
+        "latest": summaries.newest(LATEST, Deadline(0.05)),
+        "clock": clock_document(subject.clock),
+        "scheduler": {
+            "profiles": [profile.scheduler_name for profile in subject.settings.configuration.profiles],
+            "plugins_failed": failures,
+        },
+        "source": next(({name: each[name] for name in SOURCE_FACTS} for each in sources), None),
+    }
+
+
+def pod_counts(pods: PodColumns) -> dict[str, int]:
+    """Return how many pods there are except finished ones, and how many have each status."""
+    statuses = pods.counts()
+    return {
+        "pods": int(pods.used.sum()) - statuses[PodStatus.FINISHED.text],
+        "placed": statuses[PodStatus.PLACED.text],
+        "waiting": statuses[PodStatus.WAITING.text],
+        "gated": statuses[PodStatus.GATED.text],
+        "terminating": statuses[PodStatus.TERMINATING.text],
+        "finished": statuses[PodStatus.FINISHED.text],
+    }
+
+
+def _node_counts(nodes: NodeColumns) -> dict[str, int]:
+    flags, used = nodes.flags, nodes.used
+    _, on_nodes = nodes.amounts(PODS)
+    return {
+        "nodes": int(used.sum()),
+        "nodes_not_ready": int((used & ((flags & NOT_READY) > 0)).sum()),
+        "nodes_cordoned": int((used & ((flags & CORDONED) > 0)).sum()),
+        "nodes_full": int(nodes.full().sum()),
+        "nodes_empty": int((used & (np.asarray(on_nodes) == 0)).sum()),
+    }
+
+
+def _sentence(counts: Mapping[str, int], reasons: Sequence[ReasonCount], usage: Sequence[Plain]) -> str:
+    gaps = [
+        Gap(str(each["resource"]), int(str(each["largest_gap"])), int(str(each["free"])))
+        for each in usage
+        if not each["zone"]
+    ]
+    return cluster_sentence(
+        pods=counts["pods"],
+        waiting=counts["waiting"],
+        gated=counts["gated"],
+        nodes=counts["nodes"],
+        reasons=reasons,
+        gaps=gaps,
+    )

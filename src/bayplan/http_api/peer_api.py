@@ -1,0 +1,328 @@
+"""The REST operations of kube-scheduler-simulator, with its paths and shapes, so that what its users have goes on working.
+
+What differs, because it is a fault there: a change of the configuration holds at once and is refused as a whole, an import takes
+what an export gave, and extenders are proxied without counting weights (docs/bayplan-api.md has all of it).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from typing import Any, cast
+
+import msgspec
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response, StreamingResponse
+
+from bayplan.apiserver.http.access import Access
+from bayplan.apiserver.rest.errors import ApiError
+from bayplan.apiserver.store.item import ADDED, Item, Write
+from bayplan.apiserver.store.store import Compacted, Store
+from bayplan.base.errors import BayplanError, InputError
+from bayplan.extender.conversation import Conversation
+from bayplan.framework.configuration import effective_document
+from bayplan.framework.extender import ExtenderFailure
+from bayplan.http_api.bodies import read_body
+from bayplan.http_api.configuration_facts import check
+from bayplan.http_api.document_loading import load_into
+from bayplan.http_api.document_routes import MOST_IMPORT_BYTES
+from bayplan.http_api.observation import Observation
+
+ROOT = "/api/v1/"
+ECHO_JSON = "application/json; charset=UTF-8"
+ALLOWED_METHODS = "GET,HEAD,PUT,PATCH,POST,DELETE"
+MOST_WAITING = 100_000
+"""So many changes may wait for a reader before it is cut off."""
+
+EXPORTED = {
+    "pods": ("pods", "v1", "Pod"),
+    "nodes": ("nodes", "v1", "Node"),
+    "pvs": ("persistentvolumes", "v1", "PersistentVolume"),
+    "pvcs": ("persistentvolumeclaims", "v1", "PersistentVolumeClaim"),
+    "storageClasses": ("storage.k8s.io/storageclasses", "storage.k8s.io/v1", "StorageClass"),
+    "priorityClasses": ("scheduling.k8s.io/priorityclasses", "scheduling.k8s.io/v1", "PriorityClass"),
+    "namespaces": ("namespaces", "v1", "Namespace"),
+}
+"""The fields of an export: table, version and kind."""
+
+WATCHED = {
+    "pods": ("pods", "podsLastResourceVersion"),
+    "nodes": ("nodes", "nodesLastResourceVersion"),
+    "persistentvolumes": ("persistentvolumes", "pvsLastResourceVersion"),
+    "persistentvolumeclaims": ("persistentvolumeclaims", "pvcsLastResourceVersion"),
+    "storageclasses": ("storage.k8s.io/storageclasses", "scsLastResourceVersion"),
+    "priorityclasses": ("scheduling.k8s.io/priorityclasses", "pcsLastResourceVersion"),
+    "namespaces": ("namespaces", "namespaceLastResourceVersion"),
+}
+"""What is watched, under the name that a line has: table and parameter."""
+
+VERBS = {
+    "filter": "filter_verb",
+    "prioritize": "prioritize_verb",
+    "preempt": "preempt_verb",
+    "bind": "bind_verb",
+}
+
+OPERATIONS: dict[str, tuple[str, ...]] = {
+    "schedulerconfiguration": ("GET", "POST"),
+    "reset": ("PUT",),
+    "export": ("GET",),
+    "import": ("POST",),
+    "listwatchresources": ("GET",),
+}
+
+_log = logging.getLogger("bayplan.http_api")
+
+
+def is_operation(path: str) -> bool:
+    """Say whether a path is one of the operations."""
+    if not path.startswith(ROOT):
+        return False
+    first, _, rest = path[len(ROOT) :].partition("/")
+    return (first in OPERATIONS and not rest) or (first == "extender" and bool(rest))
+
+
+class PeerApi:
+    """The operations.
+
+    Args:
+        observation: of the server. access: who may ask.
+    """
+
+    def __init__(self, observation: Observation, access: Access) -> None:
+        self._observation = observation
+        self._access = access
+        self._streams: set[asyncio.Event] = set()
+
+    async def answer(self, request: Request) -> Response:
+        """Answer a request for one of the operations."""
+        response = await self._answer(request)
+        origin = request.headers.get("origin")
+        response.headers["vary"] = "Origin"
+        if origin is not None and self._access.allows_origin(origin):
+            response.headers["access-control-allow-origin"] = origin
+            response.headers["access-control-allow-credentials"] = "true"
+        return response
+
+    async def _answer(self, request: Request) -> Response:
+        operation: str = request.scope["path"].removeprefix(ROOT)
+        try:
+            if request.method == "OPTIONS":
+                # Browsers ask without the token; whether they may is said without it, too.
+                Access("", allowed_origins=self._access.allowed_origins).check(request.headers, method=request.method)
+                return Response(status_code=204, headers=_preflight(request))
+            self._access.check(request.headers, method=request.method)
+            if operation.startswith("extender/"):
+                return await self._extender(request, operation.removeprefix("extender/"))
+            handler = self._handlers().get((request.method, operation))
+            return _message(405, "Method Not Allowed") if handler is None else await handler(request)
+        except ApiError as problem:
+            return _message(problem.code, problem.message)
+        except BayplanError as problem:
+            # The reason stands in the log, as there; clients are told nothing but the status.
+            _log.warning("%s %s: %s", request.method, request.scope["path"], problem)
+        except ClientDisconnect:
+            return _message(400, "Bad Request")
+        except Exception:
+            _log.exception("%s %s", request.method, request.scope["path"])
+        return _message(500, "Internal Server Error")
+
+    def _handlers(self) -> Mapping[tuple[str, str], Callable[[Request], Awaitable[Response]]]:
+        return {
+            ("GET", "schedulerconfiguration"): self._configuration,
+            ("POST", "schedulerconfiguration"): self._configure,
+            ("PUT", "reset"): self._reset,
+            ("GET", "export"): self._export,
+            ("POST", "import"): self._import,
+            ("GET", "listwatchresources"): self._watch,
+        }
+
+    # --- configuration and reset --------------------------------------------------------------------------------------
+
+    async def _configuration(self, request: Request) -> Response:
+        return _document(effective_document(self._observation.subject.settings.configuration))
+
+    async def _configure(self, request: Request) -> Response:
+        given = _decode(await read_body(request))
+        if given is None:
+            return _message(500, "Internal Server Error")
+        await self._take_configuration(given)
+        return Response(status_code=202)
+
+    async def _take_configuration(self, given: Mapping[str, Any]) -> None:
+        """Go on with what is given, and with what holds now where nothing is."""
+        subject = self._observation.subject
+        # Extenders and profiles are lists: what is given of them takes their place.
+        now = effective_document(subject.settings.configuration)
+        text = json.dumps({**now, **{name: value for name, value in given.items() if value is not None}})
+        settings = subject.settings
+        await self._observation.off_loop(lambda: check(settings, text))
+        await subject.configure(text)
+
+    async def _reset(self, request: Request) -> Response:
+        self._observation.subject.reset()
+        return Response(status_code=202)
+
+    # --- export and import --------------------------------------------------------------------------------------------
+
+    async def _export(self, request: Request) -> Response:
+        subject = self._observation.subject
+        tables = subject.backend.store.snapshot().tables
+        configuration = effective_document(subject.settings.configuration)
+        return await self._observation.off_loop(lambda: _exported(tables, configuration))
+
+    async def _import(self, request: Request) -> Response:
+        given = _decode(await read_body(request, MOST_IMPORT_BYTES))
+        if given is None:
+            return _message(400, "Bad Request")
+        documents: list[dict[str, object]] = []
+        for field, (_, version, kind) in EXPORTED.items():
+            for item in given.get(field) or []:
+                if not isinstance(item, dict):
+                    raise InputError(field, got=type(item).__name__, wanted="objects")
+                documents.append({"apiVersion": version, "kind": kind, **item})
+        configuration = given.get("schedulerConfig")
+        if isinstance(configuration, dict):
+            await self._take_configuration(configuration)
+        async with self._observation.batches.turn:
+            await load_into(self._observation.subject.backend, documents, replace=False)
+        return Response(status_code=200)
+
+    # --- watch --------------------------------------------------------------------------------------------------------
+
+    async def _watch(self, request: Request) -> Response:
+        store = self._observation.subject.backend.store
+        versions = {kind: request.query_params.get(parameter, "") for kind, (_, parameter) in WATCHED.items()}
+        ending = asyncio.Event()
+        return StreamingResponse(self._changes(store, versions, ending), media_type="application/json")
+
+    async def _changes(self, store: Store, versions: Mapping[str, str], ending: asyncio.Event) -> AsyncIterator[bytes]:
+        """Yield lines: what there is (where no version is given), then what changes."""
+        waiting: asyncio.Queue[bytes] = asyncio.Queue(MOST_WAITING)
+
+        def listener(kind: str) -> Callable[[Write], None]:
+            def listen(write: Write) -> None:
+                try:
+                    waiting.put_nowait(_line(kind, write.type, write.new))
+                except asyncio.QueueFull:
+                    ending.set()
+
+            return listen
+
+        tokens, beginning = [], list[bytes]()
+        self._streams.add(ending)
+        try:
+            for kind, (table, _) in WATCHED.items():
+                first = _begin(store, kind, table, versions[kind])
+                if first is not None:
+                    beginning += first
+                    tokens.append((table, store.listen(table, listener(kind), ending.set)))
+            for line in beginning:
+                yield line
+            while not ending.is_set():
+                getting = asyncio.ensure_future(waiting.get())
+                ended = asyncio.ensure_future(ending.wait())
+                done, _ = await asyncio.wait((getting, ended), return_when=asyncio.FIRST_COMPLETED)
+                ended.cancel()
+                if getting not in done:
+                    getting.cancel()
+                    break
+                yield getting.result()
+        finally:
+            self._streams.discard(ending)
+            for table, token in tokens:
+                store.unlisten(table, token)
+
+    def end_streams(self) -> None:
+        """End all watches."""
+        for ending in self._streams:
+            ending.set()
+
+    # --- extenders ----------------------------------------------------------------------------------------------------
+
+    async def _extender(self, request: Request, rest: str) -> Response:
+        """Hand a request on to one of the extenders of the configuration, and its answer back."""
+        if request.method != "POST":
+            return _message(405, "Method Not Allowed")
+        verb, _, number = rest.partition("/")
+        extenders = self._observation.subject.settings.configuration.extenders
+        known = verb in VERBS and number.isascii() and number.isdigit() and int(number) < len(extenders)
+        path = getattr(extenders[int(number)], VERBS[verb]) if known else ""
+        if not path:
+            return _message(404, "Not Found")
+        arguments = _decode(await read_body(request))
+        if arguments is None:
+            return _message(400, "Bad Request")
+
+        def ask() -> object:
+            conversation = Conversation(extenders[int(number)])
+            try:
+                return conversation.send(path, arguments)
+            finally:
+                conversation.close()
+
+        answer = await self._observation.off_loop(ask)
+        if isinstance(answer, ExtenderFailure):
+            raise InputError(extenders[int(number)].url_prefix, got=answer.message)
+        return _document(answer)
+
+
+def _preflight(request: Request) -> dict[str, str]:
+    """Return the headers of an answer to a CORS preflight request."""
+    headers = {"access-control-allow-methods": ALLOWED_METHODS}
+    asked = request.headers.get("access-control-request-headers")
+    return headers if asked is None else {**headers, "access-control-allow-headers": asked}
+
+
+def _message(status: int, text: str) -> Response:
+    return Response(msgspec.json.encode({"message": text}) + b"\n", status, media_type=ECHO_JSON)
+
+
+def _document(document: object) -> Response:
+    return Response(msgspec.json.encode(document) + b"\n", media_type=ECHO_JSON)
+
+
+def _decode(body: bytes) -> dict[str, Any] | None:
+    """Return the object that a body is, or None."""
+    try:
+        found = msgspec.json.decode(body)
+    except msgspec.DecodeError:
+        return None
+    return cast("dict[str, Any]", found) if isinstance(found, dict) else None
+
+
+def _exported(tables: Mapping[str, Any], configuration: object) -> Response:
+    """Return what there is, without what every cluster has by itself."""
+    fields: list[bytes] = []
+    for field, (table, _, _) in EXPORTED.items():
+        items, keys = tables.get(table, ({}, []))
+        kept = [items[key].raw for key in keys if not _is_of_every_cluster(field, key[1])]
+        # An empty list of Go is null, but where the peer filters it.
+        empty = b"[]" if field in ("priorityClasses", "namespaces") else b"null"
+        fields.append(b'"%s":%s' % (field.encode(), b"[" + b",".join(kept) + b"]" if kept else empty))
+    fields.insert(len(fields) - 1, b'"schedulerConfig":' + msgspec.json.encode(configuration))
+    return Response(b"{" + b",".join(fields) + b"}\n", media_type=ECHO_JSON)
+
+
+def _is_of_every_cluster(field: str, name: str) -> bool:
+    if field == "priorityClasses":
+        return name.startswith("system-")
+    return field == "namespaces" and (name.startswith("kube-") or name == "default")
+
+
+def _begin(store: Store, kind: str, table: str, version: str) -> list[bytes] | None:
+    """Return the lines that a watch begins with; None where its version can't be used."""
+    if not version:
+        return [_line(kind, ADDED, item) for item in store.between(table)]
+    if not (version.isascii() and version.isdigit()):
+        return None
+    try:
+        return [_line(kind, write.type, write.new) for write in store.since(table, int(version))]
+    except Compacted:
+        return None
+
+
+def _line(kind: str, event: str, item: Item) -> bytes:
+    return b'{"Kind":"%s","EventType":"%s","Obj":%s}\n' % (kind.encode(), event.encode(), item.raw)

@@ -1,0 +1,230 @@
+"""One pod: the verdict in one sentence, its attempts, its events, where it is in the queue. Runs on a worker thread."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from http import HTTPStatus
+from typing import Protocol
+
+import yaml
+
+from bayplan.analysis.explain import BEST_NODES, attempts_of, explain
+from bayplan.analysis.explanation import Attempt, Explanation
+from bayplan.analysis.preemption_detail import preemption_report
+from bayplan.analysis.run_source import RunSource
+from bayplan.analysis.verdict import attempt_difference, pod_verdict, waiting_message_of
+from bayplan.base.errors import InputError
+from bayplan.base.plain_data import Plain
+from bayplan.engine.decision import Decision
+from bayplan.framework.status import Status
+from bayplan.http_api.decision_summaries import DecisionSummaries
+from bayplan.http_api.instants import format_instant
+from bayplan.http_api.pod_table import PodStatus, status_of
+from bayplan.http_api.query import Deadline
+from bayplan.http_api.queue_view import QueueCopy, queue_row
+from bayplan.http_api.refusal import Refusal
+from bayplan.objects.pod import Pod
+from bayplan.sim.result import PodTimeline, SimulatedEvent
+
+
+class PodSource(RunSource, Protocol):
+    """A run that finds the time lines of a pod quickly."""
+
+    def lives_of(self, key: str) -> list[PodTimeline]:
+        """Return the time lines of all pods that had a key, the newest last."""
+        ...
+
+
+def lives_of(source: PodSource, key: str) -> list[PodTimeline]:
+    """Return the time lines of a pod.
+
+    Raises:
+        Refusal: there is no such pod, and none is remembered.
+    """
+    lives = source.lives_of(key)
+    if not lives:
+        raise Refusal(HTTPStatus.NOT_FOUND, "pod", got=f"'{key}'", wanted="a pod that is there, or was a while ago")
+    return lives
+
+
+def chosen_attempt(attempts: Sequence[Attempt], text: str, key: str) -> Attempt | None:
+    """Return the attempt that a path names: a number or ``latest``; None where there was none at all.
+
+    Raises:
+        Refusal: there is no such attempt, or none is kept.
+    """
+    if text == "latest":
+        return attempts[-1] if attempts else None
+    for attempt in attempts:
+        if str(attempt.attempt) == text:
+            return attempt
+    have = f"one of {attempts[0].attempt:,} to {attempts[-1].attempt:,}, or latest" if attempts else "latest"
+    raise Refusal(HTTPStatus.NOT_FOUND, f"attempt of {key}", got=f"'{text}'", wanted=have)
+
+
+class PodPage:
+    """What there is to tell of one pod.
+
+    Args:
+        source: a moment of the server. key: ``namespace/name``. summaries: of decisions.
+
+    Raises:
+        Refusal: there is no such pod.
+    """
+
+    def __init__(self, source: PodSource, key: str, summaries: DecisionSummaries) -> None:
+        self.source, self.key = source, key
+        self._summaries = summaries
+        self.lives = lives_of(source, key)
+        self.life = self.lives[-1]
+        self.attempts = attempts_of(source, self.life, self.lives)
+
+    def document(self, queue: QueueCopy | None, manifest: dict[str, object] | None) -> Plain:
+        """Return all of it.
+
+        Args:
+            queue: a copy of the queue; None where the engine does not answer.
+            manifest: the whole document, or None where the pod has gone.
+        """
+        life, source = self.life, self.source
+        verdict = pod_verdict(source, life, self.attempts)
+        waiting = None if queue is None else queue.by_key.get(self.key)
+        text = "" if manifest is None else yaml.safe_dump(manifest, sort_keys=False, allow_unicode=True)
+        return {
+            "sentence": verdict,
+            "short": verdict.removeprefix(f"{life.key} "),
+            "message": waiting_message_of(life),
+            "status": "deleted" if manifest is None else _status(life),
+            "deleted": manifest is None,
+            "pod": _facts(source, life),
+            "attempts": self.attempt_list(),
+            "rejections": self._rejections(),
+            "events": [event_row(event) for event in source.events],
+            "queue": None if waiting is None or queue is None else queue_row(queue, waiting, 0),
+            "manifest": manifest,
+            "manifest_text": text,
+        }
+
+    def outline(self) -> Plain:
+        """Return what is shown of the pod until all of it has been asked for."""
+        verdict = pod_verdict(self.source, self.life, self.attempts)
+        return {
+            "sentence": verdict,
+            "short": verdict.removeprefix(f"{self.life.key} "),
+            "status": _status(self.life),
+            "node": self.life.node,
+            "attempts": len(self.attempts),
+        }
+
+    def attempt_list(self) -> list[Plain]:
+        """Return all attempts, in order, each with what is different from the one before it."""
+        deadline, before = Deadline(0.05), None
+        found = []
+        for attempt in self.attempts:
+            record = self.source.records[attempt.number]
+            summary = self._summaries.summary(attempt.number, record, deadline)
+            found.append({**summary, "difference": attempt_difference(before, attempt)})
+            before = attempt
+        return found
+
+    def _rejections(self) -> list[Plain]:
+        """Return which plugins rejected how many nodes in the newest attempt, with what words."""
+        decision = self.decision(self.attempts[-1]) if self.attempts else None
+        if decision is None:
+            return []
+        groups: dict[Status, int] = {}
+        for row in range(len(decision.names)):
+            for status in decision.failures(row):
+                groups[status] = groups.get(status, 0) + 1
+        ordered = sorted(groups.items(), key=lambda each: -each[1])
+        return [
+            {
+                "text": status.message or status.code.text,
+                "plugin": status.plugin,
+                "code": status.code.text,
+                "nodes": count,
+            }
+            for status, count in ordered
+        ]
+
+    def decision(self, attempt: Attempt) -> Decision | None:
+        """Return the full record of an attempt, or None where there is none."""
+        if self.source.records[attempt.number].frame < 0:
+            return None
+        try:
+            return self.source.decision(attempt.number)
+        except LookupError:
+            return None
+
+    def recorded(self, attempt: Attempt) -> tuple[Attempt, Decision | None]:
+        """Return the record of an attempt that says what the plugins said about nodes, and that decision.
+
+        A refusal on the way to the binding (Reserve, Permit, PreBind, Bind) has a record of its own under the attempt's number,
+        and no matrix; then it is the record before that is meant.
+        """
+        same = [each for each in self.attempts if each.attempt == attempt.attempt and each.number <= attempt.number]
+        for each in reversed(same):
+            decision = self.decision(each)
+            if decision is not None:
+                return each, decision
+        return attempt, None
+
+    def preemption(self, text: str) -> object:
+        """Return how the search for victims went, in the attempt that a path names or the last one before it that made room."""
+        return preemption_report(self.source, self.attempts, chosen_attempt(self.attempts, text, self.key))
+
+    def explanation(self, attempt: int | None, node: str, best: int = BEST_NODES) -> Explanation:
+        """Return exactly what ``bayplan explain --json`` prints.
+
+        Raises:
+            Refusal: there is no such attempt, or no such node.
+        """
+        try:
+            return explain(self.source, self.lives, attempt=attempt, node=node, best=best)
+        except InputError as problem:
+            what = {"--node": "node"}.get(problem.what, problem.what.removeprefix("--"))
+            raise Refusal(
+                HTTPStatus.NOT_FOUND, what, got=problem.got, wanted=problem.wanted, hint=problem.hint
+            ) from problem
+
+
+def event_row(event: SimulatedEvent) -> Plain:
+    """Return a Kubernetes event as plain data."""
+    return {
+        "type": event.type,
+        "reason": event.reason,
+        "note": event.note,
+        "first_at": format_instant(event.first_ns),
+        "last_at": format_instant(event.last_ns),
+        "count": event.count,
+    }
+
+
+def _status(life: PodTimeline) -> str:
+    return status_of(life.pod).text if life.pod is not None else PodStatus.WAITING.text
+
+
+def _facts(source: PodSource, life: PodTimeline) -> Plain:
+    pod = life.pod if life.pod is not None else Pod()
+    requests = source.requests_of(life)
+    return {
+        "namespace": life.key.partition("/")[0],
+        "name": life.key.partition("/")[2],
+        "uid": life.uid,
+        "workload": life.workload,
+        "priority": life.priority,
+        "priority_class": pod.spec.priority_class_name,
+        "scheduler_name": life.scheduler_name,
+        "qos": pod.status.qos_class,
+        "phase": pod.status.phase,
+        "cpu": requests.get("cpu", 0),
+        "memory": requests.get("memory", 0),
+        "requests": dict(requests),
+        "node": life.node,
+        "nominated_node": pod.status.nominated_node_name,
+        "imported": life.imported,
+        "created_at": pod.metadata.creation_timestamp,
+        "bound_at": None if life.bound_ns is None else format_instant(life.bound_ns),
+        "ended_at": None if life.ended_ns is None else format_instant(life.ended_ns),
+        "labels": dict(pod.metadata.labels),
+    }

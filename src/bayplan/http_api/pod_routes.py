@@ -1,0 +1,183 @@
+"""What is read about pods: the table, one pod, its attempts and what the plugins said in them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from bayplan.apiserver.rest.backend import decode_item
+from bayplan.base.plain_data import Plain
+from bayplan.cluster.owned_pods import is_finished
+from bayplan.cluster.watched_kinds import WATCHED_KINDS
+from bayplan.engine.decision import Decision
+from bayplan.http_api.answers import json_answer
+from bayplan.http_api.attempt_matrix import asked_plugins, attempt_matrix
+from bayplan.http_api.matrix import MOST_ROWS as MOST_MATRIX_ROWS
+from bayplan.http_api.matrix import ONLY, SORTS, MatrixQuery
+from bayplan.http_api.observation import Observation
+from bayplan.http_api.pod_page import PodPage
+from bayplan.http_api.pod_query import SORTS as POD_SORTS
+from bayplan.http_api.pod_query import PodFilter, find_pods
+from bayplan.http_api.pod_table import STATUS_NAMES
+from bayplan.http_api.query import DEADLINE_SECONDS, Deadline, Query
+from bayplan.http_api.verified_remedies import Surroundings, document_of_object, remedies_document
+from bayplan.objects.node import Node
+from bayplan.objects.pod import Pod
+from bayplan.sim.result import PodFate
+
+MARGIN_SECONDS = 0.06
+"""So long a page of pods may look at full records for margins."""
+
+
+async def pods(observation: Observation, request: Request, query: Query) -> Response:
+    """List pods."""
+    priority = query.text("priority")
+    wanted = PodFilter(
+        words=query.text("q").split(),
+        status=query.one_of("status", [*STATUS_NAMES]),
+        reason=query.text("reason"),
+        namespace=query.text("namespace"),
+        node=query.text("node"),
+        priority=query.number("priority", 0, least=-(2**31)) if priority else None,
+        workload=query.text("workload"),
+    )
+    sort, (offset, limit), facets = query.sort(POD_SORTS, "name"), query.page(), query.switch("facets")
+    reading = await observation.reading(query.text("run"))
+    columns = reading.pods
+
+    def make() -> Response:
+        deadline = Deadline(DEADLINE_SECONDS - MARGIN_SECONDS)
+        found = find_pods(columns, wanted, sort=sort, offset=offset, limit=limit, facets=facets, deadline=deadline)
+        page: Plain = {
+            "version": columns.version,
+            "items": reading.rows.rows(columns, found.rows, Deadline(MARGIN_SECONDS)),
+            "total": found.total,
+            "total_is_exact": found.is_exact,
+            "offset": offset,
+            "limit": limit,
+        }
+        if found.facets is not None:
+            page["facets"] = {
+                name: [{"value": value, "count": count} for value, count in values]
+                for name, values in found.facets.items()
+            }
+        return json_answer(request, page)
+
+    return await observation.off_loop(make)
+
+
+def _key(request: Request) -> str:
+    return f"{request.path_params['namespace']}/{request.path_params['name']}"
+
+
+async def _with_page(
+    observation: Observation, request: Request, query: Query, make: Callable[[PodPage], object]
+) -> Response:
+    """Answer with what a function makes of a pod's page, on a worker thread."""
+    key, run = _key(request), query.text("run")
+    source = None if run else await observation.source_of(key)
+
+    def answer() -> Response:
+        if source is not None:
+            return json_answer(request, make(PodPage(source, key, observation.summaries)))
+        fork = observation.forks.reading_of(run)
+        return json_answer(request, make(PodPage(fork.source, key, fork.reading.summaries)))
+
+    return await observation.off_loop(answer)
+
+
+async def pod(observation: Observation, request: Request, query: Query) -> Response:
+    """Tell all about one pod."""
+    manifest = None
+    key = request.path_params["namespace"], request.path_params["name"]
+    item = observation.subject.backend.store.get("pods", key)
+    if item is not None and not query.text("run"):
+        manifest = {"apiVersion": "v1", "kind": "Pod", **decode_item(item)}
+
+    def make(page: PodPage) -> Plain:
+        if not query.text("run"):
+            return page.document(observation.queue_or_none(), manifest)
+        there = page.life.pod if page.life.fate is not PodFate.DELETED else None
+        return page.document(None, None if there is None else document_of_object(there))
+
+    return await _with_page(observation, request, query, make)
+
+
+async def attempts(observation: Observation, request: Request, query: Query) -> Response:
+    """List the attempts of a pod."""
+    offset, limit = query.page(default=200)
+
+    def make(page: PodPage) -> Plain:
+        found = page.attempt_list()
+        items = found[offset : offset + limit]
+        return {"items": items, "total": len(found), "total_is_exact": True, "offset": offset, "limit": limit}
+
+    return await _with_page(observation, request, query, make)
+
+
+async def matrix(observation: Observation, request: Request, query: Query) -> Response:
+    """Lay out what the plugins said in one attempt, nodes by plugins."""
+    offset, limit = query.page(MOST_MATRIX_ROWS, 200)
+    form, only = query.one_of("form", ("rows", "columns"), "rows"), query.one_of("only", ONLY, "all")
+    text, exhaustive, run = query.text("q"), query.switch("exhaustive"), query.text("run")
+    attempt, decisions = request.path_params["attempt"], None if run else observation.subject.decisions
+    asked = asked_plugins(observation.subject.settings.configuration)
+
+    def make(page: PodPage) -> Plain:
+        def wanted(decision: Decision) -> MatrixQuery:
+            sort = query.sort((*SORTS, *decision.scorers, *decision.filters), "rank")
+            return MatrixQuery(
+                only=only,
+                text=text,
+                sort=sort,
+                offset=offset,
+                limit=limit,
+                columns=form == "columns",
+                exhaustive=exhaustive,
+            )
+
+        return attempt_matrix(page, attempt, wanted, asked, decisions)
+
+    return await _with_page(observation, request, query, make)
+
+
+async def preemption(observation: Observation, request: Request, query: Query) -> Response:
+    """Tell how the search for pods to preempt went; null where there was none."""
+    return await _with_page(observation, request, query, lambda page: page.preemption(request.path_params["attempt"]))
+
+
+async def explanation(observation: Observation, request: Request, query: Query) -> Response:
+    """Return what ``bayplan explain --json`` prints about the pod."""
+    attempt, node, best = query.maybe_number("attempt"), query.text("node"), query.number("best", 5, least=1, most=200)
+    return await _with_page(observation, request, query, lambda page: page.explanation(attempt, node, best).as_dict())
+
+
+async def remedies(observation: Observation, request: Request, query: Query) -> Response:
+    """Tell what would have to change for a waiting pod to fit, tried by the engine."""
+    subject = observation.subject
+    store = subject.bridge.store
+    nodes = dict(store.nodes)
+    pods_on: dict[str, list[Pod]] = {}
+    others = [
+        item for kind in store.kinds() if kind in WATCHED_KINDS and kind not in (Pod, Node) for item in store.all(kind)
+    ]
+    pods = list(store.pods.values())
+    settings, now_ns, decisions = subject.settings, subject.clock.now_ns(), subject.decisions
+
+    def make(page: PodPage) -> Plain:
+        if page.life.node:
+            return {"items": [], "why": "the pod has a node"}
+        for each in pods:
+            if each.spec.node_name and not is_finished(each):
+                pods_on.setdefault(each.spec.node_name, []).append(each)
+        decision = page.decision(page.attempts[-1]) if page.attempts else None
+        if page.attempts and decisions.is_annotated(page.attempts[-1].number):
+            return {"items": [], "why": f"{page.life.scheduler_name} decided, and its plugins can't be asked here"}
+        if decision is None:
+            return {"items": [], "why": "there is no full record of the last attempt"}
+        around = Surroundings(settings, others, nodes, pods_on, now_ns)
+        return remedies_document(page.source, page.attempts[-1].number, decision, page.life, around)
+
+    return await _with_page(observation, request, query, make)

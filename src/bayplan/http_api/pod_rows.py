@@ -1,0 +1,83 @@
+"""Pods as rows of a table: what is known of each in a few words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bayplan.analysis.pending import NOT_TRIED
+from bayplan.analysis.reasons import short_reasons
+from bayplan.analysis.verdict import unattended_text
+from bayplan.base.plain_data import Plain
+from bayplan.engine.decision import Outcome
+from bayplan.http_api.decision_summaries import DecisionSummaries
+from bayplan.http_api.instants import format_instant
+from bayplan.http_api.pod_table import PodColumns, PodStatus
+from bayplan.http_api.query import Deadline
+from bayplan.http_api.subject import Decisions
+
+
+class PodRows:
+    """Makes rows; any thread.
+
+    Args:
+        decisions: the records. summaries: of them.
+    """
+
+    def __init__(self, decisions: Decisions, summaries: DecisionSummaries) -> None:
+        self._decisions = decisions
+        self._summaries = summaries
+
+    def rows(self, pods: PodColumns, rows: Sequence[int], deadline: Deadline) -> list[Plain]:
+        """Return some pods as plain data; margins only as long as there is time."""
+        return [self.row(pods, row, deadline) for row in rows]
+
+    def row(self, pods: PodColumns, row: int, deadline: Deadline) -> Plain:
+        """Return one pod as plain data."""
+        life = pods.lives[row]
+        assert life is not None
+        namespace, _, name = pods.keys[row].partition("/")
+        status = PodStatus(int(pods.status[row]))
+        return {
+            "namespace": namespace,
+            "name": name,
+            "status": status.text,
+            "node": pods.nodes[int(pods.node[row])],
+            "why": self._why(pods, row, status, deadline),
+            "cpu": int(pods.cpu[row]),
+            "memory": int(pods.memory[row]),
+            "priority": int(pods.priority[row]),
+            "attempts": int(pods.attempts[row]),
+            "created_at": format_instant(int(pods.created_ns[row])),
+            "workload": life.workload,
+            "scheduler_name": life.scheduler_name,
+        }
+
+    def _why(self, pods: PodColumns, row: int, status: PodStatus, deadline: Deadline) -> str:
+        """Return why a pod waits, or by how much its node was better than others."""
+        life = pods.lives[row]
+        assert life is not None
+        if status in (PodStatus.WAITING, PodStatus.GATED):
+            told = short_reasons(pods.messages[int(pods.message[row])])
+            if not told and pods.is_unattended(life.scheduler_name):
+                return unattended_text(life.scheduler_name)
+            return told or ("held back by scheduling gates" if status is PodStatus.GATED else NOT_TRIED)
+        if life.imported:
+            return self._margin(pods.keys[row], life.node, deadline) or "came with its node"
+        return self._margin(pods.keys[row], life.node, deadline)
+
+    def _margin(self, key: str, node: str, deadline: Deadline) -> str:
+        for number in reversed(self._decisions.numbers_of(key)):
+            try:
+                record = self._decisions[number]
+            except LookupError:
+                return ""
+            if record.outcome is not Outcome.SCHEDULED or record.node != node:
+                continue
+            if record.feasible_nodes == 1:
+                return "the only node that fits" if record.evaluated_nodes > 1 else "the only node looked at"
+            margin = self._summaries.margin(number, record, deadline)
+            if margin.points is not None:
+                return f"+{margin.points:,} over {margin.runner_up}"
+            equals = f", {record.ties:,} equal" if record.ties > 1 else ""
+            return f"best of {record.feasible_nodes:,}{equals}"
+        return ""

@@ -1,0 +1,362 @@
+"""The pods as columns, kept in step with the cluster: what lists of 50,000 pods are filtered, sorted and counted on.
+
+The loop thread writes, worker threads read frozen copies (`PodColumns`): copying the arrays takes a millisecond, which no lock
+that a reader holds for a tenth of a second could offer.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+
+from bayplan.engine.decision import Outcome, Record
+from bayplan.http_api.instants import parse_instant
+from bayplan.http_api.interning import TextCodes
+from bayplan.http_api.named_rows import NamedRows, NameOrder
+from bayplan.objects.pod import Pod
+from bayplan.objects.requests import Amounts, RequestGates, accounted_requests
+from bayplan.sim.result import PodFate, PodTimeline
+from bayplan.state.arrays import Bools, Index, Ints
+
+MOST_DELETED = 10_000
+"""So many pods are remembered after they have gone, the newest: their pages still open, and what was free before can be told."""
+
+NEVER = np.iinfo(np.int64).max
+"""Later than any time."""
+
+_FIRST_ROWS = 1024
+_SPARE_MESSAGES = 10_000
+_FINISHED = {"Succeeded": PodFate.SUCCEEDED, "Failed": PodFate.FAILED}
+
+
+class PodStatus(IntEnum):
+    """Where a pod stands, in the order in which lists show it."""
+
+    WAITING = 0
+    GATED = 1
+    PLACED = 2
+    TERMINATING = 3
+    FINISHED = 4
+
+    @property
+    def text(self) -> str:
+        """Return the name that clients know."""
+        return self.name.lower()
+
+
+STATUS_NAMES = {status.text: status for status in PodStatus}
+
+
+def status_of(pod: Pod) -> PodStatus:
+    """Return where a pod stands, by its object alone."""
+    if pod.status.phase in _FINISHED:
+        return PodStatus.FINISHED
+    if pod.metadata.deletion_timestamp is not None:
+        return PodStatus.TERMINATING
+    if pod.spec.node_name:
+        return PodStatus.PLACED
+    return PodStatus.GATED if pod.spec.scheduling_gates else PodStatus.WAITING
+
+
+@dataclass(frozen=True, eq=False)
+class PodColumns:
+    """All pods of a moment. Rows without a pod have an empty key.
+
+    Attributes:
+        version: moves with every change; keys_version: with pods that come and go.
+        keys: ``namespace/name`` by row. lives: their time lines. rows: row by key.
+        used: bool[rows], whether there is a pod. born: int64[rows], the `keys_version` with which it came.
+        status, node, namespace, message: int64[rows], the last three codes of `nodes`, `namespaces`, `messages`.
+        cpu, memory, priority, attempts, created_ns: int64[rows].
+        scheduler: int64[rows], codes of `schedulers`. configured: the schedulers that have a profile; None if that is not known.
+        bound_ns, ended_ns: int64[rows], when the pod got its node and when it gave it back; `NEVER` where that has not been.
+        imported: int64[rows], 1 for pods that came with their node. shape: int64[rows], codes of `shapes`.
+        shapes: what pods ask for, each different request once.
+    """
+
+    version: int
+    keys_version: int
+    keys: Sequence[str]
+    lives: Sequence[PodTimeline | None]
+    rows: Mapping[str, int]
+    used: Bools
+    born: Ints
+    status: Ints
+    node: Ints
+    namespace: Ints
+    message: Ints
+    cpu: Ints
+    memory: Ints
+    priority: Ints
+    attempts: Ints
+    created_ns: Ints
+    bound_ns: Ints
+    ended_ns: Ints
+    imported: Ints
+    shape: Ints
+    scheduler: Ints
+    nodes: Sequence[str]
+    namespaces: Sequence[str]
+    messages: Sequence[str]
+    schedulers: Sequence[str]
+    configured: frozenset[str] | None
+    shapes: Sequence[Amounts]
+    order: NameOrder
+
+    def by_name(self) -> Index:
+        """Return all rows that have a pod, in the order of namespace and name."""
+        return self.order.at(self.keys_version, self.keys, self.used, self.born)
+
+    def is_unattended(self, scheduler_name: str) -> bool:
+        """Return whether no profile here has this scheduler name."""
+        return self.configured is not None and scheduler_name not in self.configured
+
+    def unattended(self) -> dict[str, Bools]:
+        """Return, by scheduler without a profile here, which rows wait for it and have no message from it."""
+        silent = self.used & (self.status == PodStatus.WAITING) & (self.message == 0)
+        codes = np.unique(self.scheduler[silent]).tolist()
+        names = {code: self.schedulers[code] for code in codes}
+        return {name: silent & (self.scheduler == code) for code, name in names.items() if self.is_unattended(name)}
+
+    def counts(self) -> dict[str, int]:
+        """Return how many pods have each status."""
+        found = np.bincount(self.status[self.used], minlength=len(PodStatus))
+        return {status.text: int(found[status]) for status in PodStatus}
+
+
+_COLUMNS = (
+    "status", "node", "namespace", "message", "cpu", "memory", "priority", "attempts", "created_ns",
+    "bound_ns", "ended_ns", "imported", "shape", "scheduler",
+)  # fmt: skip
+
+
+class PodTable:
+    """The pods of the cluster, and the last ones that went. Written on one thread.
+
+    Args:
+        gates: which requests count.
+        profiles: returns the names of the schedulers that have a profile; None if that is not known.
+
+    Attributes:
+        version: moves with every change.
+        deleted: time lines of pods that have gone, by key, the oldest first.
+    """
+
+    def __init__(self, gates: RequestGates, profiles: Callable[[], frozenset[str]] | None = None) -> None:
+        self.version = 0
+        self._profiles = profiles
+        self.deleted: OrderedDict[str, list[PodTimeline]] = OrderedDict()
+        self._gates = gates
+        self._columns = {name: np.zeros(_FIRST_ROWS, dtype=np.int64) for name in _COLUMNS}
+        self._named = NamedRows(_FIRST_ROWS, self._columns)
+        self._lives: list[PodTimeline | None] = []
+        self._nodes, self._namespaces, self._messages = TextCodes(), TextCodes(), TextCodes()
+        self._schedulers = TextCodes()
+        self._shapes: list[Amounts] = []
+        self._shape_codes: dict[tuple[tuple[str, int], ...], int] = {}
+        self._requests_of: dict[str, Amounts] = {}
+        self._order = NameOrder()
+        self._frozen: PodColumns | None = None
+        self._count_deleted = 0
+
+    def __len__(self) -> int:
+        return len(self._named.rows)
+
+    # --- reading ------------------------------------------------------------------------------------------------------
+
+    def life(self, key: str) -> PodTimeline | None:
+        """Return the time line of a pod that is there."""
+        row = self._named.rows.get(key)
+        return None if row is None else self._lives[row]
+
+    def lives_of(self, key: str) -> list[PodTimeline]:
+        """Return the time lines of all pods that had a key and are remembered, the newest last."""
+        found = list(self.deleted.get(key, ()))
+        now = self.life(key)
+        return [*found, now] if now is not None else found
+
+    def requests_of(self, uid: str, pod: Pod | None) -> Amounts:
+        """Return what a pod takes of its node, in units of the state."""
+        known = self._requests_of.get(uid)
+        if known is not None:
+            return known
+        return {} if pod is None else accounted_requests(pod, self._gates).requests
+
+    def freeze(self) -> PodColumns:
+        """Return the columns as they are now. On the thread that writes."""
+        frozen = self._frozen
+        configured = None if self._profiles is None else self._profiles()
+        if frozen is not None and frozen.version == self.version and frozen.configured == configured:
+            return frozen
+        named, count = self._named, len(self._named.names)
+        columns = {name: values[:count].copy() for name, values in self._columns.items()}
+        rows: Mapping[str, int]
+        if frozen is not None and frozen.keys_version == named.version:
+            keys, lives, rows = frozen.keys, frozen.lives, frozen.rows
+        else:
+            keys, lives, rows = named.names.copy(), self._lives.copy(), named.rows.copy()
+        self._frozen = PodColumns(
+            version=self.version,
+            keys_version=named.version,
+            keys=keys,
+            lives=lives,
+            rows=rows,
+            used=named.used[:count].copy(),
+            born=named.born[:count].copy(),
+            nodes=self._nodes.texts,
+            namespaces=self._namespaces.texts,
+            messages=self._messages.texts,
+            schedulers=self._schedulers.texts,
+            configured=configured,
+            shapes=self._shapes,
+            order=self._order,
+            **columns,
+        )
+        return self._frozen
+
+    # --- writing ------------------------------------------------------------------------------------------------------
+
+    def put(self, pod: Pod, workload: str, now_ns: int) -> None:
+        """Take in a pod that is new, or a new version of one."""
+        metadata, spec = pod.metadata, pod.spec
+        key = f"{metadata.namespace}/{metadata.name}"
+        row = self._named.rows.get(key)
+        if row is not None:
+            life = self._lives[row]
+            if life is not None and life.uid != metadata.uid:
+                self.remove(key, now_ns)
+                row = None
+        if row is None:
+            row = self._new_row(key, pod, workload, now_ns)
+        life = self._lives[row]
+        assert life is not None
+        self._follow(life, pod, now_ns)
+        self.version += 1
+        columns = self._columns
+        columns["bound_ns"][row] = NEVER if life.bound_ns is None else life.bound_ns
+        columns["ended_ns"][row] = NEVER if life.ended_ns is None else life.ended_ns
+        columns["imported"][row] = life.imported
+        columns["status"][row] = status_of(pod)
+        columns["node"][row] = self._nodes.code(spec.node_name)
+        columns["priority"][row] = spec.priority or 0
+        self._take_requests(row, pod)
+        message = _condition_message(pod)
+        if message or spec.node_name:
+            self._say(row, life, message)
+
+    def _new_row(self, key: str, pod: Pod, workload: str, now_ns: int) -> int:
+        row = self._named.add(key)
+        if row == len(self._lives):
+            self._lives.append(None)
+        metadata, spec = pod.metadata, pod.spec
+        created_ns = parse_instant(metadata.creation_timestamp) or now_ns
+        # The scheduler may have decided about a pod before it is seen here, but not about two of one name at once.
+        before_ns = max((life.ended_ns or 0 for life in self.deleted.get(key, ())), default=0)
+        self._lives[row] = PodTimeline(
+            key=key,
+            uid=metadata.uid,
+            workload=workload,
+            priority=spec.priority or 0,
+            scheduler_name=spec.scheduler_name,
+            arrived_ns=min(now_ns, max(created_ns, before_ns + 1)),
+            imported=bool(spec.node_name),
+        )
+        columns = self._columns
+        columns["namespace"][row] = self._namespaces.code(metadata.namespace)
+        columns["scheduler"][row] = self._schedulers.code(spec.scheduler_name)
+        columns["created_ns"][row] = created_ns
+        columns["attempts"][row] = columns["message"][row] = 0
+        return row
+
+    def _take_requests(self, row: int, pod: Pod) -> None:
+        amounts = accounted_requests(pod, self._gates).requests
+        # Most pods ask for what another asks for: they share one table.
+        shape = self._shape_codes.setdefault((*amounts.items(),), len(self._shapes))
+        if shape == len(self._shapes):
+            self._shapes.append(amounts)
+        shared = self._shapes[shape]
+        self._requests_of[pod.metadata.uid] = shared
+        columns = self._columns
+        columns["shape"][row] = shape
+        columns["cpu"][row] = shared.get("cpu", 0)
+        columns["memory"][row] = shared.get("memory", 0)
+
+    def _follow(self, life: PodTimeline, pod: Pod, now_ns: int) -> None:
+        life.pod = pod
+        phase = pod.status.phase
+        if pod.spec.node_name and life.bound_ns is None:
+            life.bound_ns, life.node, life.fate = now_ns, pod.spec.node_name, PodFate.PLACED
+        if phase == "Running":
+            life.started_ns = life.started_ns or now_ns
+        elif life.ended_ns is None and phase in _FINISHED:
+            life.ended_ns, life.fate = now_ns, _FINISHED[phase]
+        if life.fate in (PodFate.PENDING, PodFate.GATED):
+            life.fate = PodFate.GATED if pod.spec.scheduling_gates else PodFate.PENDING
+
+    def _say(self, row: int, life: PodTimeline, message: str) -> None:
+        if message:
+            life.message = message
+        messages = self._messages
+        if len(messages) > _SPARE_MESSAGES + 4 * len(self):
+            column = self._columns["message"]
+            column[~self._named.used] = 0
+            column[:] = messages.keep_only(np.unique(column).tolist())[column]
+        self._columns["message"][row] = messages.code(message)
+
+    def remove(self, key: str, now_ns: int) -> None:
+        """Take out a pod that went."""
+        row = self._named.remove(key)
+        if row is None:
+            return
+        life = self._lives[row]
+        assert life is not None
+        if life.ended_ns is None:
+            life.ended_ns, life.fate = now_ns, PodFate.DELETED
+        self.version += 1
+        self._lives[row] = None
+        self._remember(life)
+
+    def _remember(self, life: PodTimeline) -> None:
+        self.deleted.setdefault(life.key, []).append(life)
+        self.deleted.move_to_end(life.key)
+        self._count_deleted += 1
+        while self._count_deleted > MOST_DELETED:
+            oldest = next(iter(self.deleted))
+            gone = self.deleted[oldest].pop(0)
+            self._count_deleted -= 1
+            self._requests_of.pop(gone.uid, None)
+            if not self.deleted[oldest]:
+                del self.deleted[oldest]
+
+    def take_record(self, record: Record) -> None:
+        """Take in a decision about a pod."""
+        row = self._named.rows.get(record.pod)
+        if row is None:
+            return
+        life = self._lives[row]
+        assert life is not None
+        self.version += 1
+        self._columns["attempts"][row] = life.attempts = record.attempt
+        if record.outcome is Outcome.SCHEDULED:
+            # The pod has had its place since it was decided, not since the API told us of it.
+            if life.node == record.node and life.bound_ns is not None and not life.imported:
+                life.bound_ns = min(life.bound_ns, record.time_ns)
+                self._columns["bound_ns"][row] = life.bound_ns
+        elif record.message:
+            life.last_failure_ns = record.time_ns
+            if not life.node:
+                self._say(row, life, record.message)
+
+
+def _condition_message(pod: Pod) -> str:
+    """Return why a pod has no node, as its condition PodScheduled says."""
+    if pod.spec.node_name:
+        return ""
+    for condition in pod.status.conditions:
+        if condition.type == "PodScheduled" and condition.status == "False":
+            return condition.message
+    return ""

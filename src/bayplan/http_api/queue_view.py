@@ -1,0 +1,236 @@
+"""The scheduling queue as the service shows it: asked of the engine between two cycles, and not more often than it can bear."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from threading import Lock
+from time import monotonic
+from typing import NamedTuple
+
+import numpy as np
+
+from bayplan.analysis.cluster_sentences import queue_sentence
+from bayplan.base.durations import SECOND_NS
+from bayplan.base.errors import EngineBusy
+from bayplan.base.plain_data import Plain
+from bayplan.engine.queued_pod import QueuedPod
+from bayplan.engine.scheduler import Scheduler
+from bayplan.framework.plugin import Plugin
+from bayplan.http_api.instants import format_instant
+from bayplan.http_api.subject import Engine
+from bayplan.live.noting_queue import NotingQueue
+
+TIERS = ("active", "backoff", "unschedulable", "gated")
+ASK_SECONDS = 0.1
+BUSY_SECONDS = 1.0
+"""An engine that did not answer in time is left alone for so long: a plugin may take seconds, and nobody should wait with it."""
+
+LEAST_AGE_SECONDS = 0.1
+MOST_SHARE = 20
+"""A copy is used for this many times the time that it took to make, so that looking costs the engine a twentieth at most."""
+
+WAIT_BOUNDS_SECONDS = (1, 5, 15, 60, 300, 900, 3600, 4 * 3600, 24 * 3600)
+
+
+class WaitingPod(NamedTuple):
+    """A pod in the queue.
+
+    Attributes:
+        key: ``namespace/name``. scheduler_name: who is to schedule it. priority, attempts: numbers.
+        tier: one of `TIERS`. since_ns: when it came there, or failed last. retry_ns: when its backoff ends, or None.
+        rejected_by: plugins that rejected it, or hold it back. message: what the plugin said that holds it back; else "".
+    """
+
+    key: str
+    scheduler_name: str
+    priority: int
+    attempts: int
+    tier: str
+    since_ns: int
+    retry_ns: int | None
+    rejected_by: tuple[str, ...]
+    message: str = ""
+
+
+class QueueCopy(NamedTuple):
+    """The queue of a moment.
+
+    Attributes:
+        version: moves with every copy that is another. tiers: pods by tier, in the order of the queue.
+        by_key: the same by key. wakes_on: by scheduler name and plugin the events that make it look again.
+    """
+
+    version: int
+    tiers: Mapping[str, Sequence[WaitingPod]]
+    by_key: Mapping[str, WaitingPod]
+    wakes_on: Mapping[tuple[str, str], tuple[str, ...]]
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Return how many pods are in each tier."""
+        return {tier: len(self.tiers.get(tier, ())) for tier in TIERS}
+
+
+EMPTY = QueueCopy(0, {}, {}, {})
+
+
+class QueueView:
+    """Copies of the queue; any thread but the loop's.
+
+    Args:
+        engine: that has it.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._copy = EMPTY
+        self._fresh_until = 0.0
+        self._is_forgotten = False
+        self._lock = Lock()
+
+    def copy(self) -> QueueCopy:
+        """Return the queue as it is, or was a moment ago.
+
+        Raises:
+            EngineBusy: there is no copy yet, and the engine does not answer.
+        """
+        with self._lock:
+            begun = monotonic()
+            if self._is_forgotten or begun >= self._fresh_until:
+                self._is_forgotten = False
+                self._ask(begun)
+            if self._copy is EMPTY:
+                raise EngineBusy("the scheduler is busy, and nothing is known of its queue yet")
+            return self._copy
+
+    def _ask(self, begun: float) -> None:
+        """Make a new copy, unless the engine does not answer."""
+        try:
+            tiers, events = self._engine.ask(_copy_queue, ASK_SECONDS)
+        except EngineBusy:
+            self._fresh_until = monotonic() + BUSY_SECONDS
+            return
+        by_key = {pod.key: pod for pods in tiers.values() for pod in pods}
+        same = tiers == self._copy.tiers and self._copy is not EMPTY
+        self._copy = QueueCopy(self._copy.version + (not same), tiers, by_key, events)
+        now = monotonic()
+        self._fresh_until = now + max(LEAST_AGE_SECONDS, MOST_SHARE * (now - begun))
+
+    def forget(self) -> None:
+        """Ask again at the next occasion: something was done to the queue. On any thread."""
+        # Without the lock, which is held while the engine is asked: the loop must not wait for that.
+        self._is_forgotten = True
+
+
+def _copy_queue(
+    scheduler: Scheduler,
+) -> tuple[dict[str, list[WaitingPod]], dict[tuple[str, str], tuple[str, ...]]]:
+    """Copy the queue; runs on the engine's thread."""
+    queue = scheduler.queue
+    tiers: dict[str, list[WaitingPod]] = {tier: [] for tier in TIERS}
+    tiers["active"] = [_waiting(queued, "active") for queued in queue.active()]
+    tiers["backoff"] = sorted(
+        (_waiting(queued, "backoff") for queued in queue.backing_off()),
+        key=lambda pod: (pod.retry_ns or 0, pod.key),
+    )
+    for queued in queue.unschedulable():
+        tier = "gated" if queued.gated else "unschedulable"
+        waiting = _waiting(queued, tier)
+        gate = queue.gate_of(queued.key) if queued.gated and isinstance(queue, NotingQueue) else None
+        tiers[tier].append(waiting if gate is None else waiting._replace(message=gate.message))
+    for tier in ("unschedulable", "gated"):
+        tiers[tier].sort(key=lambda pod: (pod.since_ns, pod.key))
+    events = {
+        (name, plugin.name): _events_of(plugin)
+        for name, profile in scheduler.profiles.items()
+        for plugin in profile.plugins.values()
+    }
+    return tiers, events
+
+
+def _waiting(queued: QueuedPod, tier: str) -> WaitingPod:
+    rejected = queued.unschedulable_plugins | queued.pending_plugins
+    if queued.gating_plugin:
+        rejected |= {queued.gating_plugin}
+    return WaitingPod(
+        queued.key,
+        queued.pod.spec.scheduler_name,
+        queued.priority,
+        queued.attempts,
+        tier,
+        queued.timestamp_ns,
+        queued.backoff_expiry_ns if tier == "backoff" else None,
+        tuple(sorted(rejected)),
+    )
+
+
+def _events_of(plugin: Plugin[object]) -> tuple[str, ...]:
+    """Return the events that a plugin wants to hear of, by upstream's labels; ``*`` for one that registers none."""
+    return tuple(dict.fromkeys(event.label for event, _ in plugin.events_to_register())) or ("*",)
+
+
+# --- what is told -----------------------------------------------------------------------------------------------------
+
+
+def queue_document(queue: QueueCopy, tier: str, offset: int, limit: int, now_ns: int) -> Plain:
+    """Return a page of the queue as plain data.
+
+    Args:
+        queue: of a moment. tier: one of `TIERS`, or "" for all of them, one after the other.
+        offset, limit: of the page. now_ns: the time.
+    """
+    tiers = (tier,) if tier else TIERS
+    pods = [pod for each in tiers for pod in queue.tiers.get(each, ())]
+    page = pods[offset : offset + limit]
+    return {
+        "version": queue.version,
+        "sentence": sentence_of(queue, now_ns),
+        "counts": queue.counts,
+        "next_retry_at": next_retry_at(queue),
+        "items": [queue_row(queue, pod, offset + place) for place, pod in enumerate(page)],
+        "total": len(pods),
+        "total_is_exact": True,
+        "offset": offset,
+        "limit": limit,
+        "histogram": _histogram(pods, now_ns),
+    }
+
+
+def sentence_of(queue: QueueCopy, now_ns: int) -> str:
+    """Return what the queue holds, in one sentence."""
+    first = next(iter(queue.tiers.get("backoff", ())), None)
+    left = None if first is None or first.retry_ns is None else first.retry_ns - now_ns
+    return queue_sentence(queue.counts, next_retry_in_ns=left, next_pod="" if first is None else first.key)
+
+
+def next_retry_at(queue: QueueCopy) -> str | None:
+    """Return when the next backoff ends, or None where nobody is in backoff."""
+    first = next(iter(queue.tiers.get("backoff", ())), None)
+    return None if first is None or first.retry_ns is None else format_instant(first.retry_ns)
+
+
+def queue_row(queue: QueueCopy, pod: WaitingPod, position: int) -> Plain:
+    """Return a pod of the queue as plain data; `position` is its place in the list that it is told in."""
+    namespace, _, name = pod.key.partition("/")
+    wakes_on = (queue.wakes_on.get((pod.scheduler_name, plugin), ()) for plugin in pod.rejected_by)
+    return {
+        "namespace": namespace,
+        "name": name,
+        "position": position,
+        "priority": pod.priority,
+        "attempts": pod.attempts,
+        "tier": pod.tier,
+        "since": format_instant(pod.since_ns),
+        "retry_at": None if pod.retry_ns is None else format_instant(pod.retry_ns),
+        "rejected_by": list(pod.rejected_by),
+        "message": pod.message,
+        "wakes_on": list(dict.fromkeys(event for events in wakes_on for event in events)),
+    }
+
+
+def _histogram(pods: Sequence[WaitingPod], now_ns: int) -> Plain:
+    """Return how many pods have waited how long; the last number is of those that have waited longer than all bounds."""
+    waited = np.array([now_ns - pod.since_ns for pod in pods], dtype=np.int64)
+    bounds = np.array(WAIT_BOUNDS_SECONDS, dtype=np.int64) * SECOND_NS
+    counts = np.bincount(np.searchsorted(bounds, waited), minlength=len(bounds) + 1)
+    return {"seconds": list(WAIT_BOUNDS_SECONDS), "pods": counts.tolist()}

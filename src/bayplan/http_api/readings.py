@@ -1,0 +1,135 @@
+"""What lists and pages are made from: a moment of the server, or a fork that is done. Both read alike."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import NamedTuple
+
+from bayplan.analysis.run_source import SimulationSource
+from bayplan.cluster.owned_pods import is_finished
+from bayplan.engine.assemble import request_gates
+from bayplan.engine.decision import Decision, Outcome, Record
+from bayplan.engine.records import RecordLevel, Records
+from bayplan.framework.feature_gates import FeatureGates
+from bayplan.http_api.decision_summaries import DecisionSummaries
+from bayplan.http_api.node_table import NodeColumns, NodeTable
+from bayplan.http_api.pod_rows import PodRows
+from bayplan.http_api.pod_table import PodColumns, PodTable
+from bayplan.http_api.subject import Decisions
+from bayplan.live.decision_store import LatePoints, PointSaid
+from bayplan.live.noting_queue import Origin
+from bayplan.sim.result import PodTimeline, SimulationResult
+
+
+class Reading(NamedTuple):
+    """What there is to read.
+
+    Attributes:
+        pods, nodes: as columns. decisions: the records. summaries, rows: decisions and pods as lists show them.
+    """
+
+    pods: PodColumns
+    nodes: NodeColumns
+    decisions: Decisions
+    summaries: DecisionSummaries
+    rows: PodRows
+
+
+class ForkDecisions:
+    """The records of a run that has ended, with an index by pod.
+
+    Args:
+        records: all of them.
+    """
+
+    oldest = 0
+    oldest_full = 0
+    annotation_problems: Mapping[str, str] = MappingProxyType({})
+
+    def __init__(self, records: Records) -> None:
+        self._records = records
+        self._numbers: dict[str, list[int]] = {}
+        for number, record in enumerate(records):
+            self._numbers.setdefault(record.pod, []).append(number)
+
+    @property
+    def level(self) -> RecordLevel:
+        """See `Decisions`."""
+        return self._records.level
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    def __getitem__(self, number: int) -> Record:
+        return self._records[number]
+
+    def decision(self, number: int) -> Decision:
+        """See `Decisions`."""
+        return self._records.decision(number)
+
+    def origin(self, number: int) -> Origin | None:
+        """See `Decisions`; queues of simulations leave out attempts, and note none."""
+        return None
+
+    def late_points(self, number: int) -> LatePoints | None:
+        """See `Decisions`; simulations don't record them."""
+        return None
+
+    def said_later(self, number: int) -> Sequence[PointSaid]:
+        """See `Decisions`."""
+        return ()
+
+    def is_annotated(self, number: int) -> bool:
+        """See `Decisions`; a fork holds decisions of its own only."""
+        return False
+
+    def numbers_of(self, pod: str) -> Sequence[int]:
+        """See `Decisions`."""
+        return self._numbers.get(pod, ())
+
+
+class ForkReading:
+    """A fork that is done. Made on a worker thread, which takes a second for 50,000 pods.
+
+    Args:
+        result: of its run. feature_gates: it ran with.
+
+    Attributes:
+        reading: what lists are made from. source: what explanations are made from.
+    """
+
+    def __init__(self, result: SimulationResult, feature_gates: FeatureGates) -> None:
+        self.source = _ForkSource(result)
+        decisions = ForkDecisions(result.records)
+        pods, nodes = PodTable(request_gates(feature_gates)), NodeTable()
+        workloads: Mapping[str, str] = {life.uid: life.workload for life in result.pods}
+        lives = {life.uid: life for life in result.pods}
+        store = result.cluster.store
+        for node in store.nodes.values():
+            nodes.put(node, result.start_ns)
+        for pod in store.pods.values():
+            uid = pod.metadata.uid
+            life = lives.get(uid)
+            pods.put(pod, workloads.get(uid, ""), result.start_ns if life is None else life.arrived_ns)
+            if pod.spec.node_name and not is_finished(pod):
+                nodes.place(pod.spec.node_name, pods.requests_of(uid, pod), 1)
+        for record in result.records:
+            if record.outcome is not Outcome.SKIPPED:
+                pods.take_record(record)
+        summaries = DecisionSummaries(decisions)
+        self.reading = Reading(pods.freeze(), nodes.freeze(), decisions, summaries, PodRows(decisions, summaries))
+
+
+class _ForkSource(SimulationSource):
+    """A fork as what explanations are made from, with the time lines of each pod at hand."""
+
+    def __init__(self, result: SimulationResult) -> None:
+        super().__init__(result)
+        self._lives: dict[str, list[PodTimeline]] = {}
+        for life in result.pods:
+            self._lives.setdefault(life.key, []).append(life)
+
+    def lives_of(self, key: str) -> list[PodTimeline]:
+        """Return the time lines of all pods that had a key, the newest last."""
+        return self._lives.get(key, [])

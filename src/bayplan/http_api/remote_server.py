@@ -1,0 +1,122 @@
+"""Another server of this kind, asked for what is compared with this one."""
+
+from __future__ import annotations
+
+import asyncio
+import zlib
+from http import HTTPStatus
+from typing import TypeVar
+from urllib.parse import quote
+
+import httpx
+import msgspec
+
+from bayplan.base.bounded_body import BodyTooLarge, BoundedBody
+from bayplan.http_api.comparison import MatrixSaid
+from bayplan.http_api.refusal import Refusal
+
+REMOTE_SECONDS = 10.0
+"""So long another server may take for its whole answer."""
+
+MOST_REMOTE_BYTES = 64 << 20
+"""So long its answer may be: that of 100,000 pods takes some megabytes."""
+
+_NO_ANSWER = (
+    httpx.HTTPError,
+    httpx.InvalidURL,
+    msgspec.DecodeError,
+    UnicodeError,  # In the answer, or in a host name that is none.
+    RecursionError,
+    TimeoutError,
+    zlib.error,
+)
+
+T = TypeVar("T")
+
+
+class Placements(msgspec.Struct):
+    """The node of each pod, as another server tells it.
+
+    Attributes:
+        pods: ``namespace/name``. nodes: their nodes, "" for those that wait. instance: of the server.
+    """
+
+    pods: list[str]
+    nodes: list[str]
+    instance: str = ""
+
+
+class FollowedSource(msgspec.Struct):
+    """A source of another server, with the fields of `/sources` that a comparison shows."""
+
+    name: str = ""
+    kind: str = ""
+    state: str = ""
+    lag_seconds: float = 0.0
+    sentence: str = ""
+
+
+class FollowedSources(msgspec.Struct):
+    """What another server follows."""
+
+    items: list[FollowedSource] = []
+
+
+class RemoteServer:
+    """Another server. Every question may raise a Refusal: it does not answer in time, answers too much, or is no such server.
+
+    Args:
+        url: its address.
+    """
+
+    def __init__(self, url: str) -> None:
+        self.url = url.rstrip("/")
+
+    async def placements(self) -> Placements:
+        """Return the node of each of its pods."""
+        told = await self._ask("/placements", Placements)
+        if len(told.pods) != len(told.nodes):
+            raise self._odd(f"{len(told.pods)} pods and {len(told.nodes)} nodes", "a node for each pod")
+        return told
+
+    async def sources(self) -> list[FollowedSource]:
+        """Return what it follows."""
+        return (await self._ask("/sources", FollowedSources)).items
+
+    async def matrix(self, namespace: str, name: str, query: str) -> dict[str, object]:
+        """Return the matrix of the last attempt of one of its pods, just as it tells it.
+
+        Args:
+            namespace, name: of the pod. query: that is sent along.
+        """
+        path = f"/pods/{quote(namespace, safe='')}/{quote(name, safe='')}/attempts/latest/matrix?{query}"
+        found = await self._ask(path, dict[str, object])
+        if found.get("kept"):
+            try:
+                MatrixSaid(found)
+            except msgspec.ValidationError as problem:
+                raise self._odd(str(problem), "a matrix as this release tells it") from problem
+        return found
+
+    async def _ask(self, path: str, kind: type[T]) -> T:
+        try:
+            async with asyncio.timeout(REMOTE_SECONDS), httpx.AsyncClient(timeout=REMOTE_SECONDS) as client:
+                return msgspec.json.decode(await self._read(client, path), type=kind)
+        except _NO_ANSWER as problem:
+            got = f"{type(problem).__name__}: {problem}"
+            raise self._odd(got, "a server of this kind that answers") from problem
+
+    async def _read(self, client: httpx.AsyncClient, path: str) -> bytes:
+        address = f"{self.url}/bayplan/v1{path}"
+        async with client.stream("GET", address, headers={"Accept-Encoding": "gzip"}) as answer:
+            answer.raise_for_status()
+            found = BoundedBody(MOST_REMOTE_BYTES, answer.headers.get("content-encoding", ""))
+            async for piece in answer.aiter_raw():
+                try:
+                    found.add(piece)
+                except BodyTooLarge:
+                    raise self._odd("a longer answer", f"at most {MOST_REMOTE_BYTES:,} bytes") from None
+        return found.joined()
+
+    def _odd(self, got: str, wanted: str) -> Refusal:
+        return Refusal(HTTPStatus.BAD_GATEWAY, self.url, got=got, wanted=wanted)

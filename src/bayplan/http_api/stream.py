@@ -1,0 +1,198 @@
+"""Live frames: one ticker makes each topic's frame once and hands the same bytes to all who follow it.
+
+A client has one slot a topic, and the newest frame wins: whoever reads slowly misses frames and then gets a whole one, and
+nothing grows. Nobody is told of single events, so that 500 changes a second cost what four do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator, Iterable
+from itertools import count
+
+import msgspec
+
+from bayplan.http_api.instants import format_instant
+from bayplan.http_api.observation import Observation
+from bayplan.http_api.refusal import Refusal
+from bayplan.http_api.topics import Frame, Topic, make_topic
+
+TICK_SECONDS = 0.25
+IDLE_SECONDS = 1.0
+PING_SECONDS = 15.0
+MOST_TOPICS = 50
+MOST_CLIENTS = 500
+
+_encode = msgspec.json.Encoder().encode
+_log = logging.getLogger("bayplan.http_api")
+
+Told = tuple[str, int, bytes]
+"""Topic, sequence number and bytes of a frame."""
+
+
+class Client:
+    """Somebody who follows topics. On the loop."""
+
+    def __init__(self) -> None:
+        self.topics: frozenset[str] = frozenset()
+        self._behind: set[str] = set()
+        self._slots: dict[str, Told] = {}
+        self._filled = asyncio.Event()
+        self._is_over = False
+
+    def follow(self, topics: Iterable[str]) -> None:
+        """Follow these topics and no others; new ones begin with a whole frame."""
+        now = frozenset(topics)
+        self._behind |= now - self.topics
+        self._behind &= now
+        self._slots = {topic: told for topic, told in self._slots.items() if topic in now}
+        self.topics = now
+
+    def wants_whole(self, topic: str) -> bool:
+        """Return whether it has missed a frame of a topic, or all of them."""
+        return topic in self._behind
+
+    def put(self, topic: str, told: Told, *, whole: bool) -> None:
+        """Hand it a frame; one that is still there is replaced, and a change that follows it would not be understood."""
+        if topic in self._slots and not whole:
+            self._behind.add(topic)
+            return
+        self._slots[topic] = told
+        if whole:
+            self._behind.discard(topic)
+        self._filled.set()
+
+    def end(self) -> None:
+        """Let it come to its end."""
+        self._is_over = True
+        self._filled.set()
+
+    async def frames(self) -> AsyncIterator[list[Told]]:
+        """Yield frames as they come, those of one moment together; an empty list where nothing came for a while."""
+        while not self._is_over:
+            # Not `wait_for`: before Python 3.12 it forgets that it was cancelled where what it waits for comes at the same time.
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(PING_SECONDS):
+                    await self._filled.wait()
+            self._filled.clear()
+            found, self._slots = sorted(self._slots.values(), key=lambda told: told[1]), {}
+            yield found
+
+
+class Stream:
+    """The ticker and its clients. On the loop.
+
+    Args:
+        observation: what there is to tell.
+    """
+
+    def __init__(self, observation: Observation) -> None:
+        self._observation = observation
+        self._clients: set[Client] = set()
+        self._topics: dict[str, Topic] = {}
+        self._sequence = count(1)
+        self._task: asyncio.Task[None] | None = None
+        self._wake = asyncio.Event()
+
+    def start(self) -> None:
+        """Begin to tick."""
+        self._task = asyncio.get_running_loop().create_task(self._run())
+
+    def stop(self) -> None:
+        """Let all clients come to their end, and tick no more."""
+        for client in self._clients:
+            client.end()
+        if self._task is not None:
+            self._task.cancel()
+            self._task = None
+
+    # --- clients ------------------------------------------------------------------------------------------------------
+
+    def join(self, topics: Iterable[str]) -> Client:
+        """Return a new client.
+
+        Raises:
+            Refusal: a topic does not exist, or there are too many clients.
+        """
+        if len(self._clients) >= MOST_CLIENTS:
+            raise Refusal(503, "stream", got=f"{MOST_CLIENTS} clients already", hint="again later")
+        client = Client()
+        self.follow(client, topics)
+        self._clients.add(client)
+        return client
+
+    def follow(self, client: Client, topics: Iterable[str]) -> None:
+        """Let a client follow other topics.
+
+        Raises:
+            Refusal: a topic does not exist, or they are too many.
+        """
+        wanted = list(dict.fromkeys(topics))
+        if len(wanted) > MOST_TOPICS:
+            raise Refusal(400, "topics", got=str(len(wanted)), wanted=f"at most {MOST_TOPICS}")
+        for topic in wanted:
+            if topic not in self._topics:
+                self._topics[topic] = make_topic(self._observation, topic)
+        client.follow(wanted)
+        self._wake.set()
+
+    def leave(self, client: Client) -> None:
+        """Forget a client."""
+        self._clients.discard(client)
+
+    # --- the ticker ---------------------------------------------------------------------------------------------------
+
+    async def _run(self) -> None:
+        while True:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(TICK_SECONDS if self._clients else IDLE_SECONDS):
+                    await self._wake.wait()
+            self._wake.clear()
+            try:
+                await self.tick()
+            except Exception:
+                # Whatever is wrong with one frame, the next one may be right again.
+                _log.exception("a frame of the stream could not be made")
+            await asyncio.sleep(TICK_SECONDS / 2)
+
+    async def tick(self) -> None:
+        """Take in what has happened, and tell those who follow."""
+        observation = self._observation
+        nodes = await observation.view.node_columns()
+        observation.history.note(nodes, observation.subject.clock.now_ns())
+        followed = frozenset[str]().union(*(client.topics for client in self._clients))
+        for name in [name for name in self._topics if name not in followed]:
+            del self._topics[name]
+        for name in sorted(followed):
+            topic = self._topics.get(name)
+            if topic is None:
+                topic = self._topics[name] = make_topic(observation, name)
+            frame = await topic()
+            if self._topics.get(name) is topic:
+                self._tell(name, frame)
+
+    def _tell(self, name: str, frame: Frame) -> None:
+        change: Told | None = None
+        whole: Told | None = None
+        for client in self._clients:
+            if name not in client.topics:
+                continue
+            if client.wants_whole(name):
+                whole = whole or self._told(name, frame.whole)
+                client.put(name, whole, whole=True)
+            elif frame.change is not None:
+                change = change or (whole if frame.change is frame.whole and whole else self._told(name, frame.change))
+                client.put(name, change, whole=frame.change is frame.whole)
+
+    def _told(self, name: str, data: object) -> Told:
+        sequence, subject = next(self._sequence), self._observation.subject
+        document = {
+            "seq": sequence,
+            "instance": subject.instance,
+            "at": format_instant(subject.clock.now_ns()),
+            "topic": name,
+            "data": data,
+        }
+        return name, sequence, _encode(document)

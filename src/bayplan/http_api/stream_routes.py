@@ -1,0 +1,114 @@
+"""The stream over WebSocket, and the same frames as server-sent events."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import contextlib
+from collections.abc import AsyncIterator
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from bayplan.http_api.query import Query
+from bayplan.http_api.refusal import Refusal, document_of
+from bayplan.http_api.stream import Client, Stream
+
+PROTOCOL = "bayplan.v1"
+TOKEN_PROTOCOL = "bayplan.token."
+_TRY_AGAIN = 1013
+
+
+class Subscription(msgspec.Struct):
+    """What a client sends: the topics that it wants to follow from now on."""
+
+    topics: list[str]
+
+
+_decoder = msgspec.json.Decoder(Subscription)
+
+
+def shown_token(socket: WebSocket) -> str:
+    """Return the token that a browser shows as a subprotocol, as it can't set headers on a WebSocket; "" for none."""
+    for name in socket.scope.get("subprotocols", ()):
+        if name.startswith(TOKEN_PROTOCOL):
+            text = name.removeprefix(TOKEN_PROTOCOL)
+            with contextlib.suppress(binascii.Error, UnicodeDecodeError):
+                return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)).decode()
+    return ""
+
+
+async def over_websocket(stream: Stream, socket: WebSocket) -> None:
+    """Serve one WebSocket, whose access was checked, until either side ends it."""
+    offered = socket.scope.get("subprotocols", ())
+    await socket.accept(subprotocol=PROTOCOL if PROTOCOL in offered else None)
+    try:
+        client = stream.join(())
+    except Refusal as problem:
+        await socket.send_text(_error(problem))
+        await socket.close(_TRY_AGAIN)
+        return
+    sending = asyncio.ensure_future(_send(client, socket))
+    receiving = asyncio.ensure_future(_receive(stream, client, socket))
+    try:
+        await asyncio.wait((sending, receiving), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        stream.leave(client)
+        for task in (sending, receiving):
+            task.cancel()
+        ended = await asyncio.gather(sending, receiving, return_exceptions=True)
+    expected = (WebSocketDisconnect, asyncio.CancelledError, RuntimeError)
+    for outcome in ended:
+        if isinstance(outcome, BaseException) and not isinstance(outcome, expected):
+            raise outcome
+    with contextlib.suppress(RuntimeError, WebSocketDisconnect):
+        await socket.close()
+
+
+async def _send(client: Client, socket: WebSocket) -> None:
+    async for frames in client.frames():
+        for _, _, body in frames:
+            await socket.send_text(body.decode())
+
+
+async def _receive(stream: Stream, client: Client, socket: WebSocket) -> None:
+    while True:
+        text = await socket.receive_text()
+        try:
+            stream.follow(client, _decoder.decode(text).topics)
+        except msgspec.DecodeError as problem:
+            wanted = '{"topics": ["overview"]}'
+            await socket.send_text(_error(Refusal(400, "message", got=str(problem), wanted=wanted)))
+        except Refusal as problem:
+            await socket.send_text(_error(problem))
+
+
+def _error(problem: Refusal) -> str:
+    document = {"topic": "error", "data": document_of(problem, "")["error"]}
+    return msgspec.json.encode(document).decode()
+
+
+async def as_events(stream: Stream, request: Request) -> Response:
+    """Serve the frames as server-sent events."""
+    query = Query(request.query_params, ("topics",))
+    topics = [topic for topic in query.text("topics").split(",") if topic]
+    if not topics:
+        raise Refusal(400, "topics", got="none", wanted="topics, separated by commas", hint="?topics=overview,clock")
+    client = stream.join(topics)
+    return StreamingResponse(
+        _events(stream, client), media_type="text/event-stream", headers={"cache-control": "no-cache"}
+    )
+
+
+async def _events(stream: Stream, client: Client) -> AsyncIterator[bytes]:
+    try:
+        async for frames in client.frames():
+            if not frames:
+                yield b": still here\n\n"
+            for topic, sequence, body in frames:
+                yield b"event: %s\nid: %d\ndata: %s\n\n" % (topic.encode(), sequence, body)
+    finally:
+        stream.leave(client)

@@ -1,0 +1,216 @@
+"""What can be followed: each topic makes its frames from what is known now, once for all who follow it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from bayplan.base.plain_data import Plain
+from bayplan.http_api.clock_facts import clock_document
+from bayplan.http_api.live_source import LiveSource
+from bayplan.http_api.node_query import metrics_of
+from bayplan.http_api.node_table import NodeColumns
+from bayplan.http_api.observation import Observation
+from bayplan.http_api.overview import pod_counts
+from bayplan.http_api.pod_page import PodPage
+from bayplan.http_api.queue_view import QueueCopy, next_retry_at, sentence_of
+from bayplan.http_api.refusal import Refusal
+
+PLAIN_TOPICS = ("overview", "pods", "queue", "clock", "decisions")
+NODES, POD = "nodes:", "pod:"
+MOST_DECISIONS = 20
+"""So many new decisions are told in a frame; the others are counted."""
+
+
+class Frame(NamedTuple):
+    """What changed about a topic.
+
+    Attributes:
+        change: what is told to those who have seen all frames before; None where nothing changed.
+        whole: what is told to all others.
+    """
+
+    change: Plain | None
+    whole: Plain
+
+
+Topic = Callable[[], Awaitable[Frame]]
+"""Makes the next frame; called on the loop, at most four times a second."""
+
+
+def make_topic(observation: Observation, name: str) -> Topic:
+    """Return what makes the frames of a topic.
+
+    Raises:
+        Refusal: there is no such topic.
+    """
+    if not name.isprintable():
+        raise Refusal(400, "topic", got=ascii(name), wanted="printable characters")
+    if name.startswith(NODES) and len(name) > len(NODES):
+        return _Cells(observation, name.removeprefix(NODES)).frame
+    if name.startswith(POD) and name.count("/") == 1:
+        return _Pod(observation, name.removeprefix(POD)).frame
+    makers: dict[str, Callable[[], Topic]] = {
+        "overview": lambda: _Whole(observation.overview).frame,
+        "pods": lambda: _Whole(lambda: _pods(observation)).frame,
+        "queue": lambda: _Whole(lambda: _queue(observation)).frame,
+        "clock": lambda: _Clock(observation).frame,
+        "decisions": lambda: _Decisions(observation).frame,
+    }
+    if name not in makers:
+        wanted = f"one of {', '.join(PLAIN_TOPICS)}, nodes:METRIC or pod:NAMESPACE/NAME"
+        raise Refusal(400, "topic", got=f"'{name}'", wanted=wanted)
+    return makers[name]()
+
+
+class _Whole:
+    """A topic that is told as a whole whenever it is another than before.
+
+    Args:
+        make: returns what is to be told.
+    """
+
+    def __init__(self, make: Callable[[], Awaitable[Plain]]) -> None:
+        self._make = make
+        self._last: Plain | None = None
+
+    async def frame(self) -> Frame:
+        now = await self._make()
+        changed = self._last is None or _without_clock(now) != _without_clock(self._last)
+        self._last = now
+        return Frame(now if changed else None, now)
+
+
+def _without_clock(document: Plain) -> Plain:
+    """Return a document without what changes all the time; the clock is a topic of its own."""
+    return {name: value for name, value in document.items() if name not in ("clock", "utilisation_history")}
+
+
+async def _pods(observation: Observation) -> Plain:
+    pods = await observation.view.pod_columns()
+    return {"version": pods.version, "counts": pod_counts(pods)}
+
+
+async def _queue(observation: Observation) -> Plain:
+    now_ns = observation.subject.clock.now_ns()
+    queue = await observation.off_loop(observation.queue_or_none)
+    if queue is None:
+        return {"version": 0, "busy": True, "counts": dict(observation.subject.engine.status().queue)}
+    return {
+        "version": queue.version,
+        "busy": False,
+        "counts": queue.counts,
+        "sentence": _settled_sentence(queue, now_ns),
+        "next_retry_at": next_retry_at(queue),
+    }
+
+
+def _settled_sentence(queue: QueueCopy, now_ns: int) -> str:
+    """Return the sentence about the queue, with the time until the next try in whole seconds: it need not be sent four times."""
+    return sentence_of(queue, now_ns // 1_000_000_000 * 1_000_000_000)
+
+
+class _Clock:
+    """The clock: at once where it was paused, set or given a speed, else once a second."""
+
+    def __init__(self, observation: Observation) -> None:
+        self._clock = observation.subject.clock
+        self._told: Plain = {}
+        self._told_ns = 0
+
+    async def frame(self) -> Frame:
+        now_ns, now = self._clock.now_ns(), clock_document(self._clock)
+        state = {name: value for name, value in now.items() if name != "now"}
+        changed = state != self._told or abs(now_ns - self._told_ns) >= 1_000_000_000 * max(self._clock.speed, 1e-3)
+        if changed:
+            self._told, self._told_ns = state, now_ns
+        return Frame(now if changed else None, now)
+
+
+class _Decisions:
+    """New decisions, the newest last."""
+
+    def __init__(self, observation: Observation) -> None:
+        self._observation = observation
+        self._next = len(observation.subject.decisions)
+
+    async def frame(self) -> Frame:
+        observation, decisions = self._observation, self._observation.subject.decisions
+        begin, end = self._next, len(decisions)
+        first = max(begin, end - MOST_DECISIONS)
+        items = await observation.off_loop(lambda: observation.summaries.of(range(first, end)))
+        self._next = end
+        told: Plain = {"version": end, "oldest": decisions.oldest_full, "items": items, "left_out": first - begin}
+        return Frame(told if end > begin else None, told)
+
+
+class _Cells:
+    """The heat map: the cells that changed, by the names of their nodes."""
+
+    def __init__(self, observation: Observation, metric: str) -> None:
+        self._observation, self._metric = observation, metric
+        self._last: NodeColumns | None = None
+
+    async def frame(self) -> Frame:
+        nodes = await self._observation.view.node_columns()
+        last, self._last = self._last, nodes
+        if last is not None and last.version == nodes.version:
+            return Frame(None, self._told(nodes, np.flatnonzero(nodes.used).tolist(), whole=True))
+        return await self._observation.off_loop(lambda: self._compare(last, nodes))
+
+    def _compare(self, last: NodeColumns | None, nodes: NodeColumns) -> Frame:
+        rows = np.flatnonzero(nodes.used)
+        whole = self._told(nodes, rows.tolist(), whole=True)
+        if last is None or last.names_version != nodes.names_version:
+            return Frame(whole, whole)
+        moved = (nodes.cells(self._metric) != last.cells(self._metric)) | (nodes.flags != last.flags)
+        changed = rows[moved[rows]].tolist()
+        return Frame(self._told(nodes, changed, whole=False) if changed else None, whole)
+
+    def _told(self, nodes: NodeColumns, rows: list[int], *, whole: bool) -> Plain:
+        cells = nodes.cells(self._metric)
+        return {
+            "version": nodes.version,
+            "layout": nodes.names_version,
+            "metric": self._metric,
+            "known": self._metric in metrics_of(nodes),
+            "whole": whole,
+            "names": [nodes.names[row] for row in rows],
+            "cells": cells[rows].tolist(),
+            "flags": nodes.flags[rows].tolist(),
+        }
+
+
+class _Pod:
+    """One pod: enough to see that it must be asked for again, and what to show until then."""
+
+    def __init__(self, observation: Observation, key: str) -> None:
+        self._observation, self._key = observation, key
+        self._seen: tuple[object, ...] | None = None
+        self._told: Plain = {}
+
+    async def frame(self) -> Frame:
+        observation, key = self._observation, self._key
+        await observation.view.catch_up()
+        life = observation.view.pods.life(key)
+        pod = None if life is None else life.pod
+        seen = (
+            None if pod is None else pod.metadata.resource_version,
+            tuple(observation.subject.decisions.numbers_of(key))[-1:],
+        )
+        if seen == self._seen:
+            return Frame(None, self._told)
+        self._seen = seen
+        source = await observation.source_of(key)
+        self._told = await observation.off_loop(lambda: self._tell(source, str(seen[0] or "")))
+        return Frame(self._told, self._told)
+
+    def _tell(self, source: LiveSource, version: str) -> Plain:
+        try:
+            page = PodPage(source, self._key, self._observation.summaries)
+        except Refusal:
+            return {"version": "", "exists": False, "deleted": False}
+        document = page.outline()
+        return {"version": f"{version}.{len(page.attempts)}", "exists": True, "deleted": not version, **document}

@@ -1,0 +1,163 @@
+"""A whole server in the test's process: API, controllers, engine and service, asked through ASGI without a socket."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx
+
+from bayplan.apiserver.rest.api import Api
+from bayplan.apiserver.rest.backend import Backend
+from bayplan.apiserver.rest.bootstrap import bootstrap
+from bayplan.apiserver.rest.messages import Request, Response
+from bayplan.apiserver.store.store import Store
+from bayplan.app.scheduler_settings import SchedulerOptions
+from bayplan.app.simulator_server import SimulatorOptions, SimulatorServer
+from bayplan.base.clock import Clock
+from bayplan.engine.records import RecordLevel
+from bayplan.http_api.application import Service
+from bayplan.http_api.operations import ROOT
+
+Document = dict[str, Any]
+
+_COLLECTIONS = {
+    "Node": "/api/v1/nodes",
+    "Namespace": "/api/v1/namespaces",
+    "Pod": "/api/v1/namespaces/{}/pods",
+    "ConfigMap": "/api/v1/namespaces/{}/configmaps",
+    "PriorityClass": "/apis/scheduling.k8s.io/v1/priorityclasses",
+    "Deployment": "/apis/apps/v1/namespaces/{}/deployments",
+}
+_PATIENCE_SECONDS = 20.0
+
+
+class Lab:
+    """A running server with its service.
+
+    Attributes:
+        server: the simulator. service: on top of it. client: asks the service, from this machine.
+    """
+
+    def __init__(self, server: SimulatorServer, service: Service, client: httpx.AsyncClient) -> None:
+        self.server = server
+        self.service = service
+        self.client = client
+
+    async def api(self, method: str, path: str, document: object = None, content_type: str = "application/json") -> Any:
+        """Ask the Kubernetes API, and return the document that it answers with."""
+        body = b"" if document is None else json.dumps(document).encode()
+        answer = await self.server.api.handle(Request(method, path, {}, {"content-type": content_type}, body))
+        assert isinstance(answer, Response)
+        assert answer.status < 300, answer.body
+        return json.loads(answer.body)
+
+    async def create(self, *documents: Mapping[str, Any]) -> None:
+        """Create objects through the API."""
+        for document in documents:
+            namespace = document["metadata"].get("namespace", "default")
+            await self.api("POST", _COLLECTIONS[document["kind"]].format(namespace), document)
+
+    async def settle(self) -> None:
+        """Wait until nothing is left to be done at once."""
+        engine = self.server.engine
+        quiet, end = 0, asyncio.get_running_loop().time() + _PATIENCE_SECONDS
+        while quiet < 3:
+            assert asyncio.get_running_loop().time() < end, "the server does not come to rest"
+            self.server.bridge.flush()
+            active = await asyncio.wrap_future(engine.submit(lambda scheduler: scheduler.queue.has_next))
+            pending = await asyncio.wrap_future(engine.submit(lambda scheduler: len(scheduler.bindings.pending)))
+            quiet = (
+                0 if (active and not self.server.clock.paused) or pending or not self.server.pump.is_idle else quiet + 1
+            )
+            await asyncio.sleep(0.005)
+
+    async def get(self, path: str, want: int = 200, **query: object) -> Any:
+        """Ask the service, and return the document that it answers with."""
+        params = {name: str(value) for name, value in query.items()} or None
+        answer = await self.client.get(f"{ROOT}{path}", params=params)
+        assert answer.status_code == want, answer.text
+        return answer.json() if answer.content else None
+
+    async def send(self, method: str, path: str, body: object = None, want: int = 200) -> Any:
+        """Write something through the service."""
+        content = body if isinstance(body, str) else json.dumps(body) if body is not None else ""
+        answer = await self.client.request(method, f"{ROOT}{path}", content=content)
+        assert answer.status_code == want, answer.text
+        return answer.json() if answer.content else None
+
+
+@asynccontextmanager
+async def lab(
+    *documents: Mapping[str, Any],
+    level: RecordLevel = RecordLevel.FULL,
+    plugins: Iterable[str] = (),
+    paused: bool = False,
+    seed: int = 1,
+    allowed_origins: Collection[str] = (),
+    clock: Clock | None = None,
+) -> AsyncIterator[Lab]:
+    """Run a server with some objects in it from the start."""
+    clock = clock or Clock(paused=paused)
+    backend = Backend(Store(), clock=clock.seconds)
+    bootstrap(backend)
+    scheduler = SchedulerOptions(plugins=tuple(plugins), seed=seed)
+    server = SimulatorServer(Api(backend), SimulatorOptions(scheduler=scheduler, record_level=level), clock)
+    service = Service(server, allowed_origins=allowed_origins)
+    transport = httpx.ASGITransport(app=service)
+    async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+        running = Lab(server, service, client)
+        await running.create(*documents)
+        server.start()
+        service.start()
+        try:
+            await running.settle()
+            yield running
+        finally:
+            service.end_streams()
+            service.close()
+            server.stop()
+
+
+def run(test: Callable[[Lab], Awaitable[None]], *documents: Mapping[str, Any], **options: Any) -> None:
+    """Run a test in a server of its own."""
+
+    async def within() -> None:
+        async with lab(*documents, **options) as running:
+            await test(running)
+
+    asyncio.run(within())
+
+
+# --- objects ----------------------------------------------------------------------------------------------------------
+
+
+def node(name: str, *, cpu: str = "4", memory: str = "8Gi", zone: str = "", pods: str = "110", **more: Any) -> Document:
+    """Return a node that is ready; `more` goes into its spec."""
+    labels = {"kubernetes.io/hostname": name} | ({"topology.kubernetes.io/zone": zone} if zone else {})
+    amounts = {"cpu": cpu, "memory": memory, "pods": pods} | more.pop("resources", {})
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": labels | more.pop("labels", {})},
+        "spec": more,
+        "status": {
+            "allocatable": amounts,
+            "capacity": amounts,
+            "conditions": [{"type": "Ready", "status": "True", "reason": "KubeletReady"}],
+        },
+    }
+
+
+def pod(name: str, *, cpu: str = "1", memory: str = "1Gi", namespace: str = "default", **more: Any) -> Document:
+    """Return a pod; `more` goes into its spec."""
+    container = {"name": "c", "image": "app:v1", "resources": {"requests": {"cpu": cpu, "memory": memory}}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": namespace, "labels": more.pop("labels", {})},
+        "spec": {"containers": [container], **more},
+    }

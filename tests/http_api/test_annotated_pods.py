@@ -1,0 +1,170 @@
+"""Our HTTP API about pods of a scheduler outside, which writes its results as annotations."""
+
+from __future__ import annotations
+
+from bayplan.formats.result_annotations import PREFIX, SchedulingResults, write
+from tests.http_api.lab import Lab, node, pod, run
+from tests.http_api.test_fork_routes import begin_fork
+from tests.recorded_annotations import cloud_name
+
+PATH = "/api/v1/namespaces/default/pods"
+FILTER_RESULT = PREFIX + "filter-result"
+MERGE = "application/merge-patch+json"
+NAMES = [cloud_name(name) for name in ("a0", "a1", "b0", "b1")]
+NODES = [node(name) for name in NAMES]
+PASSED = dict.fromkeys(("NodeUnschedulable", "RackQuota", "NodeResourcesFit"), "passed")
+OUTSIDE = pod("web", schedulerName="debuggable-scheduler")
+
+
+def unplaced() -> SchedulingResults:
+    """Return an attempt in which the plugin of the scheduler outside rejects the last node, before NodeResourcesFit is asked."""
+    rows = {name: PASSED | {"NodeResourcesFit": "Insufficient cpu"} for name in NAMES[:3]}
+    rows[NAMES[3]] = {"NodeUnschedulable": "passed", "RackQuota": "rack b is reserved"}
+    return SchedulingResults(
+        pre_filter_status={"NodeResourcesFit": "success", "VolumeZone": ""},
+        filter=rows,
+        post_filter={name: {} for name in NAMES},
+    )
+
+
+def placed(node_name: str) -> SchedulingResults:
+    """Return an attempt in which RackQuota has the weight 5, which the annotations don't say."""
+    rows = dict.fromkeys(NAMES[:2], PASSED) | {
+        name: PASSED | {"NodeResourcesFit": "Insufficient cpu"} for name in NAMES[2:]
+    }
+    points = {name: 90 if name == node_name else 40 for name in NAMES[:2]}
+    return SchedulingResults(
+        pre_filter_status={"NodeResourcesFit": "success", "VolumeZone": ""},
+        filter=rows,
+        pre_score={"RackQuota": "success", "TaintToleration": ""},
+        score={name: {"RackQuota": points[name], "NodeResourcesFit": 60} for name in points},
+        final_score={name: {"RackQuota": 5 * points[name], "NodeResourcesFit": 60} for name in points},
+        reserve={"VolumeBinding": "success"},
+        bind={"DefaultBinder": "success"},
+        selected_node=node_name,
+    )
+
+
+async def schedule_outside(lab: Lab, name: str, *attempts: SchedulingResults) -> None:
+    """Do what a scheduler outside does: bind the pod, or set its condition, and write the results on it."""
+    present: dict[str, str] = (await lab.api("GET", f"{PATH}/{name}"))["metadata"].get("annotations", {})
+    for attempt in attempts:
+        if attempt.selected_node:
+            target = {"kind": "Node", "name": attempt.selected_node}
+            await lab.api("POST", f"{PATH}/{name}/binding", {"metadata": {"name": name}, "target": target})
+        else:
+            message = "0/4 nodes are available: 1 rack b is reserved, 3 Insufficient cpu."
+            condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
+            await lab.api("PATCH", f"{PATH}/{name}/status", {"status": {"conditions": [condition]}}, MERGE)
+        present = write(attempt, present, by_interest=tuple).annotations
+        await lab.api("PATCH", f"{PATH}/{name}", {"metadata": {"annotations": present}}, MERGE)
+        await lab.settle()
+        while not lab.server.reader.is_idle:
+            await lab.settle()
+
+
+def test_a_waiting_pod_says_why_and_names_the_plugins_of_its_scheduler() -> None:
+    async def test(lab: Lab) -> None:
+        await schedule_outside(lab, "web", unplaced())
+        told = await lab.get("/pods/default/web")
+        assert told["sentence"] == (
+            f"default/web waits: none of 4 nodes fits; nearest is {NAMES[0]} (Insufficient cpu)"
+        )
+        assert told["message"] == "0/4 nodes are available: 1 rack b is reserved, 3 Insufficient cpu."
+        assert told["rejections"] == [
+            {"text": "Insufficient cpu", "plugin": "NodeResourcesFit", "code": "Unschedulable", "nodes": 3},
+            {"text": "rack b is reserved", "plugin": "RackQuota", "code": "Unschedulable", "nodes": 1},
+        ]
+        (attempt,) = told["attempts"]
+        assert (attempt["annotated"], attempt["attempt"], attempt["outcome"]) == (True, 1, "unschedulable")
+        remedies = await lab.get("/pods/default/web/remedies")
+        assert remedies == {"items": [], "why": "debuggable-scheduler decided, and its plugins can't be asked here"}
+        (row,) = (await lab.get("/pods", q="web"))["items"]
+        assert row["why"] == "Insufficient cpu (3), rack b is reserved (1)"
+
+    run(test, *NODES, OUTSIDE)
+
+
+def test_the_matrix_has_the_plugins_of_the_scheduler_outside() -> None:
+    async def test(lab: Lab) -> None:
+        await schedule_outside(lab, "web", unplaced(), placed(NAMES[1]))
+        matrix = await lab.get("/pods/default/web/attempts/latest/matrix")
+        assert (matrix["annotated"], matrix["winner"], matrix["margin"]) == (True, NAMES[1], 250)
+        assert matrix["filters"] == ["NodeUnschedulable", "RackQuota", "NodeResourcesFit"]
+        assert [(each["name"], each["weight"]) for each in matrix["scorers"]] == [
+            ("NodeResourcesFit", None),
+            ("RackQuota", None),
+        ]
+        assert [(row["node"], row["total"], row["raw"], row["weighted"]) for row in matrix["rows"][:2]] == [
+            (NAMES[1], 510, [60, 90], [60, 450]),
+            (NAMES[0], 260, [60, 40], [60, 200]),
+        ]
+        assert matrix["counts"] == {"fit": 2, "failed": 2, "not_looked_at": 0}
+        assert matrix["skipped"] == ["TaintToleration", "VolumeZone"]
+        points = matrix["points"]
+        assert [each["plugin"] for each in points["reserve"] + points["bind"]] == ["VolumeBinding", "DefaultBinder"]
+        first = await lab.get("/pods/default/web/attempts/1/matrix")
+        assert first["filters"] == ["NodeUnschedulable", "RackQuota", "NodeResourcesFit"]
+        rejected = next(row for row in first["rows"] if row["node"] == NAMES[3])
+        assert (rejected["plugin"], rejected["gap"], rejected["filters"][2]) == (
+            "RackQuota",
+            "rack b is reserved",
+            None,
+        )
+        told = await lab.get("/pods/default/web")
+        assert told["sentence"] == (
+            f"default/web is on {NAMES[1]}: 2 of 4 nodes fit, and it is the best of them with a total of 510"
+        )
+
+    run(test, *NODES, OUTSIDE)
+
+
+def test_they_are_in_the_list_of_decisions_and_on_the_timeline() -> None:
+    async def test(lab: Lab) -> None:
+        await schedule_outside(lab, "web", unplaced(), placed(NAMES[1]))
+        await lab.create(pod("own"))
+        await lab.settle()
+        found = await lab.get("/decisions")
+        told = [(each["name"], each["outcome"], each["annotated"]) for each in found["items"]]
+        assert told == [("web", "unschedulable", True), ("web", "scheduled", True), ("own", "scheduled", False)]
+        density = await lab.get("/decisions/density", bins=1)
+        assert (density["lanes"]["scheduled"], density["lanes"]["waits"]) == ([2], [1])
+
+    run(test, *NODES, OUTSIDE)
+
+
+def test_a_fork_with_this_scheduler_is_compared_with_the_scheduler_outside() -> None:
+    async def test(lab: Lab) -> None:
+        await lab.send("POST", "/snapshots", {"name": "before"}, want=201)
+        request = {"from": "before", "objects": [pod("web", nodeSelector={"kubernetes.io/hostname": NAMES[0]})]}
+        fork = await begin_fork(lab, **request)
+        await lab.create(OUTSIDE)
+        await schedule_outside(lab, "web", placed(NAMES[1]))
+        difference = await lab.get("/compare", a="now", b=fork["id"])
+        (item,) = difference["items"]
+        assert (item["pod"], item["a_node"], item["b_node"]) == ("default/web", NAMES[1], NAMES[0])
+        both = await lab.get("/compare/pods/default/web", a="now", b=fork["id"])
+        assert both["first_plugin"]["name"] == "NodeAffinity"
+        assert both["a"]["matrix"]["annotated"]
+        assert "RackQuota" in both["a"]["matrix"]["filters"]
+        assert "annotated" not in both["b"]["matrix"]
+        # And the other way round: the plugin that only the scheduler outside has.
+        request["objects"] = [pod("web", nodeSelector={"kubernetes.io/hostname": NAMES[3]})]
+        other = await begin_fork(lab, **request)
+        both = await lab.get("/compare/pods/default/web", a="now", b=other["id"])
+        assert both["first_plugin"] == {"name": "NodeResourcesFit", "a": "Insufficient cpu", "b": None}
+
+    run(test, *NODES)
+
+
+def test_annotations_that_can_not_be_read_are_named_where_the_matrix_would_be() -> None:
+    async def test(lab: Lab) -> None:
+        await lab.api("PATCH", f"{PATH}/web", {"metadata": {"annotations": {FILTER_RESULT: "[1]"}}}, MERGE)
+        await lab.settle()
+        while not lab.server.reader.is_idle:
+            await lab.settle()
+        matrix = await lab.get("/pods/default/web/attempts/latest/matrix")
+        assert not matrix["kept"]
+        assert matrix["why"].startswith(f"its result annotations can't be read: annotation {FILTER_RESULT}: expected")
+
+    run(test, *NODES, OUTSIDE)

@@ -1,0 +1,334 @@
+"""Overview, nodes, decisions, queue: what our API says of the cluster is what the engine says."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bayplan.base.errors import PluginFailure
+from bayplan.engine.decision import Decision
+from bayplan.framework.status import Status
+from bayplan.http_api.query import MOST_ROWS
+from bayplan.state.cluster_state import ClusterState
+from bayplan.state.pod_info import FIRST_RESOURCE, POD_COUNT
+from tests.http_api.lab import Lab, node, pod, run
+
+NODES = [
+    node("n1", zone="a"),
+    node("n2", zone="a", labels={"cloud.google.com/gke-nodepool": "blue"}),
+    node("n3", zone="b", cpu="32", memory="32Gi", resources={"example.com/gpu": "2"}),
+    node("off", zone="b", unschedulable=True),
+]
+PODS = [
+    *(pod(f"web-{number}", namespace="shop", labels={"app": "web"}) for number in range(9)),
+    pod("big", cpu="12"),
+    pod("bigger", cpu="40"),
+    pod("picky", nodeSelector={"disk": "ssd"}),
+    pod("gated", schedulingGates=[{"name": "example.com/wait"}]),
+    pod("fixed", nodeName="n1"),
+]
+
+
+async def _filled(lab: Lab) -> None:
+    await lab.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}, *PODS)
+    await lab.settle()
+
+
+async def _state(lab: Lab) -> ClusterState:
+    """Return the engine's columns; nothing happens while a test looks at them."""
+    return await asyncio.wrap_future(lab.server.engine.submit(lambda scheduler: scheduler.state))
+
+
+def test_nodes_have_what_the_engine_has_on_them() -> None:
+    async def test(lab: Lab) -> None:
+        await _filled(lab)
+        state = await _state(lab)
+        answer = await lab.get("/nodes")
+        assert [item["name"] for item in answer["items"]] == sorted(["n1", "n2", "n3", "off"])
+        resources = state.nodes.resources.names
+        for item in answer["items"]:
+            row = state.nodes.row_of[item["name"]]
+            requested = {name: int(state.usage[FIRST_RESOURCE + place, row]) for place, name in enumerate(resources)}
+            allocatable = {name: int(state.nodes.allocatable[place, row]) for place, name in enumerate(resources)}
+            for name in ("cpu", "memory", "example.com/gpu"):
+                if name in requested:
+                    assert item["requested"].get(name, 0) == requested[name], (item["name"], name)
+                    assert item["allocatable"].get(name, 0) == allocatable[name]
+            assert item["pods"] == int(state.usage[POD_COUNT, row])
+
+    run(test, *NODES)
+
+
+def test_the_overview_counts_what_is_there() -> None:
+    async def test(lab: Lab) -> None:
+        await _filled(lab)
+        answer = await lab.get("/overview")
+        counts = answer["counts"]
+        assert counts == {
+            "pods": len(PODS),
+            "placed": 11,
+            "waiting": 2,
+            "gated": 1,
+            "terminating": 0,
+            "finished": 0,
+            "nodes": 4,
+            "nodes_not_ready": 0,
+            "nodes_cordoned": 1,
+            "nodes_full": counts["nodes_full"],
+            "nodes_empty": counts["nodes_empty"],
+        }
+        assert answer["sentence"].startswith("2 of 14 pods wait, ")
+        assert answer["sentence"].endswith("; 1 more is held back by gates")
+        status = lab.server.engine.status()
+        assert answer["decisions"]["total"] == status.decisions == len(lab.server.decisions)
+        reasons = {each["text"]: each["pods"] for each in answer["reasons"]}
+        assert reasons["node(s) didn't match Pod's node affinity/selector"] == 1
+        assert reasons["Insufficient cpu"] == 1
+        queue = dict(answer["queue"])
+        assert queue.pop("next_retry_at") is None or queue["backoff"]
+        assert queue["gated"] == 1
+        assert queue["backoff"] + queue["unschedulable"] + queue["active"] == 2
+        state = await _state(lab)
+        cpu = next(each for each in answer["utilisation"] if (each["resource"], each["zone"]) == ("cpu", ""))
+        assert cpu["requested"] == int(state.usage[FIRST_RESOURCE + state.nodes.resources.names.index("cpu")].sum())
+        assert answer["latest"][0]["number"] == len(lab.server.decisions) - 1
+        assert answer["scheduler"]["profiles"] == ["default-scheduler"]
+
+    run(test, *NODES)
+
+
+def test_cells_are_percents_by_zone_and_marks_for_full_nodes_and_nodes_without_the_resource() -> None:
+    async def test(lab: Lab) -> None:
+        await lab.create(pod("half", cpu="2", nodeName="n1"), pod("full", cpu="4", nodeName="n2"))
+        await lab.settle()
+        answer = await lab.get("/nodes/cells", metric="cpu", by="zone")
+        cells = {
+            name: (cell, flag)
+            for group in answer["groups"]
+            for name, cell, flag in zip(group["nodes"], group["cells"], group["flags"], strict=True)
+        }
+        assert [group["name"] for group in answer["groups"]] == ["a", "b"]
+        assert cells == {"n1": (50, 0), "n2": (101, 0), "n3": (0, 0), "off": (0, 1)}
+        assert answer["metrics"] == ["cpu", "memory", "pods", "example.com/gpu"]
+        gpu = await lab.get("/nodes/cells", metric="example.com/gpu", by="pool")
+        assert [group["name"] for group in gpu["groups"]] == ["", "blue"]
+        assert gpu["groups"][0]["cells"] == [255, 0, 255]
+        labelled = await lab.get("/nodes/cells", by="label:kubernetes.io/hostname")
+        assert len(labelled["groups"]) == 4
+
+    run(test, *NODES)
+
+
+def test_nodes_are_filtered_sorted_and_paged() -> None:
+    async def names(lab: Lab, **query: Any) -> list[str]:
+        return [item["name"] for item in (await lab.get("/nodes", **query))["items"]]
+
+    async def test(lab: Lab) -> None:
+        assert await names(lab, zone="b") == ["n3", "off"]
+        assert await names(lab, pool="blue") == ["n2"]
+        assert await names(lab, pool="") == ["n1", "n3", "off"]
+        assert await names(lab, label="topology.kubernetes.io/zone in (a),kubernetes.io/hostname!=n1") == ["n2"]
+        assert await names(lab, q="N") == ["n1", "n2", "n3"]
+        assert await names(lab, state="cordoned") == ["off"]
+        assert await names(lab, sort="-name", offset=1, limit=2) == ["n3", "n2"]
+        await lab.create(pod("p", nodeName="n2"))
+        await lab.settle()
+        assert (await names(lab, sort="-cpu"))[0] == "n2"
+        facets = (await lab.get("/nodes", facets=1))["facets"]
+        assert facets["zone"] == [{"value": "a", "count": 2}, {"value": "b", "count": 2}]
+        blocks = await lab.get("/nodes", blocks=1, q="n2")
+        assert [block["name"] for block in blocks["items"][0]["blocks"]] == ["p"]
+        refused = await lab.get("/nodes", want=400, label="a=b=c")
+        assert refused["error"]["what"] == "label"
+
+    run(test, *NODES)
+
+
+def test_a_node_tells_its_pods_and_who_was_rejected_there() -> None:
+    async def test(lab: Lab) -> None:
+        await _filled(lab)
+        found = await lab.get("/nodes/n1")
+        store = lab.server.bridge.store
+        assert sorted(f"{each['namespace']}/{each['name']}" for each in found["pods"]) == sorted(
+            each.key for each in store.pods_on("n1")
+        )
+        rejected = {each["text"]: each["pods"] for each in found["rejected"]}
+        want: dict[str, int] = {}
+        for name in ("bigger", "picky"):
+            decision = lab.server.decisions.decision(lab.server.decisions.numbers_of(f"default/{name}")[-1])
+            status = decision.first_failure(decision.names.index("n1"))
+            assert status is not None
+            want[status.message] = want.get(status.message, 0) + 1
+        assert rejected == want
+        assert found["sentence"].startswith("n1 ")
+        assert (await lab.get("/nodes/nowhere", want=404))["error"]["got"] == "'nowhere'"
+
+    run(test, *NODES)
+
+
+def test_decisions_are_listed_by_number_and_filtered() -> None:
+    async def test(lab: Lab) -> None:
+        await _filled(lab)
+        records = lab.server.decisions
+        answer = await lab.get("/decisions", limit=MOST_ROWS)
+        assert [item["number"] for item in answer["items"]] == list(range(len(records)))
+        for item in answer["items"]:
+            record = records[item["number"]]
+            assert f"{item['namespace']}/{item['name']}" == record.pod
+            assert (item["node"], item["feasible_nodes"], item["message"]) == (
+                record.node,
+                record.feasible_nodes,
+                record.message,
+            )
+            if item["margin"] is not None:
+                total = records.decision(item["number"]).total
+                best = np.sort(total[total >= 0])[::-1]
+                assert item["margin"] == int(best[0] - best[best < best[0]][0])
+        newest = await lab.get("/decisions", limit=2)
+        assert [item["number"] for item in newest["items"]] == [len(records) - 2, len(records) - 1]
+        first = await lab.get("/decisions", after=0, limit=2)
+        assert [item["number"] for item in first["items"]] == [1, 2]
+        failed = await lab.get("/decisions", outcome="unschedulable")
+        assert {item["name"] for item in failed["items"]} == {"bigger", "picky"}
+        of_pod = await lab.get("/decisions", pod="default/picky")
+        assert {item["name"] for item in of_pod["items"]} == {"picky"}
+
+    run(test, *NODES)
+
+
+def test_density_counts_every_decision_once() -> None:
+    async def test(lab: Lab) -> None:
+        await _filled(lab)
+        count = len(lab.server.decisions)
+        for bins in (1, 3, 50):
+            by_number = await lab.get("/decisions/density", bins=bins)
+            assert sum(map(sum, _outcomes(by_number))) == count
+            by_time = await lab.get(
+                "/decisions/density", bins=bins, from_at="2020-01-01T00:00:00Z", to_at="2200-01-01T00:00:00Z"
+            )
+            assert sum(map(sum, _outcomes(by_time))) == count
+        part = await lab.get("/decisions/density?from=2&to=4&bins=2")
+        assert (part["from"], part["to"], sum(map(sum, _outcomes(part)))) == (2, 4, 3)
+
+    run(test, *NODES)
+
+
+def _outcomes(answer: Any) -> list[list[int]]:
+    return [answer["lanes"][name] for name in ("scheduled", "waits", "error")]
+
+
+def test_the_queue_is_that_of_the_engine() -> None:
+    async def test(lab: Lab) -> None:
+        await _filled(lab)
+        answer = await lab.get("/queue")
+        queue = await asyncio.wrap_future(lab.server.engine.submit(lambda scheduler: scheduler.queue))
+        assert answer["counts"] == queue.pending_counts()
+        by_name = {item["name"]: item for item in answer["items"]}
+        waiting = queue.get("default/picky")
+        assert waiting is not None
+        assert by_name["picky"]["rejected_by"] == sorted(waiting.unschedulable_plugins)
+        assert by_name["gated"]["tier"] == "gated"
+        assert by_name["gated"]["rejected_by"] == ["SchedulingGates"]
+        assert by_name["gated"]["message"] == "waiting for scheduling gates: [example.com/wait]"
+        assert any("Node" in event for event in by_name["picky"]["wakes_on"])
+        assert sum(answer["histogram"]["pods"]) == answer["total"] == 3
+        only = await lab.get("/queue", tier="gated")
+        assert [item["name"] for item in only["items"]] == ["gated"]
+
+    run(test, *NODES)
+
+
+def test_an_answer_that_a_client_has_is_not_sent_again() -> None:
+    async def test(lab: Lab) -> None:
+        first = await lab.client.get("/bayplan/v1/nodes")
+        again = await lab.client.get("/bayplan/v1/nodes", headers={"if-none-match": first.headers["etag"]})
+        assert (again.status_code, again.content) == (304, b"")
+        await lab.create(node("n9"))
+        await lab.settle()
+        now = await lab.client.get("/bayplan/v1/nodes", headers={"if-none-match": first.headers["etag"]})
+        assert now.status_code == 200
+
+    run(test, *NODES)
+
+
+def test_requests_of_pages_elsewhere_are_refused() -> None:
+    async def test(lab: Lab) -> None:
+        for headers in ({"host": "evil.example"}, {"origin": "https://evil.example"}):
+            answer = await lab.client.get("/bayplan/v1/clock", headers=headers)
+            assert answer.status_code == 403
+            assert answer.json()["error"]["request_id"] == answer.headers["x-request-id"]
+        assert (await lab.client.get("/bayplan/v1/clock", headers={"origin": "http://127.0.0.1:1"})).status_code == 200
+
+    run(test)
+
+
+def test_paths_methods_and_parameters_that_do_not_exist_are_refused_clearly() -> None:
+    async def test(lab: Lab) -> None:
+        assert (await lab.get("/nothing", want=404))["error"]["what"] == "path"
+        assert (await lab.send("DELETE", "/overview", want=405))["error"]["got"] == "DELETE"
+        assert (await lab.client.delete("/bayplan/v1/clock")).headers["allow"] == "GET, HEAD, PUT"
+        assert (await lab.get("/nodes", want=400, soort="x"))["error"]["hint"] == "sort"
+        assert (await lab.get("/nodes", want=400, limit=0))["error"]["wanted"] == "a whole number from 1 to 200"
+        assert (await lab.get("/nodes", want=400, offset="-1"))["error"]["what"] == "offset"
+        assert (await lab.get("/queue", want=400, tier="x"))["error"]["what"] == "tier"
+        assert (await lab.get("/decisions/density", want=400, from_at="soon"))["error"]["wanted"] == "a time"
+
+    run(test)
+
+
+def test_an_empty_cluster_has_answers_too() -> None:
+    async def test(lab: Lab) -> None:
+        assert (await lab.get("/overview"))["sentence"] == "The cluster is empty: there are no nodes and no pods"
+        assert (await lab.get("/nodes", facets=1))["total"] == 0
+        assert (await lab.get("/nodes/cells"))["groups"] == []
+        assert (await lab.get("/pods", facets=1))["total"] == 0
+        assert (await lab.get("/decisions"))["items"] == []
+        assert (await lab.get("/decisions/density"))["lanes"]["scheduled"] == [0] * 200
+        assert (await lab.get("/queue"))["sentence"] == "No pod waits"
+        assert (await lab.get("/"))["instance"] == lab.server.instance
+
+    run(test)
+
+
+def test_an_engine_that_is_busy_holds_nobody_up(tmp_path: Path) -> None:
+    file = tmp_path / "sleepy.py"
+    file.write_text(
+        "import time\n\nfrom bayplan import PerNodePlugin\n\nSLEPT = []\n\n\nclass Sleepy(PerNodePlugin):\n"
+        "    def filter_node(self, pod, node):\n        if pod.metadata.name == 'slow' and not SLEPT:\n"
+        "            SLEPT.append(1)\n            time.sleep(6)\n"
+    )
+
+    async def test(lab: Lab) -> None:
+        await lab.get("/queue")
+        await lab.create(pod("slow"))
+        lab.server.bridge.flush()
+        await asyncio.sleep(0.3)
+        begun = time.monotonic()
+        for path in ("/overview", "/pods", "/nodes", "/queue", "/pods/default/quick", "/clock"):
+            await lab.get(path)
+        busy = await lab.send("POST", "/queue/flush", want=503)
+        assert busy["error"]["hint"] == "again in a moment"
+        assert time.monotonic() - begun < 5
+        await lab.settle()
+        assert (await lab.get("/pods/default/slow"))["status"] == "placed"
+
+    run(test, node("n1"), pod("quick"), plugins=[f"{file}:Sleepy"])
+
+
+def test_a_plugin_that_can_not_say_why_takes_only_its_part_from_a_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(decision: Decision, row: int) -> Status | None:
+        raise PluginFailure("Picky", "Filter", "KeyError: 'zone'")
+
+    async def test(lab: Lab) -> None:
+        assert (await lab.get("/nodes/n1"))["rejected_missing"] == ""
+        monkeypatch.setattr(Decision, "first_failure", fail)
+        found = await lab.get("/nodes/n1")
+        assert (found["name"], found["rejected"], found["rejected_is_exact"]) == ("n1", [], False)
+        assert found["rejected_missing"] == "running Filter plugin \"Picky\": KeyError: 'zone'"
+
+    run(test, node("n1"), pod("huge", cpu="40"))

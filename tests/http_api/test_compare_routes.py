@@ -1,0 +1,223 @@
+"""Compare: other servers are asked carefully, and the matrices of a pod in two runs say what decided otherwise."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+
+from bayplan.http_api import compare_routes, remote_server
+from bayplan.http_api.comparison import Side, differences
+from tests.http_api.lab import Lab, node, pod, run
+from tests.http_api.test_control_routes import MOST_ALLOCATED
+from tests.http_api.test_fork_routes import begin_fork
+
+NODES = [node(f"n{number}") for number in range(3)]
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "want"),
+    [
+        pytest.param({}, {}, [], id="nothing"),
+        pytest.param({"p": "n"}, {"p": "n"}, [], id="the same node"),
+        pytest.param({"p": ""}, {"p": ""}, [], id="both wait"),
+        pytest.param({"p": "n"}, {"q": "n"}, [], id="pods of one side are left out"),
+        pytest.param({"p": "n", "o": "n"}, {"p": "m", "o": "m"}, ["o moved", "p moved"], id="by name"),
+        pytest.param({"p": "n", "o": ""}, {"p": "", "o": "m"}, ["o only_b", "p only_a"], id="placed by one of them"),
+    ],
+)
+def test_differences(a: dict[str, str], b: dict[str, str], want: list[str]) -> None:
+    found, both = differences(Side(name="a", nodes=a), Side(name="b", nodes=b))
+    assert [f"{each.pod} {each.kind}" for each in found] == want
+    assert both == len(a.keys() & b.keys())
+
+
+def test_the_matrices_of_a_pod_in_two_runs_say_what_decided_otherwise() -> None:
+    async def test(lab: Lab) -> None:
+        await lab.send("POST", "/snapshots", {"name": "empty"}, want=201)
+        pods = [pod(f"p{number}") for number in range(6)]
+        await lab.create(*pods)
+        await lab.settle()
+        fork = await begin_fork(lab, **{"from": "empty", "config": MOST_ALLOCATED, "objects": pods})
+        moved = (await lab.get("/compare", a="now", b=fork["id"], kind="moved"))["items"]
+        for row in moved:
+            found = await lab.get(f"/compare/pods/{row['pod']}", a="now", b=fork["id"])
+            assert (found["a_node"], found["b_node"]) == (row["a_node"], row["b_node"])
+            assert (found["first_plugin"] or {}).get("name") == (row["first_plugin"] or {}).get("name")
+            for side, query in (("a", {}), ("b", {"run": fork["id"]})):
+                matrix = f"/pods/{row['pod']}/attempts/latest/matrix"
+                whole = await lab.get(matrix, form="columns", limit=10_000, **query)
+                assert found[side]["matrix"]["rows"] == whole["rows"]
+        assert any(row["first_plugin"] for row in moved)
+        missing = await lab.get("/compare/pods/default/nobody", want=404, a="now", b=fork["id"])
+        assert missing["error"]["what"] == "pod"
+
+    run(test, *NODES)
+
+
+def test_what_decided_otherwise_is_told_also_where_the_matrix_is_cut_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compare_routes, "MOST_ROWS", 1)
+
+    async def test(lab: Lab) -> None:
+        await lab.send("POST", "/snapshots", {"name": "empty"}, want=201)
+        pods = [pod(f"p{number}") for number in range(6)]
+        await lab.create(*pods)
+        await lab.settle()
+        fork = await begin_fork(lab, **{"from": "empty", "config": MOST_ALLOCATED, "objects": pods})
+        moved = (await lab.get("/compare", a="now", b=fork["id"], kind="moved"))["items"]
+        assert any(row["first_plugin"] for row in moved)
+        for row in moved:
+            found = await lab.get(f"/compare/pods/{row['pod']}", a="now", b=fork["id"])
+            assert found["first_plugin"] == row["first_plugin"]
+            assert [len(found[side]["matrix"]["rows"]["node"]) for side in "ab"] == [1, 1]
+
+    run(test, *NODES)
+
+
+async def another_server(told: Mapping[str, bytes]) -> asyncio.Server:
+    """Start another server, whose answers are those by path."""
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked = (await reader.readuntil(b"\r\n\r\n")).split()[1].decode()
+        writer.write(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n" + told[asked.partition("?")[0]])
+        writer.close()
+
+    return await asyncio.start_server(answer, "127.0.0.1", 0)
+
+
+def address_of(server: asyncio.Server) -> str:
+    return f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+
+
+MATRIX = "/bayplan/v1/pods/default/p/attempts/latest/matrix"
+
+
+def test_the_matrix_of_another_server_is_set_beside_ours() -> None:
+    told: dict[str, bytes] = {}
+
+    async def test(lab: Lab) -> None:
+        # All nodes are ready by now, so that more than one is scored.
+        await lab.create(pod("p"))
+        await lab.settle()
+        ours = await lab.get("/pods/default/p/attempts/latest/matrix", form="columns")
+        theirs = json.loads(json.dumps(ours))
+        theirs["winner"] = next(name for name in theirs["rows"]["node"] if name != ours["winner"])
+        at = theirs["rows"]["node"].index(theirs["winner"])
+        theirs["rows"]["weighted"][at][0] += 100
+        told[MATRIX] = json.dumps(theirs).encode()
+        told["/bayplan/v1/placements"] = b'{"pods": ["default/p"], "nodes": ["elsewhere"], "instance": "i"}'
+        told["/bayplan/v1/sources"] = b'{"items": [{"name": "prod", "state": "following", "lag_seconds": 2}]}'
+        async with await another_server(told) as server:
+            url = address_of(server)
+            found = await lab.get("/compare/pods/default/p", a="now", b=url)
+            assert (found["a_node"], found["b_node"]) == (ours["winner"], theirs["winner"])
+            assert found["b"]["matrix"] == theirs
+            first = found["first_plugin"]
+            assert (first["name"], first["a"] - first["b"]) == (ours["scorers"][0]["name"], 100)
+            whole = await lab.get("/compare", a="now", b=url)
+            (followed,) = whole["b"]["sources"]
+            assert (followed["name"], followed["state"], followed["lag_seconds"]) == ("prod", "following", 2.0)
+
+    run(test, *NODES)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "want"),
+    [
+        pytest.param(lambda rows: rows.pop("plugin"), "missing required field `plugin`", id="without a column"),
+        pytest.param(lambda rows: rows["gap"].pop(), "different lengths", id="a column that is too short"),
+        pytest.param(lambda rows: rows["weighted"][0].append(1), "points than scorers", id="points without a scorer"),
+        pytest.param(lambda rows: rows.update(node="n0"), "Expected `array`", id="no column at all"),
+    ],
+)
+def test_a_matrix_of_another_server_that_is_none_is_refused(spoil: Callable[[Any], object], want: str) -> None:
+    told: dict[str, bytes] = {}
+
+    async def test(lab: Lab) -> None:
+        theirs = await lab.get("/pods/default/p/attempts/latest/matrix", form="columns")
+        spoil(theirs["rows"])
+        told[MATRIX] = json.dumps(theirs).encode()
+        async with await another_server(told) as server:
+            refused = await lab.get("/compare/pods/default/p", want=502, a="now", b=address_of(server))
+        assert want in refused["error"]["got"]
+
+    run(test, *NODES, pod("p"))
+
+
+@pytest.mark.parametrize(
+    ("told", "want"),
+    [
+        pytest.param(b"<html>", "DecodeError", id="no JSON"),
+        pytest.param(b'{"pods": ["\xff"], "nodes": []}', "UnicodeDecodeError", id="no text"),
+        pytest.param(b'{"more": %b%b}' % (b"[" * 5000, b"]" * 5000), "RecursionError", id="too deep"),
+        pytest.param(b'{"pods": ["default/p"], "nodes": []}', "1 pods and 0 nodes", id="a pod without a node"),
+    ],
+)
+def test_an_answer_of_another_server_that_is_none_is_refused(told: bytes, want: str) -> None:
+    async def test(lab: Lab) -> None:
+        answers = {"/bayplan/v1/placements": told, "/bayplan/v1/sources": b"{}"}
+        async with await another_server(answers) as server:
+            refused = await lab.get("/compare", want=502, a="now", b=address_of(server))
+        assert refused["error"]["got"].startswith(want)
+
+    run(test, *NODES)
+
+
+def test_an_address_that_is_none_is_refused() -> None:
+    async def test(lab: Lab) -> None:
+        for address in ("http://", "http://[::1", "http://xn--a"):
+            await lab.get("/compare", want=502, a="now", b=address)
+
+    run(test, *NODES)
+
+
+def test_another_server_is_not_asked_for_a_page_of_another_site() -> None:
+    async def test(lab: Lab) -> None:
+        query = {"a": "now", "b": "http://127.0.0.1:1"}
+        for site, want in (("cross-site", 403), ("same-site", 403), ("same-origin", 502), ("none", 502)):
+            answer = await lab.client.get("/bayplan/v1/compare", params=query, headers={"sec-fetch-site": site})
+            assert answer.status_code == want, answer.text
+
+    run(test, *NODES)
+
+
+@pytest.mark.parametrize(
+    ("pause", "want"),
+    [
+        pytest.param(0.0, "a longer answer", id="an answer without end"),
+        pytest.param(0.05, "TimeoutError", id="an answer that comes in drops"),
+    ],
+)
+def test_answers_of_other_servers_are_bounded(pause: float, want: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remote_server, "REMOTE_SECONDS", 0.5)
+    monkeypatch.setattr(remote_server, "MOST_REMOTE_BYTES", 100_000)
+
+    ended = asyncio.Event()
+
+    async def endless(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
+        try:
+            while not writer.is_closing():
+                writer.write(b" " * (1 if pause else 10_000))
+                await writer.drain()
+                await asyncio.sleep(pause)
+        except ConnectionError:
+            pass
+        finally:
+            writer.close()
+            ended.set()
+
+    async def test(lab: Lab) -> None:
+        server = await asyncio.start_server(endless, "127.0.0.1", 0)
+        async with server:
+            port = server.sockets[0].getsockname()[1]
+            refused = await lab.get("/compare", want=502, a=f"http://127.0.0.1:{port}")
+            assert refused["error"]["got"].startswith(want)
+            await ended.wait()
+            await asyncio.sleep(0)
+
+    run(test, *NODES)

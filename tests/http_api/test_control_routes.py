@@ -1,0 +1,203 @@
+"""Clock, configuration, plugins, snapshots, queue: what is changed through our API holds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from bayplan.framework.configuration import effective_document
+from bayplan.sync.memory import MEMORY_NAMESPACE
+from bayplan.sync.session import SyncStatus, status_document
+from tests.http_api.lab import Lab, node, pod, run
+
+MOST_ALLOCATED = """\
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- schedulerName: default-scheduler
+  plugins:
+    score:
+      disabled:
+      - name: PodTopologySpread
+  pluginConfig:
+  - name: NodeResourcesFit
+    args:
+      scoringStrategy:
+        type: MostAllocated
+"""
+MISSPELT = MOST_ALLOCATED.replace("- name: NodeResourcesFit\n", "- name: NodeResourceFit\n", 1).replace(
+    "      disabled:\n      - name: PodTopologySpread\n", "      enabled:\n      - name: PodTopologySpreed\n"
+)
+
+
+def test_the_clock_is_paused_set_and_stepped() -> None:
+    async def test(lab: Lab) -> None:
+        assert (await lab.get("/clock"))["mode"] == "real"
+        paused = await lab.send("PUT", "/clock", {"paused": True})
+        assert (paused["paused"], paused["mode"]) == (True, "virtual")
+        assert (await lab.get("/clock"))["now"] == paused["now"]
+        await lab.create(*(pod(f"p{number}") for number in range(3)))
+        lab.server.bridge.flush()
+        assert len(lab.server.decisions) == 0
+        for count in (1, 2):
+            step = await lab.send("POST", "/clock/step", {"by": "decision"})
+            assert step["done"]
+            assert len(lab.server.decisions) == count == len(step["decisions"]) + count - 1
+        event = await lab.send("POST", "/clock/step", {"by": "event"})
+        assert event["paused"]
+        assert (await lab.send("PUT", "/clock", {"paused": False, "speed": 20}))["speed"] == 20
+        await lab.settle()
+        assert len(lab.server.decisions) == 3
+        assert (await lab.send("PUT", "/clock", {"speed": 0}, want=422))["error"]["what"] == "speed of the clock"
+        assert "unknown field" in (await lab.send("PUT", "/clock", {"sped": 1}, want=422))["error"]["got"]
+        assert (await lab.send("PUT", "/clock", "{", want=400))["error"]["wanted"] == "JSON"
+
+    run(test, node("n1"))
+
+
+def test_a_configuration_is_validated_with_its_places() -> None:
+    async def test(lab: Lab) -> None:
+        good = await lab.send("POST", "/config/validate", MOST_ALLOCATED)
+        assert (good["problems"], good["stage"]) == ([], None)
+        assert "default-scheduler score: PodTopologySpread off" in good["difference"]
+        assert any("MostAllocated" in line for line in good["difference"])
+        assert good["will"] == "1 waiting pod will be tried again"
+        bad = await lab.send("POST", "/config/validate", MISSPELT)
+        assert bad["effective"] is None
+        assert [(each["line"], each["hint"]) for each in bad["problems"]] == [(8, "'PodTopologySpread'")]
+        field = await lab.send("POST", "/config/validate", MOST_ALLOCATED.replace("profiles:", "profles:", 1))
+        assert [each["hint"] for each in field["problems"]] == ["'profiles'"]
+        same = await lab.send("POST", "/config/validate", (await lab.get("/config/default"))["text"])
+        assert (same["difference"], same["will"]) == ([], "nothing would change")
+        assert (await lab.send("POST", "/config/validate", "{"))["problems"]
+
+    run(test, node("n1"), pod("huge", cpu="90"))
+
+
+def test_a_configuration_holds_at_once_and_waiting_pods_are_tried_again() -> None:
+    async def test(lab: Lab) -> None:
+        await lab.create(pod("first", nodeName="n2"))
+        await lab.settle()
+        tried = len(lab.server.decisions.numbers_of("default/huge"))
+        answer = await lab.send("PUT", "/config", MOST_ALLOCATED)
+        assert answer["effective"] == effective_document(lab.server.settings.configuration)
+        score = answer["extension_points"]["default-scheduler"]["score"]
+        assert "PodTopologySpread" not in [each["plugin"] for each in score]
+        assert (await lab.get("/config"))["text"] == MOST_ALLOCATED
+        await lab.create(pod("second"))
+        await lab.settle()
+        record = lab.server.decisions[lab.server.decisions.numbers_of("default/second")[-1]]
+        assert record.node == "n2"
+        assert len(lab.server.decisions.numbers_of("default/huge")) > tried
+        refused = await lab.send("PUT", "/config", MISSPELT, want=422)
+        assert "PodTopologySpreed" in refused["error"]["got"]
+        assert (await lab.get("/config"))["text"] == MOST_ALLOCATED
+
+    run(test, node("n1"), node("n2"), pod("huge", cpu="90"))
+
+
+def test_extension_points_say_where_plugins_come_from(tmp_path: Path) -> None:
+    file = tmp_path / "even.py"
+    file.write_text(
+        "from bayplan import PerNodePlugin\n\n\nclass Even(PerNodePlugin):\n"
+        "    def score_node(self, pod, node):\n        return 100 if node.name.endswith('2') else 0\n"
+    )
+
+    async def test(lab: Lab) -> None:
+        points = (await lab.get("/config"))["extension_points"]["default-scheduler"]
+        origins = {each["plugin"]: each["from"] for each in points["score"]}
+        assert origins["Even"] == str(file)
+        assert origins["NodeResourcesFit"] == "default"
+        plugins = {each["name"]: each for each in (await lab.get("/plugins"))["items"]}
+        assert (plugins["Even"]["built_in"], plugins["Even"]["file"]) == (False, str(file))
+        assert plugins["NodeName"]["built_in"]
+        before = await _raw(lab, "one")
+        file.write_text(file.read_text().replace("'2'", "'1'"))
+        await lab.send("POST", "/plugins/reload")
+        after = await _raw(lab, "two")
+        assert (before, after) == ({"n1": 0, "n2": 100}, {"n1": 100, "n2": 0})
+        file.write_text("import nothing_of_that_name\n")
+        refused = await lab.send("POST", "/plugins/reload", want=422)
+        assert "nothing_of_that_name" in refused["error"]["got"]
+        assert await _raw(lab, "three") == after
+
+    async def _raw(lab: Lab, name: str) -> dict[str, int]:
+        """Schedule a pod, and return what the plugin gave each node."""
+        await lab.create(pod(name))
+        await lab.settle()
+        matrix = await lab.get(f"/pods/default/{name}/attempts/latest/matrix")
+        column = [each["name"] for each in matrix["scorers"]].index("Even")
+        return {row["node"]: row["raw"][column] for row in matrix["rows"]}
+
+    run(test, node("n1"), node("n2"), plugins=[f"{file}:Even"])
+
+
+def test_snapshots_are_taken_restored_and_forgotten_by_name() -> None:
+    async def names(lab: Lab) -> list[str]:
+        await lab.settle()
+        return [item["name"] for item in (await lab.get("/pods"))["items"]]
+
+    async def test(lab: Lab) -> None:
+        await lab.create(pod("one"))
+        await lab.settle()
+        assert (await lab.send("POST", "/snapshots", {"name": "before"}, want=201))["name"] == "before"
+        assert (await lab.send("POST", "/snapshots", {"name": "before"}, want=409))["error"]["hint"] == "another name"
+        await lab.create(pod("two"), node("n2"))
+        assert await names(lab) == ["one", "two"]
+        await lab.send("POST", "/snapshots/before/restore")
+        assert await names(lab) == ["one"]
+        assert (await lab.get("/nodes"))["total"] == 1
+        await lab.send("POST", "/reset")
+        assert await names(lab) == []
+        assert [each["name"] for each in (await lab.get("/snapshots"))["items"]] == ["before"]
+        await lab.send("DELETE", "/snapshots/before")
+        assert (await lab.send("POST", "/snapshots/before/restore", want=404))["error"]["what"] == "snapshot"
+        assert (await lab.send("DELETE", "/snapshots/before", want=404))["error"]["got"] == "'before'"
+        assert (await lab.send("POST", "/snapshots", {"name": ""}, want=422))["error"]["what"] == "name of a snapshot"
+
+    run(test, node("n1"))
+
+
+def test_flushing_the_queue_and_retrying_a_pod_make_another_attempt() -> None:
+    async def test(lab: Lab) -> None:
+        def attempts(name: str) -> int:
+            return len(lab.server.decisions.numbers_of(f"default/{name}"))
+
+        before = attempts("huge"), attempts("huger")
+        assert (await lab.send("POST", "/queue/flush"))["moved"] == 2
+        await lab.settle()
+        assert (attempts("huge"), attempts("huger")) == (before[0] + 1, before[1] + 1)
+        assert (await lab.send("POST", "/pods/default/huge/retry"))["moved"] == 1
+        await lab.settle()
+        assert attempts("huge") == before[0] + 2
+        assert (await lab.send("POST", "/pods/default/nobody/retry", want=404))["error"]["what"] == "pod"
+
+    run(test, node("n1"), pod("huge", cpu="90"), pod("huger", cpu="91"))
+
+
+def test_a_source_that_is_followed_is_told() -> None:
+    async def test(lab: Lab) -> None:
+        assert (await lab.get("/sources"))["items"] == []
+        assert (await lab.get("/overview"))["source"] is None
+        status = SyncStatus(
+            ready=True,
+            idle=False,
+            created=7,
+            updated=2,
+            deleted=1,
+            waiting=3,
+            lag_seconds=4.6,
+            problems=[],
+            source={"nodes": "no answer"},
+            left_out={"jobs": "would make pods"},
+        )
+        namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": MEMORY_NAMESPACE}}
+        await lab.create(namespace, status_document("https://far.example", status))
+        (item,) = (await lab.get("/sources"))["items"]
+        assert (item["name"], item["state"], item["lag_seconds"]) == ("https://far.example", "following", 4)
+        assert item["counts"] == {"created": 7, "updated": 2, "deleted": 1, "waiting": 3}
+        assert (item["message"], item["left_out"]) == ("nodes: no answer", ["jobs: would make pods"])
+        assert item["sentence"] == "Follows https://far.example, 4 s behind"
+        facts = ("name", "kind", "state", "lag_seconds", "sentence")
+        assert (await lab.get("/overview"))["source"] == {key: item[key] for key in facts}
+
+    run(test)

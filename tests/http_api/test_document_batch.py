@@ -1,0 +1,230 @@
+"""Batches: each entry for itself, in order, whole; others get their turn between."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bayplan.apiserver.rest.backend import Backend
+from bayplan.apiserver.rest.bootstrap import bootstrap
+from bayplan.apiserver.store.durable import DurableRecorder
+from bayplan.apiserver.store.store import Store
+from bayplan.http_api.document_batch import MOST_BATCH_BYTES, SLICE_NS, Batch, BatchWriter
+from tests.http_api.lab import Document, Lab, lab, node, pod, run
+
+RUNNING = {"phase": "Running", "startTime": "2026-01-01T00:00:00Z", "conditions": [{"type": "Ready", "status": "True"}]}
+
+
+BINDING = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "p"}, "target": {"kind": "Node", "name": "n"}}
+TOKEN_REVIEW = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": "t"}}
+
+
+def lines(*entries: object) -> str:
+    return "\n".join(json.dumps(each) for each in entries)
+
+
+def delete(document: Document, **more: object) -> Document:
+    metadata = {name: document["metadata"].get(name, "") for name in ("name", "namespace")}
+    return {"delete": {"apiVersion": "v1", "kind": document["kind"], "metadata": {**metadata, **more}}}
+
+
+def running(name: str, where: str = "n", **more: Any) -> Document:
+    return {**pod(name, nodeName=where, **more), "status": RUNNING}
+
+
+def namespace(name: str) -> Document:
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+
+
+@pytest.mark.parametrize(
+    ("body", "want"),
+    [
+        pytest.param(lines(pod("a"), pod("b")), ["created a", "created b"], id="lines"),
+        pytest.param(lines(pod("a")) + "\n\n" + lines(pod("b")) + "\n", ["created a", "created b"], id="empty lines"),
+        pytest.param(json.dumps({"kind": "List", "items": [pod("a"), pod("b")]}, indent=1), ["created a", "created b"], id="List"),
+        pytest.param(
+            json.dumps({"kind": "PodList", "apiVersion": "v1", "items": [{k: v for k, v in pod("a").items() if k != "kind"}]}),
+            ["created a"],
+            id="a list as the API gives it, whose items don't say their kind",
+        ),
+        pytest.param(json.dumps(pod("a"), indent=1), ["created a"], id="one object on several lines"),
+        pytest.param("", [], id="nothing"),
+        pytest.param(lines(pod("a"), pod("a")), ["created a", "exists a"], id="the same twice"),
+        pytest.param(lines(pod("a"), delete(pod("a"))), ["created a", "deleted a"], id="made and deleted"),
+        pytest.param(lines(delete(pod("a"))), ["absent a"], id="a deletion of what is not there"),
+        pytest.param(lines(pod("a"), delete(pod("a"), uid="x")), ["created a", "absent a"], id="a deletion of another one"),
+        pytest.param(
+            lines(pod("a", namespace="new"), namespace("new"), pod("a", namespace="new")),
+            ["refused a", "created new", "created a"],
+            id="a namespace that comes in the middle",
+        ),
+        pytest.param(
+            lines(pod("a")) + '\n{"kind": \n[1]\n' + lines({"kind": "Pot", "apiVersion": "v1"}, {"delete": 7}, pod("b")),
+            ["created a", "refused ", "refused ", "refused ", "refused ", "created b"],
+            id="entries that can't be read",
+        ),
+        pytest.param(
+            lines(pod("a")).encode() + b'\n{"kind": "\xff"}\n' + lines(pod("b")).encode(),
+            ["created a", "refused ", "created b"],
+            id="one that is no text",
+        ),
+        pytest.param('{"x":' * 5000 + "1" + "}" * 5000, ["refused "], id="one that is too deep"),
+        pytest.param(lines(BINDING, TOKEN_REVIEW, pod("b")), ["refused ", "refused ", "created b"], id="what is not kept"),
+        pytest.param(lines(pod("a", cpu="two"), pod("b")), ["refused a", "created b"], id="one that is refused"),
+    ],
+)  # fmt: skip
+def test_each_entry_has_an_outcome_of_its_own_in_order(body: str | bytes, want: list[str]) -> None:
+    async def test(lab: Lab) -> None:
+        sent = await lab.client.post("/bayplan/v1/objects", content=body)
+        assert sent.status_code == 200, sent.text
+        answer = sent.json()
+        assert [f"{each['outcome']} {each.get('name', '')}" for each in answer["items"]] == want
+        for outcome in ("created", "exists", "deleted", "absent", "refused"):
+            assert answer[outcome] == sum(each.startswith(f"{outcome} ") for each in want)
+
+    run(test)
+
+
+def test_refusals_are_those_of_single_requests() -> None:
+    async def test(lab: Lab) -> None:
+        bad = pod("a", restartPolicy="Sometimes")
+        (item,) = (await lab.send("POST", "/objects", lines(bad)))["items"]
+        (single,) = (await lab.send("POST", "/apply", {"text": json.dumps(bad)}))["items"]
+        assert (item["code"], item["message"]) == (422, single["message"])
+        assert item["message"]
+
+    run(test)
+
+
+def test_who_lost_the_answer_is_told_on_the_second_try_what_is_there_already() -> None:
+    async def test(lab: Lab) -> None:
+        first = (await lab.send("POST", "/objects", lines(running("a"))))["items"][0]
+        await lab.settle()
+        again = (await lab.send("POST", "/objects", lines(running("a"), running("b"))))["items"]
+        assert (again[0]["outcome"], again[0]["code"], again[0]["uid"]) == ("exists", 409, first["uid"])
+        assert again[1]["outcome"] == "created"
+
+    run(test, node("n"))
+
+
+def test_the_answer_holds_the_objects_where_that_is_asked_for() -> None:
+    async def test(lab: Lab) -> None:
+        answer = await lab.client.post("/bayplan/v1/objects?objects=1", content=lines(running("a"), delete(pod("x"))))
+        made, absent = answer.json()["items"]
+        assert (made["object"]["kind"], made["object"]["status"]["phase"]) == ("Pod", "Running")
+        assert made["object"]["metadata"]["resourceVersion"] == made["resource_version"]
+        assert made["object"]["metadata"]["managedFields"][0]["manager"] == "python-httpx"
+        assert "object" not in absent
+
+    run(test, node("n"))
+
+
+def test_a_pod_that_runs_already_is_not_started_and_ends_when_it_is_told_to() -> None:
+    async def test(lab: Lab) -> None:
+        finishing = {**pod("f", nodeName="n"), "status": {"phase": "Succeeded"}}
+        await lab.send("POST", "/objects", lines(running("a", cpu="3"), running("b"), finishing, pod("waits", cpu="3")))
+        await asyncio.sleep(0.1)
+        await lab.settle()
+        pods = {each["metadata"]["name"]: each for each in (await lab.api("GET", "/api/v1/pods"))["items"]}
+        assert pods["a"]["status"]["startTime"] == RUNNING["startTime"]
+        assert pods["f"]["status"]["phase"] == "Succeeded"
+        assert "nodeName" not in pods["waits"]["spec"]
+        events = (await lab.api("GET", "/api/v1/events"))["items"]
+        assert {each["involvedObject"]["name"] for each in events if each["source"].get("component") == "kubelet"} <= {
+            "n"
+        }
+        assert [each for each in events if each["reason"] in ("Pulled", "Created", "Started", "Scheduled")] == []
+        # What ends, by its status or by a deletion, frees its node.
+        ended = {**pods["a"], "status": {**pods["a"]["status"], "phase": "Succeeded"}}
+        await lab.api("PUT", "/api/v1/namespaces/default/pods/a/status", ended)
+        for _ in range(100):
+            await lab.settle()
+            if "nodeName" in (await lab.api("GET", "/api/v1/namespaces/default/pods/waits"))["spec"]:
+                break
+            await asyncio.sleep(0.05)
+        else:
+            raise AssertionError("the node of a pod that has ended is not free")
+        assert (await lab.send("POST", "/objects", lines(delete(pod("b")))))["deleted"] == 1
+        for _ in range(100):
+            if (await lab.send("POST", "/objects", lines(delete(pod("b")))))["absent"] == 1:
+                return
+            await asyncio.sleep(0.05)
+        raise AssertionError("a pod that was deleted does not go")
+
+    run(test, node("n"))
+
+
+def test_a_body_that_is_too_large_is_refused_as_a_whole() -> None:
+    async def test(lab: Lab) -> None:
+        answer = await lab.client.post(
+            "/bayplan/v1/objects", content=b"", headers={"content-length": str(MOST_BATCH_BYTES + 1)}
+        )
+        assert answer.status_code == 413
+        assert answer.json()["error"]["wanted"] == f"at most {MOST_BATCH_BYTES:,} bytes"
+
+    run(test)
+
+
+def test_others_get_their_turn_while_a_batch_is_written() -> None:
+    async def within() -> tuple[Batch, int]:
+        backend = Backend(Store())
+        bootstrap(backend)
+        body = lines(*(pod(f"p-{number}") for number in range(400))).encode()
+        turns, writing = 0, asyncio.create_task(BatchWriter(backend).write(body, "test"))
+        while not writing.done():
+            await asyncio.sleep(0)
+            turns += 1
+        return writing.result(), turns
+
+    batch, turns = asyncio.run(within())
+    assert batch.created == 400
+    # Nothing is as quick as a slice for a hundred pods.
+    assert turns > 400 * 30_000 / SLICE_NS
+
+
+def test_what_is_acknowledged_is_on_disk_and_a_slice_is_one_transaction(tmp_path: Path) -> None:
+    async def within() -> tuple[int, int]:
+        store = Store()
+        recorder = DurableRecorder(tmp_path / "store", store, on_failure=lambda problem: None)
+        backend = Backend(store)
+        bootstrap(backend)
+        recorder.flush()
+        statements: list[str] = []
+        connection = recorder._connection
+        connection.set_trace_callback(lambda text: statements.append(text.split()[0]))
+        body = lines(*(running(f"p-{number}") for number in range(300))).encode()
+        batch = await BatchWriter(backend).write(body, "test")
+        waiting = store.settled(int(batch.items[-1].resource_version))
+        if waiting is not None:
+            await waiting
+        connection.set_trace_callback(None)
+        recorder._writer.shutdown()
+        # Nothing is closed in order: what was acknowledged must be there all the same.
+        connection.close()
+        again = Store()
+        found = DurableRecorder(tmp_path / "store", again, on_failure=lambda problem: None)
+        found.close()
+        # A statement outside of a transaction is one of its own.
+        transactions = re.findall("BEGIN .*?COMMIT|INSERT", " ".join(statements))
+        return len(again.table("pods")), len(transactions)
+
+    stored, transactions = asyncio.run(within())
+    assert stored == 300
+    assert 1 <= transactions < 100
+
+
+def test_a_service_waits_for_the_disk_before_it_answers() -> None:
+    async def within() -> None:
+        settled: list[int] = []
+        async with lab() as running_lab:
+            service = running_lab.service
+            service._settled = lambda revision: settled.append(revision)
+            answer = await running_lab.send("POST", "/objects", lines(pod("a")))
+            assert settled[-1:] >= [int(answer["items"][0]["resource_version"])]
+
+    asyncio.run(within())

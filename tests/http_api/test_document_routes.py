@@ -1,0 +1,192 @@
+"""Texts applied, clusters exported and imported, nodes drained."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+
+from bayplan.http_api.document_writes import segment
+from tests.http_api.lab import Lab, node, pod, run
+
+THREE = """\
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: settings}
+data: {a: b}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: web}
+spec:
+  containers:
+  - name: c
+    image: app:v1
+    resources: {requests: {cpu: two}}
+---
+kind: Pot
+apiVersion: v1
+"""
+TWO_CAUSES = """\
+apiVersion: v1
+kind: Pod
+metadata:
+  name: web
+spec:
+  restartPolicy: Sometimes
+  containers:
+  - name: C
+    image: a
+"""
+COPIES = "apiVersion: v1\nkind: Pod\nmetadata: {name: 'web-{n}'}\nspec: {containers: [{name: c, image: 'app:v{n}'}]}\n"
+
+
+def test_what_can_be_written_is_and_what_can_not_says_on_which_line() -> None:
+    async def test(lab: Lab) -> None:
+        dry = await lab.send("POST", "/apply", {"text": THREE, "dry_run": True})
+        assert (dry["created"], dry["refused"]) == (1, 2)
+        assert lab.server.backend.store.get("configmaps", ("default", "settings")) is None
+        answer = await lab.send("POST", "/apply", {"text": THREE})
+        made, bad, unknown = answer["items"]
+        assert (made["action"], made["path"]) == ("created", "/api/v1/namespaces/default/configmaps/settings")
+        assert (bad["action"], bad["kind"], bad["line"]) == ("refused", "Pod", 6)
+        assert "quantities must match" in bad["message"] or "cpu" in bad["message"]
+        assert (unknown["action"], unknown["message"]) == ("refused", "v1 Pot is no kind that is served")
+        again = await lab.send("POST", "/apply", {"text": THREE.split("---")[0]})
+        assert again["items"][0]["message"] == 'configmaps "settings" already exists'
+        replaced = await lab.send("POST", "/apply", {"text": THREE.split("---")[0], "replace": True})
+        assert replaced["items"][0]["action"] == "replaced"
+
+    run(test)
+
+
+def test_causes_of_a_refusal_have_lines() -> None:
+    async def test(lab: Lab) -> None:
+        item = (await lab.send("POST", "/apply", {"text": TWO_CAUSES}))["items"][0]
+        lines = {each["path"]: each["line"] for each in item["problems"]}
+        assert lines["spec.restartPolicy"] == 6
+        assert lines["spec.containers[0].name"] == 8
+
+    run(test)
+
+
+def test_many_pods_are_made_of_one_text() -> None:
+    async def test(lab: Lab) -> None:
+        answer = await lab.send("POST", "/apply", {"text": COPIES, "count": 50})
+        assert (answer["created"], answer["refused"]) == (50, 0)
+        await lab.settle()
+        assert (await lab.get("/pods", status="placed"))["total"] == 50
+        assert (await lab.send("POST", "/apply", {"text": COPIES, "count": 0}, want=422))["error"]["what"] == "count"
+        two = {"text": f"{COPIES}\n---\n{COPIES}", "count": 5001}
+        many = (await lab.send("POST", "/apply", two, want=422))["error"]
+        assert (many["got"], many["wanted"]) == ("5,001 copies of 2 documents", "at most 10,000 documents in all")
+        assert (await lab.get("/pods"))["total"] == 50
+        assert (await lab.send("POST", "/apply", {"text": "a: [", "count": 1}, want=422))["error"]["where"] == "text:1"
+        assert (await lab.send("POST", "/apply", {"text": "\n"}, want=422))["error"]["got"] == "no document"
+
+    run(test, node("n1"))
+
+
+def test_an_export_comes_back_as_the_same_cluster() -> None:
+    async def test(lab: Lab) -> None:
+        exported = (await lab.client.get("/bayplan/v1/export")).json()
+        kinds = {item["kind"] for item in exported["items"]}
+        assert {"Node", "Pod", "Namespace", "PriorityClass"} <= kinds
+        assert "Event" not in kinds
+        before = _cluster(lab)
+        await lab.create(pod("more"), node("n3"))
+        await lab.settle()
+        assert _cluster(lab) != before
+        answer = await lab.send("POST", "/import?replace=1", exported)
+        assert answer["total"] == len(exported["items"])
+        await lab.settle()
+        assert _cluster(lab) == before
+        assert (await lab.get("/nodes"))["total"] == 2
+
+    run(test, node("n1"), node("n2"), pod("a"), pod("b"), pod("huge", cpu="90"))
+
+
+def _cluster(lab: Lab) -> dict[tuple[str, ...], Any]:
+    """Return names, uids and nodes of what there is, but for what running brings about."""
+    store = lab.server.backend.store
+    found: dict[tuple[str, ...], Any] = {}
+    for table in store.table_names():
+        if table in ("events", "coordination.k8s.io/leases"):
+            continue
+        for item in store.between(table):
+            spec = json.loads(item.raw).get("spec", {})
+            found[table, item.namespace, item.name] = (item.uid, spec.get("nodeName"))
+    return found
+
+
+def test_an_import_that_can_not_be_used_changes_nothing() -> None:
+    async def test(lab: Lab) -> None:
+        before = _cluster(lab)
+        items = [node("n9"), {"apiVersion": "v1", "kind": "Pot", "metadata": {"name": "x"}}]
+        refused = await lab.send("POST", "/import?replace=1", {"items": items}, want=422)
+        assert refused["error"]["where"] == "items[1]"
+        await lab.settle()
+        assert _cluster(lab) == before
+        bad = await lab.send("POST", "/import", {"items": [], "configuration": "a: b"}, want=422)
+        assert bad["error"]["what"].startswith("configuration refused")
+        assert (await lab.send("POST", "/import", "{", want=400))["error"]["wanted"] == "JSON"
+
+    run(test, node("n1"), pod("a"))
+
+
+def test_imports_that_come_together_are_carried_out_one_after_the_other() -> None:
+    async def test(lab: Lab) -> None:
+        refused = [
+            *(node(f"bad{number}") for number in range(30)),
+            {"apiVersion": "v1", "kind": "Node", "metadata": {}},
+        ]
+        good = [node(f"good{number}") for number in range(30)]
+        await asyncio.gather(
+            lab.send("POST", "/import?replace=1", {"items": refused}, want=422),
+            lab.send("POST", "/import?replace=1", {"items": good}),
+        )
+        names = {item.name for item in lab.server.backend.store.between("nodes")}
+        assert names == {each["metadata"]["name"] for each in good}
+
+    run(test, node("n1"))
+
+
+def test_a_node_is_drained() -> None:
+    async def test(lab: Lab) -> None:
+        budget = {
+            "apiVersion": "policy/v1",
+            "kind": "PodDisruptionBudget",
+            "metadata": {"name": "keep", "namespace": "default"},
+            "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "kept"}}},
+        }
+        await lab.api("POST", "/apis/policy/v1/namespaces/default/poddisruptionbudgets", budget)
+        await lab.settle()
+        answer = await lab.send("POST", "/nodes/n1/drain")
+        assert answer["evicted"] == 2
+        assert [each["pod"] for each in answer["refused"]] == ["default/kept"]
+        await lab.settle()
+        assert (await lab.get("/nodes/n1"))["cordoned"]
+        assert (await lab.send("POST", "/nodes/nowhere/drain", want=404))["error"]["what"] == "node"
+
+    run(
+        test,
+        node("n1"),
+        pod("a", nodeName="n1"),
+        pod("b", nodeName="n1"),
+        pod("kept", nodeName="n1", labels={"app": "kept"}),
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [
+        pytest.param("web-1", "web-1", id="a plain name"),
+        pytest.param("a/b", "a%2Fb", id="a slash begins no other part of a path"),
+        pytest.param("../nodes", "..%2Fnodes", id="nor does it lead out of it"),
+        pytest.param("system:node", "system:node", id="colons are part of names"),
+    ],
+)
+def test_segments_of_paths(text: str, want: str) -> None:
+    assert segment(text) == want

@@ -1,0 +1,191 @@
+"""Forks and comparisons."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bayplan.live.plugin_guard import GuardedRegistry
+from tests.http_api.lab import Lab, node, pod, run
+from tests.http_api.test_control_routes import MISSPELT, MOST_ALLOCATED
+
+NODES = [node(f"n{number}", zone="ab"[number % 2]) for number in range(4)]
+
+
+async def begin_fork(lab: Lab, **request: Any) -> Any:
+    """Begin a fork, and return it when it has ended."""
+    begun = await lab.send("POST", "/forks", request, want=201)
+    for _ in range(1000):
+        found = await lab.get(f"/forks/{begun['id']}")
+        if found["state"] != "running":
+            return found
+        await asyncio.sleep(0.01)
+    raise AssertionError("the fork does not end")
+
+
+def test_a_fork_tries_something_and_leaves_the_cluster_alone() -> None:
+    async def test(lab: Lab) -> None:
+        before = await lab.get("/placements")
+        more = await begin_fork(lab, objects=[node("big", cpu="64"), pod("new", cpu="2")], name="one more node")
+        assert more["state"] == "done"
+        assert more["facts"]["pods"]["pending"] == 0
+        assert await lab.get("/placements") == before
+        difference = await lab.get("/compare", a="now", b=more["id"])
+        assert difference["counts"] == {"pods": 3, "moved": 0, "only_a": 0, "only_b": 1}
+        assert [(each["pod"], each["a_node"], each["b_node"]) for each in difference["items"]] == [
+            ("default/huge", "", "big")
+        ]
+        assert difference["sentence"].startswith("1 of 3 pods differs: 1 placed only by one more node")
+        less = await begin_fork(
+            lab, delete=[{"kind": "Node", "name": "n0"}, {"kind": "Pod", "namespace": "default", "name": "a"}]
+        )
+        assert less["facts"]["nodes"]["total"] == 3
+        assert [each["id"] for each in (await lab.get("/forks"))["items"]] == [more["id"], less["id"]]
+        assert [each["id"] for each in (await lab.send("DELETE", f"/forks/{more['id']}"))["items"]] == [less["id"]]
+        await lab.get(f"/forks/{more['id']}", want=404)
+
+    run(test, *NODES, pod("a"), pod("b"), pod("huge", cpu="40"))
+
+
+def test_a_fork_of_a_snapshot_with_another_configuration_says_which_plugin_decided_otherwise() -> None:
+    async def test(lab: Lab) -> None:
+        await lab.send("POST", "/snapshots", {"name": "empty"}, want=201)
+        await lab.create(*(pod(f"p{number}") for number in range(6)))
+        await lab.settle()
+        pods = [pod(f"p{number}") for number in range(6)]
+        packed = await begin_fork(lab, **{"from": "empty", "config": MOST_ALLOCATED, "objects": pods, "name": "packed"})
+        assert packed["state"] == "done", packed["message"]
+        found = await lab.get("/compare", a="now", b=packed["id"], kind="moved")
+        assert found["counts"]["moved"] == found["total"] > 0
+        metrics = {each["name"]: (each["a"], each["b"]) for each in found["metrics"]}
+        assert metrics["placed"] == (6, 6)
+        assert metrics["nodes_used"][1] < metrics["nodes_used"][0]
+        assert any(each["first_plugin"] for each in found["items"])
+        assert all(
+            each["first_plugin"]["a"] != each["first_plugin"]["b"] for each in found["items"] if each["first_plugin"]
+        )
+        same = await lab.get("/compare", a=packed["id"], b=packed["id"])
+        assert same["sentence"] == "packed and packed place all 6 pods alike"
+
+    run(test, *NODES)
+
+
+def test_forks_that_can_not_be_are_refused() -> None:
+    async def test(lab: Lab) -> None:
+        assert (await lab.send("POST", "/forks", {"from": "x"}, want=404))["error"]["wanted"] == "one of now"
+        assert "PodTopologySpreed" in (await lab.send("POST", "/forks", {"config": MISSPELT}, want=422))["error"]["got"]
+        gone = await lab.send("POST", "/forks", {"delete": [{"kind": "Node", "name": "x"}]}, want=422)
+        assert gone["error"]["got"] == "Node x"
+        odd = await lab.send("POST", "/forks", {"objects": [{"kind": "Pot", "apiVersion": "v1"}]}, want=422)
+        assert odd["error"]["where"] == "objects[0]"
+        assert (await lab.get("/compare", want=404, a="x"))["error"]["what"] == "fork"
+        assert (await lab.get("/compare", want=502, a="http://127.0.0.1:1"))["error"]["what"] == "http://127.0.0.1:1"
+        assert (await lab.send("POST", "/forks", {"until": -1}, want=422))["error"]["what"] == "until"
+
+    run(test, *NODES)
+
+
+def test_a_fork_is_read_like_the_server() -> None:
+    async def test(lab: Lab) -> None:
+        fork = await begin_fork(lab, objects=[node("big", cpu="64")], name="one more node")
+        run_id = fork["id"]
+        listed = await lab.get("/pods", run=run_id, facets=1)
+        assert listed["total"] == 3
+        nodes = {item["name"]: item["node"] for item in listed["items"]}
+        assert nodes["huge"] == "big"
+        items = {item["name"]: item for item in (await lab.get("/nodes", run=run_id))["items"]}
+        assert items["big"]["requested"]["cpu"] == 40_000
+        assert sum(item["pods"] for item in items.values()) == 3
+        cells = await lab.get("/nodes/cells", run=run_id, by="none")
+        assert len(cells["groups"][0]["nodes"]) == 5
+        page = await lab.get("/pods/default/huge", run=run_id)
+        assert page["sentence"].startswith("default/huge is on big")
+        assert page["manifest"]["spec"]["nodeName"] == "big"
+        matrix = await lab.get("/pods/default/huge/attempts/latest/matrix", run=run_id)
+        assert matrix["winner"] == "big"
+        explained = await lab.get("/pods/default/huge/explanation", run=run_id)
+        assert explained["verdict"] == page["sentence"]
+        assert [item["name"] for item in (await lab.get("/decisions", run=run_id))["items"]] == ["huge"]
+        assert (await lab.get("/pods", want=404, run="nobody"))["error"]["what"] == "fork"
+        assert (await lab.get("/pods/default/a", run=run_id))["sentence"].endswith("no decision was taken about it")
+
+    run(test, *NODES, pod("a"), pod("b"), pod("huge", cpu="40"))
+
+
+ODD_PLUGIN = """\
+import time
+from pathlib import Path
+
+from bayplan import PerNodePlugin
+
+
+class Odd(PerNodePlugin):
+    def filter_node(self, pod, node):
+        while pod.metadata.name == "endless" or (Path(__file__).parent / "loop").exists():
+            pass
+        if pod.metadata.name.startswith("slow"):
+            time.sleep(0.01)
+        if pod.metadata.name == "broken":
+            raise KeyError("zone")
+"""
+
+
+@pytest.fixture
+def odd(tmp_path: Path) -> str:
+    """Return a plugin that loops, dawdles or raises, as the pod's name has it."""
+    file = tmp_path / "odd.py"
+    file.write_text(ODD_PLUGIN)
+    return f"{file}:Odd"
+
+
+def _shorten_deadline(lab: Lab) -> None:
+    registry = lab.server.settings.registry
+    assert isinstance(registry, GuardedRegistry)
+    registry.runner.deadline_seconds = 0.3
+
+
+def test_a_plugin_that_loops_ends_its_fork_and_no_other(odd: str) -> None:
+    async def test(lab: Lab) -> None:
+        _shorten_deadline(lab)
+        looping = await begin_fork(lab, objects=[pod("endless")])
+        assert looping["state"] == "failed"
+        assert 'plugin "Odd": cut off after 0.3s at filter_node()' in looping["message"]
+        raising = await begin_fork(lab, objects=[pod("broken")])
+        assert (raising["state"], "KeyError" in raising["message"]) == ("failed", True)
+        assert (await begin_fork(lab, objects=[pod("good")]))["state"] == "done"
+        assert lab.server.runner.failures == {}, "what happens in forks is not held against the scheduler that runs"
+        assert [each.daemon for each in threading.enumerate() if each.name == "bayplan-fork"] == [True]
+
+    run(test, *NODES, plugins=[odd])
+
+
+def test_a_fork_that_is_deleted_ends(odd: str) -> None:
+    async def test(lab: Lab) -> None:
+        begun = await lab.send("POST", "/forks", {"objects": [pod(f"slow{n}") for n in range(400)]}, want=201)
+        fork = lab.service.observation.forks.get(begun["id"])
+        await asyncio.sleep(0.2)
+        await lab.send("DELETE", f"/forks/{begun['id']}")
+        for _ in range(200):
+            if fork.state != "running":
+                break
+            await asyncio.sleep(0.01)
+        assert (fork.state, fork.message) == ("failed", "ended before it was done")
+
+    run(test, *NODES, plugins=[odd])
+
+
+def test_a_plugin_that_loops_verifies_no_remedies(odd: str, tmp_path: Path) -> None:
+    async def test(lab: Lab) -> None:
+        _shorten_deadline(lab)
+        before = (await lab.get("/pods/default/waits/remedies"))["items"]
+        assert any(each["verified"] for each in before)
+        (tmp_path / "loop").touch()
+        after = (await lab.get("/pods/default/waits/remedies"))["items"]
+        assert len(after) == len(before)
+        assert not any(each["verified"] for each in after)
+
+    run(test, node("off", unschedulable=True), pod("waits"), plugins=[odd])

@@ -1,0 +1,58 @@
+"""A running server as what explanations read: columns against time lines."""
+
+from __future__ import annotations
+
+from bayplan.analysis.free_amounts import requested_by_time_lines
+from bayplan.sim.result import PodFate
+from tests.http_api.lab import Lab, node, pod, run
+
+
+def test_what_was_requested_before_a_decision_is_what_the_time_lines_say() -> None:
+    async def test(lab: Lab) -> None:
+        for batch in range(4):
+            size = {"cpu": f"{batch + 1}00m", "memory": f"{batch}Gi"}
+            await lab.create(*(pod(f"p{batch}-{number}", **size) for number in range(6)))
+            await lab.settle()
+            for number in range(0, 6, 2):
+                path = f"/api/v1/namespaces/default/pods/p{batch}-{number}"
+                await lab.api("DELETE", path, {"gracePeriodSeconds": 0})
+            await lab.create(pod(f"p{batch}-0", cpu="50m"))
+            await lab.settle()
+        source = await lab.service.observation.source_of("default/p0-0")
+        nodes = {"n1", "n2"}
+        some = 0
+        for number in range(len(lab.server.decisions)):
+            fast = source.requested_before(number, nodes)
+            slow = requested_by_time_lines(source, number, nodes)
+            drop = {
+                name: {resource: amount for resource, amount in found.items() if amount} for name, found in slow.items()
+            }
+            assert {name: amounts for name, amounts in fast.items() if amounts} == drop
+            some += len(drop)
+        assert some > 20
+
+    run(test, node("n1"), node("n2"), node("n3"), pod("fixed", nodeName="n1"))
+
+
+def test_records_that_are_kept_are_those_of_the_server() -> None:
+    async def test(lab: Lab) -> None:
+        await lab.create(pod("a"), pod("b"))
+        await lab.settle()
+        source = await lab.service.observation.source_of("default/a")
+        assert list(source.records) == [lab.server.decisions[number] for number in range(len(lab.server.decisions))]
+        assert [number for number, _ in source.records_of("default/b")] == list(
+            lab.server.decisions.numbers_of("default/b")
+        )
+        assert {life.key for life in source.pods} == {"default/a", "default/b"}
+
+    run(test, node("n1"))
+
+
+def test_reading_leaves_the_time_lines_of_the_table_alone() -> None:
+    async def test(lab: Lab) -> None:
+        source = await lab.service.observation.source_of("default/alien")
+        assert [life.fate for life in source.lives_of("default/alien")] == [PodFate.UNATTENDED]
+        kept = lab.service.observation.view.pods.lives_of("default/alien")
+        assert [life.fate for life in kept] == [PodFate.PENDING]
+
+    run(test, node("n1"), pod("alien", schedulerName="nobody"))

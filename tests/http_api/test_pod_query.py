@@ -1,0 +1,244 @@
+"""Filtering, sorting and paging pods on columns, against a naive list."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import NamedTuple
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bayplan.analysis.reasons import reasons_of
+from bayplan.http_api.pod_query import SORTS, PodFilter, find_pods
+from bayplan.http_api.pod_table import PodStatus, PodTable
+from bayplan.http_api.query import Deadline
+from bayplan.objects.kinds import decode
+from bayplan.objects.pod import Pod
+from bayplan.objects.requests import DEFAULT_GATES
+
+MESSAGES = (
+    "",
+    "0/5 nodes are available: 5 Insufficient cpu.",
+    "0/5 nodes are available: 2 Insufficient cpu, 3 Insufficient memory.",
+    "0/5 nodes are available: 5 node(s) were unschedulable.",
+)
+
+
+class Row(NamedTuple):
+    """A pod as the naive list has it."""
+
+    namespace: str
+    name: str
+    node: str
+    cpu: int
+    priority: int
+    message: str
+    created: int
+    finished: bool
+
+    @property
+    def status(self) -> str:
+        if self.finished:
+            return "finished"
+        return "placed" if self.node else "waiting"
+
+    def pod(self, uid: str) -> Pod:
+        condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": self.message}
+        status: dict[str, object] = {"phase": "Succeeded" if self.finished else "Pending"}
+        if self.message and not self.node:
+            status["conditions"] = [condition]
+        requests = {"cpu": f"{self.cpu}m"}
+        found = decode(
+            {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "metadata": {
+                    "name": self.name,
+                    "namespace": self.namespace,
+                    "uid": uid,
+                    "creationTimestamp": f"2026-01-01T00:00:{self.created:02}Z",
+                },
+                "spec": {
+                    "nodeName": self.node,
+                    "priority": self.priority,
+                    "containers": [{"name": "c", "resources": {"requests": requests}}],
+                },
+                "status": status,
+            }
+        )
+        assert isinstance(found, Pod)
+        return found
+
+
+rows = st.lists(
+    st.builds(
+        Row,
+        st.sampled_from(("a", "b", "team-x")),
+        st.text("abc-", min_size=1, max_size=4),
+        st.sampled_from(("", "n1", "n2")),
+        st.integers(0, 3).map(lambda cpu: cpu * 500),
+        st.integers(-1, 2),
+        st.sampled_from(MESSAGES),
+        st.integers(0, 3),
+        st.booleans(),
+    ),
+    max_size=30,
+    unique_by=lambda row: (row.namespace, row.name),
+)
+filters = st.builds(
+    PodFilter,
+    words=st.lists(st.text("abC-/", max_size=2), max_size=2),
+    status=st.sampled_from(("", "waiting", "placed", "finished", "gated")),
+    reason=st.sampled_from(("", "Insufficient cpu", "node(s) were unschedulable", "x")),
+    namespace=st.sampled_from(("", "a", "zz")),
+    node=st.sampled_from(("", "n1", "n9")),
+    priority=st.sampled_from((None, 0, 2)),
+)
+
+
+def _naive(row: Row, wanted: PodFilter) -> bool:
+    key = f"{row.namespace}/{row.name}"
+    told = {reason.text for reason in reasons_of(row.message)} if row.status == "waiting" else set()
+    return (
+        all(word.lower() in key for word in wanted.words)
+        and wanted.status in ("", row.status)
+        and (not wanted.reason or wanted.reason in told)
+        and wanted.namespace in ("", row.namespace)
+        and wanted.node in ("", row.node)
+        and wanted.priority in (None, row.priority)
+    )
+
+
+def _sort_key(row: Row, sort: str) -> object:
+    values: dict[str, object] = {
+        "name": (row.namespace, row.name),
+        "namespace": row.namespace,
+        "status": PodStatus[row.status.upper()],
+        "node": row.node,
+        "cpu": row.cpu,
+        "memory": 0,
+        "priority": row.priority,
+        "attempts": 0,
+        "age": -row.created,
+        "created_at": row.created,
+    }
+    return values[sort]
+
+
+@settings(max_examples=120, deadline=None)
+@given(
+    rows,
+    rows,
+    filters,
+    st.sampled_from(SORTS),
+    st.booleans(),
+    st.integers(0, 12),
+    st.integers(1, 12),
+)
+def test_a_page_is_a_part_of_the_naive_list(
+    first: list[Row], later: list[Row], wanted: PodFilter, sort: str, descending: bool, offset: int, limit: int
+) -> None:
+    table = PodTable(DEFAULT_GATES)
+    for number, row in enumerate(first):
+        table.put(row.pod(f"first-{number}"), "", 1)
+    table.freeze().by_name()
+    # Others come in their place: rows are used again, names sort anew.
+    for row in first[::2]:
+        table.remove(f"{row.namespace}/{row.name}", 2)
+    kept = {(row.namespace, row.name): row for row in first[1::2]}
+    for number, row in enumerate(later):
+        table.put(row.pod(f"later-{number}"), "", 3)
+        kept[row.namespace, row.name] = row
+
+    found = sorted((row for row in kept.values() if _naive(row, wanted)), key=lambda row: (row.namespace, row.name))
+    if sort == "name":
+        found = found[::-1] if descending else found
+    else:
+        # Equals stay in the order of their names, also in a reversed sort.
+        found.sort(key=lambda row: _sort_key(row, sort), reverse=descending)  # type: ignore[arg-type, return-value]
+    pods = table.freeze()
+    page = find_pods(
+        pods, wanted, sort=(sort, descending), offset=offset, limit=limit, facets=True, deadline=Deadline(60)
+    )
+    want = [f"{row.namespace}/{row.name}" for row in found]
+    assert [pods.keys[row] for row in page.rows] == want[offset : offset + limit]
+    assert (page.total, page.is_exact) == (len(want), True)
+    assert page.facets is not None
+    assert dict(page.facets["status"]) == Counter(row.status for row in found)
+    assert dict(page.facets["namespace"]) == Counter(row.namespace for row in found)
+    assert dict(page.facets["node"]) == Counter(row.node for row in found if row.node)
+    reasons = Counter(each.text for row in found if row.status == "waiting" for each in reasons_of(row.message))
+    assert dict(page.facets["reason"]) == reasons
+    assert pods.counts() == {
+        status.text: sum(row.status == status.text for row in kept.values()) for status in PodStatus
+    }
+
+
+@given(st.integers(1, 40), st.integers(1, 13))
+def test_pages_put_together_are_the_list(count: int, limit: int) -> None:
+    table = PodTable(DEFAULT_GATES)
+    for number in range(count):
+        table.put(Row("a", f"p{number}", "", 0, number % 3, "", 0, False).pod(str(number)), "", 1)
+    pods, seen = table.freeze(), list[int]()
+    for offset in range(0, count, limit):
+        found = find_pods(
+            pods,
+            PodFilter(),
+            sort=("priority", True),
+            offset=offset,
+            limit=limit,
+            facets=False,
+            deadline=Deadline(60),
+        )
+        seen += found.rows
+    assert sorted(seen) == sorted(pods.rows.values())
+
+
+def test_a_search_that_runs_out_of_time_counts_at_least() -> None:
+    table = PodTable(DEFAULT_GATES)
+    for number in range(12_000):
+        table.put(Row("a", f"p{number}", "", 0, 0, "", 0, False).pod(str(number)), "", 1)
+    found = find_pods(
+        table.freeze(),
+        PodFilter(words=["p"]),
+        sort=("name", False),
+        offset=0,
+        limit=5,
+        facets=False,
+        deadline=Deadline(0),
+    )
+    assert not found.is_exact
+    assert 0 < found.total < 12_000
+    assert len(found.rows) == 5
+
+
+def test_pods_of_a_workload_are_those_that_it_made() -> None:
+    table = PodTable(DEFAULT_GATES)
+    made = ("Deployment shop/web", "Deployment shop/website", "Job shop/web", "", "Deployment lab/web")
+    for number, workload in enumerate(made):
+        namespace = "lab" if "lab" in workload else "shop"
+        row = Row(namespace, f"p{number}", "", 1, 0, "", number, finished=False)
+        table.put(row.pod(str(number)), workload, 0)
+    pods = table.freeze()
+    for namespace, want in (("shop", ["shop/p0"]), ("", ["lab/p4", "shop/p0"])):
+        wanted = PodFilter(workload="Deployment/web", namespace=namespace)
+        found = find_pods(pods, wanted, sort=("name", False), offset=0, limit=9, facets=False, deadline=Deadline(9))
+        assert [pods.keys[row] for row in found.rows] == want
+
+
+def test_pods_of_a_workload_are_found() -> None:
+    table = PodTable(DEFAULT_GATES)
+    for number in range(6):
+        workload = ("Deployment a/web", "Job a/web", "")[number % 3]
+        table.put(Row("a", f"p{number}", "", 0, 0, "", 0, False).pod(str(number)), workload, 1)
+    pods = table.freeze()
+    found = find_pods(
+        pods,
+        PodFilter(workload="Job/web"),
+        sort=("name", False),
+        offset=0,
+        limit=9,
+        facets=False,
+        deadline=Deadline(60),
+    )
+    assert [pods.keys[row] for row in found.rows] == ["a/p1", "a/p4"]

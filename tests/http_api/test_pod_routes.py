@@ -1,0 +1,390 @@
+"""Pods, matrices, explanations, remedies: what our API says is what the decision records say."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import numpy as np
+
+from bayplan.analysis.explain import attempts_of
+from bayplan.analysis.verdict import pod_verdict
+from bayplan.contrib import gang
+from bayplan.engine.decision import Decision
+from bayplan.engine.records import RecordLevel
+from bayplan.http_api.trial_runner import TrialRunner
+from bayplan.http_api.verified_remedies import Surroundings, fits
+from bayplan.testing.builders import make_node, make_pod
+from tests.http_api.lab import Lab, node, pod, run
+
+NODES = [
+    *(node(f"n{number}", zone="ab"[number % 2]) for number in range(6)),
+    node("large", zone="a", cpu="16", memory="64Gi"),
+    node("tainted", taints=[{"key": "gpu", "effect": "NoSchedule"}], cpu="64"),
+    node("off", unschedulable=True),
+]
+
+
+async def _latest(lab: Lab, key: str) -> Decision:
+    return lab.server.decisions.decision(lab.server.decisions.numbers_of(key)[-1])
+
+
+def test_a_pod_without_a_matrix_says_why() -> None:
+    gated = pod("gated", schedulingGates=[{"name": "example.com/quota"}])
+    alien = pod("alien", schedulerName="volcano")
+    unattended = 'no scheduler named "volcano" is configured'
+
+    async def test(lab: Lab) -> None:
+        async def why(name: str) -> str:
+            found = await lab.get(f"/pods/default/{name}/attempts/latest/matrix")
+            assert found["kept"] is False
+            return str(found["why"])
+
+        assert await why("imported") == "the pod came with its node; no decision was taken about it"
+        assert await why("gated") == "the pod was never tried: it is held back by scheduling gates"
+        assert await why("alien") == unattended
+        assert (await lab.get("/pods/default/alien"))["sentence"] == f"default/alien waits: {unattended}"
+        # Lists, filters and the overview have the same reason.
+        (row,) = (await lab.get("/pods", reason=unattended))["items"]
+        assert (row["name"], row["why"]) == ("alien", unattended)
+        facets = (await lab.get("/pods", facets=1))["facets"]["reason"]
+        assert {"value": unattended, "count": 1} in facets
+        overview = await lab.get("/overview")
+        assert overview["sentence"] == f"1 of 3 pods waits because {unattended}; 1 more is held back by gates"
+        assert unattended in [each["text"] for each in overview["reasons"]]
+
+    run(test, node("n1"), pod("imported", nodeName="n1"), gated, alien)
+
+
+def test_a_configured_scheduler_is_not_missed_any_more() -> None:
+    both = "".join(f"- schedulerName: {name}\n" for name in ("default-scheduler", "volcano"))
+    text = f"apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nprofiles:\n{both}"
+
+    async def test(lab: Lab) -> None:
+        assert "volcano" in (await lab.get("/pods"))["items"][0]["why"]
+        await lab.server.configure(text)
+        await lab.settle()
+        (row,) = (await lab.get("/pods"))["items"]
+        assert "volcano" not in row["why"]
+
+    run(test, node("n1"), pod("alien", schedulerName="volcano"))
+
+
+def test_the_matrix_is_the_decision() -> None:
+    async def test(lab: Lab) -> None:
+        await lab.create(*(pod(f"p{number}", cpu="500m") for number in range(8)), pod("wide", cpu="10"))
+        await lab.settle()
+        for name in ("p0", "p7", "wide"):
+            decision = await _latest(lab, f"default/{name}")
+            answer = await lab.get(f"/pods/default/{name}/attempts/latest/matrix", exhaustive=1)
+            assert answer["winner"] == decision.record.node
+            assert answer["tie_set"] == sorted(decision.ties)
+            assert answer["counts"]["fit"] == int(decision.feasible.sum())
+            assert [each["name"] for each in answer["scorers"]] == list(decision.scorers)
+            _same(answer, decision)
+            columns = await lab.get(f"/pods/default/{name}/attempts/latest/matrix", exhaustive=1, form="columns")
+            names = list(answer["rows"][0])
+            assert [
+                dict(zip(names, row, strict=True)) for row in zip(*(columns["rows"][n] for n in names), strict=True)
+            ] == (answer["rows"])
+
+    run(test, *NODES)
+
+
+def _same(answer: Any, decision: Decision) -> None:
+    """Compare each cell with the record's arrays."""
+    assert sorted(row["node"] for row in answer["rows"]) == sorted(decision.names)
+    for row in answer["rows"]:
+        place = decision.names.index(row["node"])
+        fits = bool(decision.feasible[place])
+        scored = fits and decision.total[place] >= 0
+        assert row["total"] == (int(decision.total[place]) if scored else None)
+        assert row["tie"] == (row["node"] in decision.ties)
+        for name, values in (
+            ("raw", decision.raw),
+            ("normalized", decision.normalized),
+            ("weighted", decision.weighted),
+        ):
+            assert row[name] == ([int(each) for each in values[:, place]] if scored else [None] * len(decision.scorers))
+        for number, index in enumerate(row["filters"]):
+            if index is None:
+                assert not (decision.allowed[place] and decision.examined[place])
+                continue
+            status = answer["statuses"][index]
+            verdict = int(decision.codes[number, place])
+            assert (status["code"] == "Success") == (verdict == 0)
+            if verdict:
+                want = decision.statuses[number, verdict]
+                assert (status["reasons"], status["plugin"]) == (list(want.reasons), decision.filters[number])
+        failure = decision.first_failure(place)
+        assert row["plugin"] == ("" if fits or failure is None else failure.plugin)
+
+
+def test_rows_stand_by_total_and_then_by_nearness() -> None:
+    async def test(lab: Lab) -> None:
+        await lab.create(pod("a", cpu="3", nodeName="n0"), pod("b", cpu="2", nodeName="n1"), pod("wide", cpu="5"))
+        await lab.settle()
+        answer = await lab.get("/pods/default/wide/attempts/latest/matrix")
+        rows = answer["rows"]
+        fitting = [row for row in rows if row["total"] is not None or not row["plugin"]]
+        assert rows[0]["node"] == "large"
+        assert len(fitting) == answer["counts"]["fit"] == 1
+        failed = [row["node"] for row in rows[1:]]
+        # One has room and a taint; empty ones lack one CPU, n1 three, n0 four; the cordoned one would not even take it.
+        assert failed == ["tainted", "n2", "n3", "n4", "n5", "n1", "n0", "off"]
+        assert rows[2]["gap"] == "short of 1 cpu (asks 5, 4 free)"
+        assert rows[7]["gap"] == "short of 4 cpu (asks 5, 1 free)"
+        nearest = await lab.get("/pods/default/wide/attempts/latest/matrix", only="nearest", limit=2)
+        assert [row["node"] for row in nearest["rows"]] == ["tainted", "n2"]
+        named = await lab.get("/pods/default/wide/attempts/latest/matrix", q="LAR")
+        assert [row["node"] for row in named["rows"]] == ["large"]
+        by_name = await lab.get("/pods/default/wide/attempts/latest/matrix", sort="-node")
+        assert [row["node"] for row in by_name["rows"]] == sorted((row["node"] for row in rows), reverse=True)
+
+    run(test, *NODES)
+
+
+def test_filters_behind_the_first_failure_show_only_on_request() -> None:
+    async def test(lab: Lab) -> None:
+        await lab.create(pod("huge", cpu="100"))
+        await lab.settle()
+        plain = await lab.get("/pods/default/huge/attempts/latest/matrix", q="off")
+        whole = await lab.get("/pods/default/huge/attempts/latest/matrix", q="off", exhaustive=1)
+        first = next(place for place, index in enumerate(plain["rows"][0]["filters"]) if index)
+        assert plain["rows"][0]["filters"][first + 1 :] == [None] * (len(plain["filters"]) - first - 1)
+        assert None not in whole["rows"][0]["filters"]
+        assert sum(bool(index) for index in whole["rows"][0]["filters"]) > 1
+
+    run(test, *NODES)
+
+
+def test_a_pod_begins_with_the_sentence_of_explain() -> None:
+    async def test(lab: Lab) -> None:
+        await lab.create(pod("small"), pod("huge", cpu="100"), pod("gated", schedulingGates=[{"name": "a/b"}]))
+        await lab.settle()
+        for name in ("small", "huge", "gated"):
+            key = f"default/{name}"
+            answer = await lab.get(f"/pods/default/{name}")
+            explained = await lab.get(f"/pods/default/{name}/explanation")
+            source = await lab.service.observation.source_of(key)
+            lives = source.lives_of(key)
+            verdict = pod_verdict(source, lives[-1], attempts_of(source, lives[-1], lives))
+            assert answer["sentence"] == explained["verdict"] == verdict == f"{key} {answer['short']}"
+            assert len(answer["attempts"]) == len(lab.server.decisions.numbers_of(key))
+            assert answer["manifest"]["metadata"]["name"] == name
+            assert f"name: {name}" in answer["manifest_text"]
+            assert answer["pod"]["requests"]["cpu"] == {"small": 1000, "huge": 100_000, "gated": 1000}[name]
+        huge = await lab.get("/pods/default/huge")
+        assert huge["status"] == "waiting"
+        assert huge["queue"]["tier"] in ("unschedulable", "backoff")
+        assert sum(each["nodes"] for each in huge["rejections"]) == len(NODES)
+        gated = await lab.get("/pods/default/gated")
+        assert (gated["status"], gated["queue"]["tier"]) == ("gated", "gated")
+        assert "waiting for scheduling gates" in gated["sentence"]
+
+    run(test, *NODES)
+
+
+def test_preemption_tells_victims_and_the_pod_that_made_room() -> None:
+    async def test(lab: Lab) -> None:
+        high = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"}, "value": 9}
+        await lab.create(high, *(pod(f"low-{number}", cpu="3") for number in range(2)))
+        await lab.settle()
+        await lab.create(pod("urgent", cpu="4", priorityClassName="high", terminationGracePeriodSeconds=0))
+        await lab.settle()
+        found = await lab.get("/pods/default/urgent/attempts/1/preemption")
+        record = lab.server.decisions[lab.server.decisions.numbers_of("default/urgent")[0]]
+        chosen = next(each for each in found["candidates"] if each["chosen"])
+        assert chosen["node"] == record.nominated_node == found["chosen"]
+        assert [victim["pod"] for victim in chosen["victims"]] == list(record.victims)
+        page = await lab.get("/pods/default/urgent")
+        assert page["attempts"][0]["victims"] == list(record.victims)
+        gone = await lab.get(f"/pods/{record.victims[0]}")
+        assert gone["status"] in ("deleted", "terminating")
+        assert (await lab.get("/pods/default/low-0/attempts/latest/preemption")) is None
+
+    run(test, node("n1"), node("n2"))
+
+
+def test_a_pod_that_has_gone_keeps_its_page() -> None:
+    async def test(lab: Lab) -> None:
+        await lab.create(pod("brief"))
+        await lab.settle()
+        await lab.api("DELETE", "/api/v1/namespaces/default/pods/brief", {"gracePeriodSeconds": 0})
+        await lab.settle()
+        page = await lab.get("/pods/default/brief")
+        assert (page["deleted"], page["status"], page["manifest"]) == (True, "deleted", None)
+        assert page["sentence"].startswith("default/brief was on ")
+        assert (await lab.get("/pods/default/brief/attempts/latest/matrix"))["kept"]
+        assert (await lab.get("/pods", q="brief"))["total"] == 0
+
+    run(test, *NODES)
+
+
+def test_attempts_and_pods_that_do_not_exist_are_refused() -> None:
+    async def test(lab: Lab) -> None:
+        await lab.create(pod("p"))
+        await lab.settle()
+        assert (await lab.get("/pods/default/q", want=404))["error"]["what"] == "pod"
+        missing = await lab.get("/pods/default/p/attempts/7/matrix", want=404)
+        assert missing["error"]["wanted"] == "one of 1 to 1, or latest"
+        assert (await lab.get("/pods/default/p/explanation", want=404, attempt=7))["error"]["got"] == "7"
+        assert (await lab.get("/pods/default/p/explanation", want=404, node="x"))["error"]["what"] == "node"
+        assert (await lab.get("/pods/default/p/attempts/latest/matrix", want=400, sort="x"))["error"]["what"] == "sort"
+        assert (await lab.get("/pods", want=400, status="sleeping"))["error"]["what"] == "status"
+
+    run(test, *NODES)
+
+
+def test_summaries_have_no_matrix_and_say_so() -> None:
+    async def test(lab: Lab) -> None:
+        await lab.create(pod("p"))
+        await lab.settle()
+        matrix = await lab.get("/pods/default/p/attempts/latest/matrix")
+        assert (matrix["kept"], matrix["rows"]) == (False, [])
+        assert matrix["why"] == "only summaries are recorded at this record level"
+        assert (await lab.get("/pods/default/p"))["rejections"] == []
+        assert (await lab.get("/pods/default/p/explanation"))["notes"]
+
+    run(test, *NODES, level=RecordLevel.SUMMARY)
+
+
+def test_names_stay_what_they_are() -> None:
+    hostile = ["a" * 253, "x.y-z.0", "0"]
+    queries = ["<script>alert(1)</script>", "\u202eabc", "%00", "a'b\"c\\", "🙂", "../../etc/passwd", "\x00"]
+
+    async def test(lab: Lab) -> None:
+        await lab.create(*(pod(name) for name in hostile))
+        await lab.settle()
+        for name in hostile:
+            assert (await lab.get(f"/pods/default/{name}"))["pod"]["name"] == name
+        for text in queries:
+            assert (await lab.get("/pods", q=text))["items"] == []
+            assert (await lab.get("/nodes", q=text))["items"] == []
+            refused = await lab.client.get(f"/bayplan/v1/pods/default/{quote(text, safe='')}")
+            assert refused.status_code == 404
+            assert refused.headers["content-type"] == "application/json"
+            assert (await lab.get("/pods", reason=text, facets=1))["total"] == 0
+
+    run(test, *NODES)
+
+
+def test_margins_in_the_table_are_those_of_the_totals() -> None:
+    async def test(lab: Lab) -> None:
+        await lab.create(*(pod(f"p{number}", cpu="700m") for number in range(5)))
+        await lab.settle()
+        for _ in range(5):
+            # Each time some more margins are worked out, as long as there is time, and kept.
+            items = {item["name"]: item for item in (await lab.get("/pods"))["items"]}
+        for name, item in items.items():
+            decision = await _latest(lab, f"default/{name}")
+            totals = np.unique(decision.total[decision.total >= 0])
+            if len(totals) > 1:
+                assert item["why"].startswith(f"+{int(totals[-1] - totals[-2]):,} over ")
+            else:
+                assert item["why"].startswith("best of ")
+
+    run(test, *NODES)
+
+
+def test_remedies_are_tried_by_the_engine() -> None:
+    async def test(lab: Lab) -> None:
+        found = await lab.get("/pods/default/waits/remedies")
+        by_plugin = {each["plugin"]: each for each in found["items"]}
+        assert set(by_plugin) == {"NodeUnschedulable", "TaintToleration", "NodeAffinity", "NodeResourcesFit"}
+        assert all(each["verified"] for each in found["items"]), found
+        for each in found["items"]:
+            # What was tried can be tried again, in a fork of the whole cluster.
+            objects = [{**item, "status": item.get("status", {})} for item in each["objects"]]
+            begun = await lab.send("POST", "/forks", {"objects": objects}, want=201)
+            assert begun["id"]
+            for _ in range(500):
+                fork = await lab.get(f"/forks/{begun['id']}")
+                if fork["state"] != "running":
+                    break
+                await asyncio.sleep(0.01)
+            assert fork["facts"]["pods"]["pending"] == 0, (each, fork["message"])
+        assert (await lab.get("/pods/default/placed/remedies"))["why"] == "the pod has a node"
+
+    run(
+        test,
+        node("small", labels={"disk": "ssd"}),
+        pod("there", cpu="2", nodeName="small"),
+        node("cordoned", labels={"disk": "ssd"}, unschedulable=True),
+        node("tainted", labels={"disk": "ssd"}, taints=[{"key": "gpu", "value": "yes", "effect": "NoSchedule"}]),
+        node("other"),
+        pod("placed", nodeName="other"),
+        pod("waits", cpu="3", nodeSelector={"disk": "ssd"}),
+    )
+
+
+def test_a_change_that_does_not_help_is_not_verified() -> None:
+    async def test(lab: Lab) -> None:
+        small = make_node("n").capacity(cpu="4").obj()
+        around = Surroundings(lab.server.settings, (), {"n": small}, {}, lab.server.clock.now_ns())
+        wants_more = make_pod("p").req(cpu="5").obj()
+        assert not fits([wants_more], wants_more, small, around, TrialRunner(1.0))
+        assert fits([make_pod("p").req(cpu="3").obj()], wants_more, small, around, TrialRunner(1.0))
+
+    run(test)
+
+
+def test_nodes_that_a_search_did_not_come_by_have_not_failed() -> None:
+    async def test(lab: Lab) -> None:
+        await lab.create(pod("p"))
+        await lab.settle()
+        decision = await _latest(lab, "default/p")
+        seen = int(decision.examined.sum())
+        answer = await lab.get("/pods/default/p/attempts/latest/matrix", limit=200)
+        assert answer["counts"] == {"fit": seen, "failed": 0, "not_looked_at": 120 - seen}
+        assert seen < 120
+        assert {row["gap"] for row in answer["rows"][seen:]} == {"not looked at: enough other nodes fit"}
+        assert (await lab.get("/pods/default/p/attempts/latest/matrix", only="failed"))["total"] == 0
+
+    run(test, *(node(f"n{number:03}") for number in range(120)))
+
+
+def test_a_matrix_tells_what_was_said_on_the_way_to_the_binding(tmp_path: Path) -> None:
+    file = tmp_path / "closed.py"
+    file.write_text(
+        "from bayplan.framework.plugin import ReservePlugin\n"
+        "from bayplan.framework.status import SUCCESS, unschedulable\n\n\n"
+        "class Closed(ReservePlugin):\n    name = 'Closed'\n\n"
+        "    def reserve(self, state, pod, node_name):\n"
+        "        return unschedulable('closed') if pod.metadata.name == 'bad' else SUCCESS\n\n"
+        "    def unreserve(self, state, pod, node_name):\n        pass\n"
+    )
+
+    async def test(lab: Lab) -> None:
+        good = (await lab.get("/pods/default/good/attempts/latest/matrix"))["points"]
+        assert {"plugin": "DefaultBinder", "status": "Success", "message": ""} in good["bind"]
+        assert {"plugin": "Closed", "status": "Success", "message": ""} in good["reserve"]
+        bad = (await lab.get("/pods/default/bad/attempts/latest/matrix"))["points"]
+        assert bad["reserve"][-1] == {"plugin": "Closed", "status": "Unschedulable", "message": "closed"}
+        assert (bad["permit"], bad["pre_bind"], bad["bind"]) == ([], [], [])
+
+    run(test, node("n1"), pod("good"), pod("bad"), plugins=[f"{file}:Closed"])
+
+
+def test_a_matrix_tells_which_nodes_pre_filters_left() -> None:
+    pair = {gang.GROUP_LABEL: "pair", gang.SIZE_LABEL: "2"}
+    bound_to = {"nodeSelectorTerms": [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n1"]}]}]}
+
+    async def test(lab: Lab) -> None:
+        alone = await lab.get("/pods/default/alone/attempts/latest/matrix")
+        assert "Gang" in alone["pre_filters"]
+        for row in alone["rows"]:
+            said = dict(zip(alone["pre_filters"], row["pre_filters"], strict=True))
+            status = alone["statuses"][said.pop("Gang")]
+            assert (status["plugin"], status["reasons"]) == ("Gang", ["gang default/pair has 1 of 2 pods"])
+            assert set(said.values()) <= {0}
+        choosy = await lab.get("/pods/default/choosy/attempts/latest/matrix", form="columns")
+        column = choosy["pre_filters"].index("NodeAffinity")
+        said = dict(zip(choosy["rows"]["node"], (row[column] for row in choosy["rows"]["pre_filters"]), strict=True))
+        assert said["n1"] == 0
+        assert choosy["statuses"][said["n2"]]["plugin"] == "NodeAffinity"
+
+    choosy = pod("choosy", affinity={"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": bound_to}})
+    run(test, node("n1"), node("n2"), pod("alone", labels=pair), choosy, plugins=["Gang"])

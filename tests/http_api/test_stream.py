@@ -1,0 +1,302 @@
+"""The stream: frames, changes, slow readers, access."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+from typing import Any
+
+import httpx
+import pytest
+
+from bayplan.base.asgi import Message
+from bayplan.http_api.application import STREAM, Service
+from bayplan.http_api.refusal import Refusal
+from bayplan.http_api.stream import MOST_TOPICS, Client, Stream
+from tests.http_api.lab import Lab, node, pod, run
+
+
+def _bodies(client: Client) -> list[dict[str, Any]]:
+    """Take what waits for a client."""
+    found = sorted(client._slots.values(), key=lambda told: told[1])
+    client._slots = {}
+    return [json.loads(body) for _, _, body in found]
+
+
+def test_a_new_follower_gets_whole_frames_and_then_changes() -> None:
+    async def test(lab: Lab) -> None:
+        stream = Stream(lab.service.observation)
+        client = stream.join(["nodes:cpu", "pods", "clock"])
+        await stream.tick()
+        first = {frame["topic"]: frame["data"] for frame in _bodies(client)}
+        assert set(first) == {"nodes:cpu", "pods", "clock"}
+        assert (first["nodes:cpu"]["whole"], first["nodes:cpu"]["names"]) == (True, ["n1", "n2"])
+        assert first["pods"]["counts"]["placed"] == 0
+        await stream.tick()
+        assert [frame["topic"] for frame in _bodies(client)] == []
+        await lab.create(pod("a", cpu="2", nodeName="n2"))
+        await lab.settle()
+        await stream.tick()
+        changed = {frame["topic"]: frame["data"] for frame in _bodies(client)}
+        assert (changed["nodes:cpu"]["whole"], changed["nodes:cpu"]["names"]) == (False, ["n2"])
+        assert changed["nodes:cpu"]["cells"] == [50]
+        # The counts of a frame are those of the overview: the heading of the page uses either.
+        counts = (await lab.get("/overview"))["counts"]
+        assert changed["pods"]["counts"] == {"placed": 1, **{key: counts[key] for key in first["pods"]["counts"]}}
+        assert changed["pods"]["counts"]["pods"] == 1
+
+    run(test, node("n1"), node("n2"))
+
+
+def test_followers_share_the_same_bytes_and_a_slow_one_gets_a_whole_frame() -> None:
+    async def test(lab: Lab) -> None:
+        stream = Stream(lab.service.observation)
+        quick, slow = stream.join(["nodes:cpu"]), stream.join(["nodes:cpu"])
+        await stream.tick()
+        assert quick._slots["nodes:cpu"][2] is slow._slots["nodes:cpu"][2]
+        _bodies(quick)
+        for number in range(3):
+            await lab.create(pod(f"p{number}", cpu="1", nodeName=f"n{number % 2 + 1}"))
+            await lab.settle()
+            await stream.tick()
+            assert [frame["data"]["whole"] for frame in _bodies(quick)] == [False]
+        # The first frame is still there; what came after it would not be understood alone.
+        assert [frame["data"]["whole"] for frame in _bodies(slow)] == [True]
+        await stream.tick()
+        whole = _bodies(slow)
+        assert [frame["data"]["whole"] for frame in whole] == [True]
+        assert whole[0]["data"]["cells"] == [50, 25]
+
+    run(test, node("n1"), node("n2"))
+
+
+def test_decisions_and_one_pod_are_followed() -> None:
+    async def test(lab: Lab) -> None:
+        stream = Stream(lab.service.observation)
+        client = stream.join(["decisions", "pod:default/a", "queue", "overview"])
+        await stream.tick()
+        assert {frame["topic"]: frame for frame in _bodies(client)}["pod:default/a"]["data"]["exists"] is False
+        await lab.create(pod("a"), pod("huge", cpu="90"))
+        await lab.settle()
+        lab.service.observation.queue.forget()
+        await stream.tick()
+        frames = {frame["topic"]: frame["data"] for frame in _bodies(client)}
+        assert [item["name"] for item in frames["decisions"]["items"]] == ["a", "huge"]
+        page = await lab.get("/pods/default/a")
+        assert (frames["pod:default/a"]["sentence"], frames["pod:default/a"]["status"]) == (page["sentence"], "placed")
+        assert frames["queue"]["counts"] == (await lab.get("/queue"))["counts"]
+        assert frames["overview"]["sentence"] == (await lab.get("/overview"))["sentence"]
+        await stream.tick()
+        assert "decisions" not in {frame["topic"] for frame in _bodies(client)}
+
+    run(test, node("n1"))
+
+
+def test_topics_that_do_not_exist_or_are_too_many_are_refused() -> None:
+    async def test(lab: Lab) -> None:
+        stream = Stream(lab.service.observation)
+        for topic in ("nothing", "nodes:", "pod:a", "pod:a/b/c", "pod:a/b\nevent: x"):
+            with pytest.raises(Refusal, match="topic"):
+                stream.join([topic])
+        with pytest.raises(Refusal, match="at most"):
+            stream.join([f"pod:a/{number}" for number in range(MOST_TOPICS + 1)])
+
+    run(test)
+
+
+def test_frames_come_as_server_sent_events() -> None:
+    async def test(lab: Lab) -> None:
+        events: list[str] = []
+        gone = asyncio.Event()
+        query = b"topics=clock,pods"
+        scope = {
+            "type": "http",
+            "method": "GET",
+            "path": STREAM,
+            "raw_path": STREAM.encode(),
+            "query_string": query,
+            "headers": [(b"host", b"localhost")],
+        }
+
+        async def receive() -> dict[str, Any]:
+            await gone.wait()
+            return {"type": "http.disconnect"}
+
+        async def send(message: Any) -> None:
+            if message["type"] == "http.response.body" and message.get("body"):
+                events.append(message["body"].decode())
+                if len(events) == 2:
+                    gone.set()
+
+        await asyncio.wait_for(lab.service(scope, receive, send), 10)
+        heads = [event.splitlines()[0] for event in events]
+        assert sorted(heads) == ["event: clock", "event: pods"]
+        data = json.loads(events[0].splitlines()[2].removeprefix("data: "))
+        assert data["instance"] == lab.server.instance
+        refused = await lab.client.get(STREAM)
+        assert (refused.status_code, refused.json()["error"]["hint"]) == (400, "?topics=overview,clock")
+
+    run(test, node("n1"))
+
+
+class _Websocket:
+    """A client of a WebSocket, without a socket.
+
+    Attributes:
+        accepted: the subprotocol that was chosen, once it is accepted. closed: the code, once it is closed.
+    """
+
+    def __init__(self, service: Service, headers: dict[str, str], protocols: list[str]) -> None:
+        self.accepted: str | None = None
+        self.closed: int | None = None
+        self._in: asyncio.Queue[Message] = asyncio.Queue()
+        self._out: asyncio.Queue[Message] = asyncio.Queue()
+        named = {"host": "localhost"} | headers
+        scope = {
+            "type": "websocket",
+            "path": STREAM,
+            "raw_path": STREAM.encode(),
+            "query_string": b"",
+            "headers": [(name.encode(), value.encode()) for name, value in named.items()],
+            "subprotocols": protocols,
+        }
+        self._in.put_nowait({"type": "websocket.connect"})
+        self._task = asyncio.ensure_future(service(scope, self._in.get, self._out.put))
+
+    async def open(self) -> bool:
+        """Wait for the answer; return whether it was accepted."""
+        message = await asyncio.wait_for(self._out.get(), 10)
+        if message["type"] == "websocket.accept":
+            self.accepted = message["subprotocol"]
+            return True
+        self.closed = message["code"]
+        return False
+
+    def send(self, text: str) -> None:
+        """Send something."""
+        self._in.put_nowait({"type": "websocket.receive", "text": text})
+
+    async def receive(self) -> Any:
+        """Wait for a frame."""
+        message = await asyncio.wait_for(self._out.get(), 10)
+        assert message["type"] == "websocket.send"
+        return json.loads(message["text"])
+
+    async def leave(self) -> None:
+        """Go away, and wait until the server has noticed."""
+        self._in.put_nowait({"type": "websocket.disconnect", "code": 1001})
+        await asyncio.wait_for(self._task, 10)
+
+
+def test_a_websocket_follows_what_it_says() -> None:
+    async def test(lab: Lab) -> None:
+        socket = _Websocket(lab.service, {}, ["bayplan.v1"])
+        assert await socket.open()
+        assert socket.accepted == "bayplan.v1"
+        socket.send('{"topics": ["nothing"]}')
+        assert (await socket.receive())["topic"] == "error"
+        socket.send("[")
+        assert (await socket.receive())["data"]["what"] == "message"
+        socket.send('{"topics": ["clock"]}')
+        first = await socket.receive()
+        assert (first["topic"], first["data"]["mode"]) == ("clock", "real")
+        socket.send('{"topics": ["pods"]}')
+        frame = await socket.receive()
+        while frame["topic"] == "clock":
+            frame = await socket.receive()
+        assert frame["topic"] == "pods"
+        await socket.leave()
+
+    run(test, node("n1"))
+
+
+@pytest.mark.parametrize(
+    ("token", "headers", "protocols", "want"),
+    [
+        pytest.param("", {}, [], True, id="from this machine"),
+        pytest.param("", {"origin": "https://evil.example"}, [], False, id="from a page elsewhere"),
+        pytest.param("", {"host": "evil.example"}, [], False, id="for another name"),
+        pytest.param("secret", {}, [], False, id="without the token"),
+        pytest.param("secret", {"authorization": "Bearer secret"}, [], True, id="with the token"),
+        pytest.param("secret", {"authorization": "Bearer wrong"}, [], False, id="with a wrong token"),
+        pytest.param("secret", {}, ["bayplan.v1", "secret"], True, id="with the token as a subprotocol"),
+        pytest.param("secret", {}, ["bayplan.v1", "wrong"], False, id="with a wrong token as a subprotocol"),
+        pytest.param("secret", {}, ["bayplan.token.%%%"], False, id="with a subprotocol that is no token"),
+    ],
+)
+def test_a_websocket_is_checked_before_it_is_accepted(
+    token: str, headers: dict[str, str], protocols: list[str], want: bool
+) -> None:
+    async def test(lab: Lab) -> None:
+        service = Service(lab.server, token=token)
+        service.start()
+        socket = _Websocket(service, headers, [_protocol(name) for name in protocols])
+        assert await socket.open() == want
+        await socket.leave()
+        service.end_streams()
+        service.close()
+
+    run(test)
+
+
+def _protocol(name: str) -> str:
+    """Return a token as browsers show it; other names as they are."""
+    if name.startswith("bayplan."):
+        return name
+    return f"bayplan.token.{base64.urlsafe_b64encode(name.encode()).decode().rstrip('=')}"
+
+
+def test_a_stopping_server_ends_its_streams() -> None:
+    async def test(lab: Lab) -> None:
+        socket = _Websocket(lab.service, {}, [])
+        assert await socket.open()
+        socket.send('{"topics": ["clock"]}')
+        await socket.receive()
+        lab.service.end_streams()
+        await asyncio.wait_for(socket._task, 10)
+
+    run(test)
+
+
+def test_requests_need_the_token_where_there_is_one() -> None:
+    async def test(lab: Lab) -> None:
+        service = Service(lab.server, token="secret")
+        transport = httpx.ASGITransport(app=service)
+        async with httpx.AsyncClient(transport=transport, base_url="http://anywhere.example") as client:
+            for path in ("/bayplan/v1/overview", "/api/v1/export"):
+                assert (await client.get(path)).status_code == 401
+                shown = await client.get(path, headers={"authorization": "Bearer secret"})
+                assert shown.status_code == 200
+                odd = {"authorization": "Bearer secret", "host": "["}
+                assert (await client.get(path, headers=odd)).status_code == 200
+        service.close()
+
+    run(test)
+
+
+def test_a_write_is_answered_when_it_is_durable() -> None:
+    async def test(lab: Lab) -> None:
+        asked: list[int] = []
+        durable: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def settled(revision: int) -> asyncio.Future[None]:
+            asked.append(revision)
+            return durable
+
+        service = Service(lab.server, settled=settled)
+        transport = httpx.ASGITransport(app=service)
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+            assert (await client.get("/bayplan/v1/clock")).status_code == 200
+            assert asked == []
+            before = lab.server.backend.store.revision
+            text = {"text": '{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}}'}
+            writing = asyncio.ensure_future(client.post("/bayplan/v1/apply", json=text))
+            await asyncio.wait((writing,), timeout=0.2)
+            assert not writing.done()
+            assert before < asked[0] <= lab.server.backend.store.revision
+            durable.set_result(None)
+            assert (await writing).json()["created"] == 1
+        service.close()
+
+    run(test)

@@ -1,0 +1,132 @@
+"""Writes that a web page of another origin could send: every route of our API and of kube-scheduler-simulator's refuses them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from bayplan.base.web_origin import FORM_TYPES, SAFE_METHODS
+from bayplan.http_api import peer_api
+from bayplan.http_api.application import STREAM
+from bayplan.http_api.operations import OPERATIONS, ROOT
+from tests.http_api.lab import Lab, node, pod, run
+
+PEER = "http://localhost:3000"
+
+FOREIGN = {
+    "another port of this machine": {"origin": PEER},
+    "a sandboxed frame": {"origin": "null"},
+    "what the browser calls another site": {"origin": "http://localhost", "sec-fetch-site": "same-site"},
+    "another site without an origin": {"sec-fetch-site": "cross-site"},
+}
+
+
+def _writes() -> Iterator[tuple[str, str]]:
+    """Yield method and path of every route that writes, from the tables of the routes themselves."""
+    for operation in OPERATIONS:
+        if operation.method not in SAFE_METHODS:
+            yield operation.method, ROOT + re.sub(r"\{\w+\}", "x", operation.path)
+    for name, methods in peer_api.OPERATIONS.items():
+        for method in methods:
+            if method not in SAFE_METHODS:
+                yield method, f"{peer_api.ROOT}{name}"
+    for verb in peer_api.VERBS:
+        yield "POST", f"{peer_api.ROOT}extender/{verb}/0"
+
+
+WRITES = sorted(_writes())
+
+
+def test_there_are_routes_that_write() -> None:
+    assert len(WRITES) > 20
+    assert ("PUT", "/api/v1/reset") in WRITES
+
+
+@pytest.mark.parametrize("headers", FOREIGN.values(), ids=FOREIGN)
+def test_no_route_takes_a_write_of_another_origin(headers: dict[str, str]) -> None:
+    async def test(lab: Lab) -> None:
+        before = lab.server.backend.store.revision, lab.server.settings
+        for method, path in WRITES:
+            for content_type in ("application/json", "text/plain"):
+                answer = await lab.client.request(
+                    method, path, content="{}", headers={**headers, "content-type": content_type}
+                )
+                assert answer.status_code == 403, (method, path, answer.text)
+                assert "access-control-allow-origin" not in answer.headers
+        assert (lab.server.backend.store.revision, lab.server.settings) == before
+
+    run(test, node("n1"), pod("a"))
+
+
+@pytest.mark.parametrize("content_type", [*sorted(FORM_TYPES), ""])
+def test_no_route_takes_what_a_form_can_send(content_type: str) -> None:
+    async def test(lab: Lab) -> None:
+        before = lab.server.backend.store.revision, lab.server.settings
+        # Without a type, only a browser is refused; with one, every client.
+        headers = {"content-type": content_type} if content_type else {"origin": "http://localhost"}
+        for method, path in WRITES:
+            answer = await lab.client.request(method, path, content="{}", headers=headers)
+            assert answer.status_code == 415, (method, path, answer.text)
+        assert (lab.server.backend.store.revision, lab.server.settings) == before
+
+    run(test, node("n1"), pod("a"))
+
+
+def test_our_own_page_and_programs_write() -> None:
+    async def test(lab: Lab) -> None:
+        for headers in (
+            {},
+            {"origin": "http://localhost"},
+            {"origin": "http://localhost", "sec-fetch-site": "same-origin"},
+        ):
+            answer = await lab.client.put(f"{ROOT}/clock", json={"speed": 2}, headers=headers)
+            assert answer.status_code == 200, answer.text
+        assert (await lab.client.post(f"{ROOT}/queue/flush")).status_code == 200
+
+    run(test)
+
+
+def test_a_refusal_names_the_option_that_allows_the_origin() -> None:
+    async def test(lab: Lab) -> None:
+        answer = await lab.client.post(f"{ROOT}/reset", headers={"origin": PEER})
+        assert f"--allow-origin {PEER}" in answer.json()["error"]["what"]
+
+    run(test)
+
+
+def test_an_allowed_origin_writes_and_reads_answers_of_the_simulator() -> None:
+    async def test(lab: Lab) -> None:
+        origin = {"origin": PEER, "sec-fetch-site": "same-site"}
+        asked = {**origin, "access-control-request-headers": "content-type", "access-control-request-method": "PUT"}
+        answer = await lab.client.request("OPTIONS", "/api/v1/reset", headers=asked)
+        assert answer.headers["access-control-allow-origin"] == PEER
+        assert answer.headers["access-control-allow-headers"] == "content-type"
+        answer = await lab.client.put("/api/v1/reset", headers=origin)
+        assert (answer.status_code, answer.headers["access-control-allow-origin"]) == (202, PEER)
+        answer = await lab.client.get("/api/v1/export", headers={"origin": "http://localhost:4000"})
+        assert "access-control-allow-origin" not in answer.headers
+
+    run(test, allowed_origins=[PEER])
+
+
+def test_a_websocket_of_another_origin_is_refused() -> None:
+    async def test(lab: Lab) -> None:
+        for origin, want in ((PEER, "websocket.close"), ("http://localhost", "websocket.accept")):
+            sent: list[Any] = []
+            messages = iter([{"type": "websocket.connect"}, {"type": "websocket.disconnect", "code": 1000}])
+
+            async def receive(messages: Iterator[Any] = messages) -> Any:
+                return next(messages)
+
+            async def send(message: Any, sent: list[Any] = sent) -> None:
+                sent.append(message)
+
+            headers = [(b"host", b"localhost"), (b"origin", origin.encode())]
+            scope = {"type": "websocket", "path": STREAM, "query_string": b"", "headers": headers, "subprotocols": []}
+            await lab.service(scope, receive, send)
+            assert sent[0]["type"] == want
+
+    run(test)
