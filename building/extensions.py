@@ -9,7 +9,6 @@ import os
 import platform
 import subprocess
 import sys
-from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
 from importlib import metadata
@@ -45,13 +44,13 @@ class Built:
 
 @dataclass(frozen=True)
 class Job:
-    """One module to compile, passed to a worker process."""
+    """One module to compile, passed to a worker process. Its flags are those of each variant."""
 
     module: Module
     root: Path
     folder: Path
     scratch: Path
-    variants: tuple[str, ...]
+    flags: dict[str, list[str]]
     compiler: Compiler
     key: str
 
@@ -79,10 +78,10 @@ def build(sources: Sources, compiler: Compiler, scratch: Path, *, checked: bool 
     jobs: list[Job] = []
     modules = sources.modules()
     for module in [Module(SHARED), *modules] if modules else []:
-        variants = (
-            [CHECKED] if checked else [BASELINE, *([V3] if module.name in sources.hot and has_x86_64_v3() else [])]
-        )
-        key = _key(compiler, variants)
+        hot = module.name in sources.hot
+        variants = [CHECKED] if checked else [BASELINE, *([V3] if hot and has_x86_64_v3() else [])]
+        flags = {variant: compiler.flags(variant, hot=hot) for variant in variants}
+        key = _key(compiler, flags)
         built = old.get(module.name)
         if (
             built is not None
@@ -92,7 +91,7 @@ def build(sources: Sources, compiler: Compiler, scratch: Path, *, checked: bool 
         ):
             new[module.name] = built
         else:
-            jobs.append(Job(module, sources.root, folder, scratch, tuple(variants), compiler, key))
+            jobs.append(Job(module, sources.root, folder, scratch, flags, compiler, key))
     problems = []
     if jobs:
         print(
@@ -170,14 +169,13 @@ def _write(folder: Path, compiler: Compiler, modules: dict[str, Built]) -> None:
     new.replace(folder / MANIFEST)
 
 
-def _key(compiler: Compiler, variants: Sequence[str]) -> str:
+def _key(compiler: Compiler, flags: dict[str, list[str]]) -> str:
     """Return what an extension depends on besides its sources."""
-    flags = [" ".join(compiler.flags(variant)) for variant in variants]
     directives = ",".join(
-        f"{name}={value}" for name, value in (CHECKED_DIRECTIVES if CHECKED in variants else DIRECTIVES).items()
+        f"{name}={value}" for name, value in (CHECKED_DIRECTIVES if CHECKED in flags else DIRECTIVES).items()
     )
     return "; ".join(
-        [compiler.name, directives, f"cython {metadata.version('cython')}", sys.version.partition(" ")[0], *flags]
+        [compiler.name, directives, f"cython {metadata.version('cython')}", sys.version.partition(" ")[0], *map(" ".join, flags.values())]
     )
 
 
@@ -192,11 +190,11 @@ def _run(job: Job) -> tuple[str, Built]:
         )  # First: a source that changes during the build makes it stale.
         with contextlib.redirect_stderr(printed), contextlib.redirect_stdout(printed):
             c_file = _generate_shared(job.scratch) if module.path is None else _translate(job)
-        for variant in job.variants:
-            job.compiler.build(c_file, job.folder / module.file(variant), variant)
+        for variant, flags in job.flags.items():
+            job.compiler.build(c_file, job.folder / module.file(variant), flags)
     except Exception as problem:  # Cython raises many kinds.
         raise BuildError(f"{module.name}: {printed.getvalue()}{problem}") from None
-    return module.name, Built(hashes, list(job.variants), job.key)
+    return module.name, Built(hashes, list(job.flags), job.key)
 
 
 def _translate(job: Job) -> Path:
@@ -205,7 +203,7 @@ def _translate(job: Job) -> Path:
 
     os.chdir(job.root)  # Tracebacks then name files as bayplan/engine/plan.py, which Python finds on its path.
     path = str(job.module.path)
-    checked = CHECKED in job.variants
+    checked = CHECKED in job.flags
     folder = job.scratch / (CHECKED if checked else BASELINE)
     cythonize(  # type: ignore[no-untyped-call]
         [path],
