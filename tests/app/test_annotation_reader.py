@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from bayplan.app.annotation_reader import known_entries
 from bayplan.app.scheduler_settings import SchedulerOptions
-from bayplan.base.go_json import go_json
+from bayplan.base.go_text.json import go_json
 from bayplan.engine.decision import Outcome, Record
 from bayplan.formats.result_annotations import (
     EARLIER_PREFIX,

@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 
 from bayplan.base.durations import SECOND_NS
 from bayplan.base.errors import InputError
+from bayplan.base.go_text.times import format_time, parse_time_ns
 from bayplan.cluster.cron_schedule import parse_cron_schedule
-from bayplan.cluster.timestamps import format_time
-from bayplan.objects.meta import parse_time_ns
 from tests.oracle.cron import matches
 
 NOON = "2026-01-31T12:00:00Z"

@@ -5,8 +5,8 @@ from datetime import timedelta, timezone
 import pytest
 
 from bayplan.base.durations import SECOND_NS
+from bayplan.base.go_text.times import format_time, format_time_in
 from bayplan.cluster.timers import Timers
-from bayplan.cluster.timestamps import format_time, format_time_in
 
 
 def test_timers_come_out_by_time_then_as_they_were_set() -> None:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bayplan.base.errors import InputError
-from bayplan.base.go_json import go_json
+from bayplan.base.go_text.json import go_json
 from bayplan.formats.result_annotations import (
     HISTORY,
     PREFIX,

@@ -7,10 +7,10 @@ from collections import Counter
 from fuzz.draws import Draws
 from fuzz.expression_grammar import random_expression
 
+from bayplan.cel.problems import CompileProblem, RunProblem
 from bayplan.objects.kinds import convert
 from bayplan.objects.resource import Device
-from bayplan.plugins.dynamic_resources.cel.device_environment import compile_device_expression
-from bayplan.plugins.dynamic_resources.cel.problems import CompileProblem, RunProblem
+from bayplan.plugins.dynamic_resources.device_environment import compile_device_expression
 
 DEVICE = convert(
     {

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from bayplan.base.go_text.times import format_micro_time
 from bayplan.client.requests import ApiRequest, ApiResponse
-from bayplan.client.timestamps import format_micro_time
 from bayplan.live.leader_election import LeaderElectionOptions, LeaderElector
 
 RECORDING = Path(__file__).resolve().parents[2] / "conformance" / "e2e" / "leader_election.json"

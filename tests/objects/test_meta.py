@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bayplan.base.errors import InputError
-from bayplan.objects.meta import ObjectMeta, OwnerReference, changed, mapped, parse_time_ns
+from bayplan.base.go_text.times import parse_time_ns
+from bayplan.objects.meta import ObjectMeta, OwnerReference, changed, mapped
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
 

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bayplan.base.plain_data import Document
 from bayplan.objects.affinity import (
     NodeSelector,
     NodeSelectorRequirement,
@@ -30,6 +31,7 @@ from bayplan.objects.selectors import (
     compile_node_term,
     compile_preferred_terms,
     compile_required_node_affinity,
+    compile_selector_document,
     find_untolerated_taint,
     parse_canonical_int64,
     parse_int64,
@@ -388,3 +390,18 @@ def test_mistakes_of_label_selectors_show_no_list_either_way() -> None:
     expression = LabelSelectorRequirement(key="a", operator="In", values=())
     with pytest.raises(SelectorError, match="values: Invalid value: null: for 'in'"):
         compile_label_selector(LabelSelector(match_expressions=(expression,)))
+
+
+@pytest.mark.parametrize(
+    ("document", "labels", "want"),
+    [
+        pytest.param({}, {}, True, id="an empty selector matches everything"),
+        pytest.param({"matchLabels": {"a": "1"}}, {"a": "1", "b": "2"}, True, id="a pair"),
+        pytest.param({"matchLabels": {"a": "1"}}, {"a": "2"}, False, id="another value"),
+        pytest.param({"matchExpressions": [{"key": "a", "operator": "NotIn", "values": ["1"]}]}, {}, True, id="NotIn"),
+        pytest.param({"matchExpressions": [{"key": "a", "operator": "Exists"}]}, {}, False, id="Exists"),
+        pytest.param({"matchExpressions": [{"key": "a", "operator": "Near"}]}, {"a": ""}, False, id="no such operator"),
+    ],
+)
+def test_selectors_of_documents(document: Document, labels: dict[str, str], want: bool) -> None:
+    assert compile_selector_document(document).matches(labels) is want

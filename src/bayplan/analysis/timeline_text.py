@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from bayplan.base.durations import SECOND_NS
-from bayplan.cluster.timestamps import format_time
+from bayplan.base.go_text.times import format_time
 from bayplan.sim.result import SimulationResult
 from bayplan.sim.traced_queue import BOUND, PERMIT, QueueMove
 

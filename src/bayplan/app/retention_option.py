@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from bayplan.base.errors import InputError
-from bayplan.cluster.go_duration import parse_go_duration
+from bayplan.base.go_text.durations import read_duration
 from bayplan.live.decision_store import Retention
 from bayplan.objects.quantity import parse_quantity
 
@@ -24,7 +24,7 @@ def parse_retention(text: str) -> Retention:
         "summaries": ("summaries", int),
         "full": ("full", int),
         "bytes": ("full_bytes", lambda value: parse_quantity(value).value()),
-        "age": ("full_age_ns", parse_go_duration),
+        "age": ("full_age_ns", read_duration),
     }
     for part in filter(None, (each.strip() for each in text.split(","))):
         name, equals, value = part.partition("=")

@@ -12,13 +12,14 @@ from typing import TypeVar
 import msgspec
 
 from bayplan.base.errors import ConfigurationError
+from bayplan.base.go_text.base64 import decode_base64
+from bayplan.base.go_text.quoting import GoTextError, quote
 from bayplan.framework.configuration.document import Extender, ExtenderManagedResource, ExtenderTLSConfig
-from bayplan.framework.configuration.go_text import GoTextError, decode_base64
 from bayplan.framework.configuration.json_tree import plain_value
 from bayplan.framework.configuration.yaml_tree import YamlError, read_yaml
 from bayplan.objects.names import check_qualified_name
 from bayplan.objects.resource_names import is_extended
-from bayplan.objects.selectors import join_errors, quote
+from bayplan.objects.selectors import join_errors
 
 MAX_WEIGHT = (2**63 - 1) // 10
 MAX_INT32 = 2**31 - 1

@@ -15,7 +15,7 @@ from bayplan.app.mode import Mode
 from bayplan.app.simulation import SimulationOptions, prepare_simulation
 from bayplan.base.durations import DAY_NS
 from bayplan.base.errors import InputError
-from bayplan.cluster.go_duration import parse_go_duration
+from bayplan.base.go_text.durations import read_duration
 from bayplan.formats import manifests
 from bayplan.sim.result import SimulationResult
 from bayplan.sim.simulator import Progress as SimulatorProgress
@@ -81,7 +81,7 @@ def parse_duration(text: str) -> int:
     match = _DAYS.fullmatch(text)
     days, rest = match.groups() if match is not None else (None, text)
     try:
-        duration_ns = int(days or 0) * DAY_NS + (parse_go_duration(rest) if rest or days is None else 0)
+        duration_ns = int(days or 0) * DAY_NS + (read_duration(rest) if rest or days is None else 0)
     except InputError:
         duration_ns = -1
     if duration_ns < 0 or rest.startswith("-"):

@@ -11,7 +11,7 @@ import typer
 
 from bayplan.analysis.grouped_problems import group_messages
 from bayplan.base.errors import InputError
-from bayplan.cluster.go_duration import parse_go_duration
+from bayplan.base.go_text.durations import read_duration
 
 if TYPE_CHECKING:
     from bayplan.app.cluster_sync import ClusterOptions
@@ -102,7 +102,7 @@ def duration_seconds(text: str, option: str) -> float:
         InputError: it is none; with the name of the option.
     """
     try:
-        return parse_go_duration(text) / 1e9
+        return read_duration(text) / 1e9
     except InputError as problem:
         raise InputError(option, got=problem.got, wanted=problem.wanted, hint=problem.hint) from None
 

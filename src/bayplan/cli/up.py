@@ -132,14 +132,14 @@ def kubelet_options(text: str) -> "KubeletOptions":
     Raises:
         InputError: it is no duration, or one below zero.
     """
-    from bayplan.cluster.go_duration import parse_go_duration
+    from bayplan.base.go_text.durations import read_duration
     from bayplan.cluster.kubelet import KubeletOptions
     from bayplan.cluster.run_time import FOREVER
 
     if text == FOREVER:
         return KubeletOptions(container_statuses=True)
     try:
-        duration_ns = parse_go_duration(text)
+        duration_ns = read_duration(text)
     except InputError:
         duration_ns = -1
     if duration_ns < 0:

@@ -10,13 +10,13 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from bayplan.base.durations import SECOND_NS
+from bayplan.base.go_text.quoting import quote
 from bayplan.base.plain_data import Document
 from bayplan.client.requests import ApiResponse, create_request, get_request, pod_status_request, update_request
 from bayplan.client.volume_writes import Objects, Steps, member
 from bayplan.objects.kinds import encode
 from bayplan.objects.pod import Pod, PodExtendedResourceClaimStatus
 from bayplan.objects.resource import ResourceClaim
-from bayplan.objects.selectors import quote
 from bayplan.plugins.dynamic_resources.binding_conditions import (
     binding_deadline_ns,
     binding_failed,

@@ -16,8 +16,8 @@ from typing import Protocol, Self
 import aiohttp
 from yarl import URL
 
+from bayplan.base.token_bucket import TokenBucket
 from bayplan.client.cluster_access import ClusterAccess
-from bayplan.client.rate_limiter import RateLimiter
 from bayplan.client.requests import NO_ANSWER, ApiRequest, ApiResponse
 
 DEFAULT_QPS = 50.0
@@ -100,7 +100,7 @@ class ApiConnection:
         self._host = URL(access.url).authority
         self._user_agent = user_agent
         self._loop = asyncio.get_running_loop()
-        self._limiter = RateLimiter(qps, burst, self._loop.time())
+        self._limiter = TokenBucket(qps, burst, self._loop.time())
         connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=60, socket_factory=_socket)
         # Streams have connections of their own; the rest shares some, so that a burst does not open thousands.
         self._slots = asyncio.Semaphore(MOST_CONNECTIONS)

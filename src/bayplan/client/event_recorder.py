@@ -13,8 +13,8 @@ from typing import NamedTuple
 import msgspec
 
 from bayplan.base.durations import SECOND_NS
+from bayplan.base.go_text.times import format_micro_time
 from bayplan.client.requests import NO_ANSWER, STRATEGIC_MERGE_PATCH, ApiRequest, ApiResponse
-from bayplan.client.timestamps import format_micro_time
 from bayplan.objects.names import check_dns1123_subdomain
 from bayplan.objects.pod import Pod
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from msgspec import structs
 
-from bayplan.client.timestamps import format_time
+from bayplan.base.go_text.times import format_time
 from bayplan.objects.pod import Pod, PodCondition
 
 _DETAILS = (

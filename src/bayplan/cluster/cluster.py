@@ -21,6 +21,7 @@ import msgspec
 from msgspec.structs import replace
 
 from bayplan.base.errors import InputError
+from bayplan.base.go_text.times import format_time
 from bayplan.base.random_streams import RandomStreams
 from bayplan.cluster.admission import PodAdmission
 from bayplan.cluster.arrival import Arrival
@@ -47,7 +48,6 @@ from bayplan.cluster.owned_pods import is_finished
 from bayplan.cluster.pod_maker import PodMaker
 from bayplan.cluster.pod_status import bound_status, with_condition
 from bayplan.cluster.store import ChangeEvent, Kind, ObjectStore
-from bayplan.cluster.timestamps import format_time
 from bayplan.cluster.volume_controller import volume_writes
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod, PodCondition

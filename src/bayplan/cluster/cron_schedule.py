@@ -22,7 +22,7 @@ import msgspec
 from bayplan.base.durations import SECOND_NS
 from bayplan.base.errors import InputError
 from bayplan.base.go_arithmetic import whole_number
-from bayplan.cluster.go_duration import parse_go_duration
+from bayplan.base.go_text.durations import read_duration
 
 _HOUR = 3600
 _YEARS_TO_SEARCH = 5
@@ -205,7 +205,7 @@ def parse_cron_schedule(text: str, *, time_zone: str | None = None) -> CronSched
         rest = rest.strip()
     zone = load_time_zone(zone_name)
     if rest.startswith("@every "):
-        duration_ns = max(parse_go_duration(rest.removeprefix("@every ")), SECOND_NS)
+        duration_ns = max(read_duration(rest.removeprefix("@every ")), SECOND_NS)
         return EverySchedule(duration_ns // SECOND_NS)
     if rest.startswith("@"):
         try:

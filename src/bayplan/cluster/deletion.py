@@ -10,10 +10,10 @@ from enum import StrEnum
 
 from msgspec.structs import replace
 
+from bayplan.base.go_text.times import format_time
 from bayplan.cluster.kubelet import VirtualKubelet
 from bayplan.cluster.owned_pods import is_finished
 from bayplan.cluster.store import ObjectStore, object_key
-from bayplan.cluster.timestamps import format_time
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod
 

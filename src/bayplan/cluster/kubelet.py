@@ -31,15 +31,14 @@ from msgspec.structs import replace
 from bayplan.base.durations import SECOND_NS
 from bayplan.base.errors import InputError
 from bayplan.base.go_arithmetic import whole_number
-from bayplan.cluster.go_duration import parse_go_duration
+from bayplan.base.go_text.durations import read_duration
+from bayplan.base.go_text.times import format_time, parse_time_ns
 from bayplan.cluster.owned_pods import is_finished
 from bayplan.cluster.pod_status import ended_status, running_status
 from bayplan.cluster.run_time import EXIT_CODE_ANNOTATION, FOREVER, RUN_TIME_ANNOTATION
 from bayplan.cluster.running_together import RunningTogether
 from bayplan.cluster.store import ObjectStore, object_key
 from bayplan.cluster.timers import Timers
-from bayplan.cluster.timestamps import format_time
-from bayplan.objects.meta import parse_time_ns
 from bayplan.objects.pod import Pod
 
 DEFAULT_GRACE_SECONDS = 30
@@ -160,7 +159,7 @@ class VirtualKubelet:
                 hint="'1'",
             )
         try:
-            run = PodRun(max(parse_go_duration(run_time), 0), whole_number(exit_code))
+            run = PodRun(max(read_duration(run_time), 0), whole_number(exit_code))
         except InputError as problem:
             raise InputError(
                 f"Pod {pod.key} $.metadata.annotations['{RUN_TIME_ANNOTATION}']",

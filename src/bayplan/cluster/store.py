@@ -18,9 +18,9 @@ import msgspec
 from msgspec.structs import replace
 
 from bayplan.base.errors import InputError, InvariantError
+from bayplan.base.go_text.times import format_time
 from bayplan.base.random_streams import RandomStream
 from bayplan.cluster.owned_pods import OwnedPods
-from bayplan.cluster.timestamps import format_time
 from bayplan.objects.meta import KubernetesObject, ObjectMeta
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod

@@ -12,6 +12,7 @@ from msgspec import structs
 from msgspec.structs import replace
 
 from bayplan.base.errors import PluginError, PluginFailure
+from bayplan.base.go_text.durations import format_duration
 from bayplan.base.version import KUBERNETES_VERSION
 from bayplan.engine import cycle
 from bayplan.engine.actions import Action, CycleReport, Emit, Update
@@ -27,7 +28,6 @@ from bayplan.engine.queued_pod import QueuedPod
 from bayplan.engine.records import Outcome, Record, RecordLevel, Records
 from bayplan.engine.select_host import NodeSampling, Pick
 from bayplan.engine.waiting_pods import WaitingPods
-from bayplan.framework.configuration.go_text import format_duration
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.diagnosis import Diagnosis, PostFilterResult
 from bayplan.framework.extender import Extender

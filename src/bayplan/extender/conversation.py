@@ -19,7 +19,7 @@ import msgspec
 
 from bayplan.base.bounded_body import BodyTooLarge, BoundedBody
 from bayplan.base.durations import SECOND_NS
-from bayplan.base.go_json import GoJsonError, decode_first
+from bayplan.base.go_text.json import GoJsonError, decode_first
 from bayplan.extender.tls import tls_context, verification_problem
 from bayplan.framework.configuration.document import Extender
 from bayplan.framework.extender import ExtenderFailure

@@ -14,7 +14,7 @@ from typing import TypeVar
 import msgspec
 
 from bayplan.base.errors import InputError
-from bayplan.base.go_json import go_json
+from bayplan.base.go_text.json import go_json
 
 PREFIX = "kube-scheduler-simulator.sigs.k8s.io/"
 EARLIER_PREFIX = "scheduler-simulator/"

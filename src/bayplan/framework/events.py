@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import IntEnum, IntFlag, StrEnum
 from typing import NamedTuple, TypeAlias, TypeVar
 
-from bayplan.objects.meta import KubernetesObject, ResourceList, parse_time_ns
+from bayplan.base.go_text.times import parse_time_ns
+from bayplan.objects.meta import KubernetesObject, ResourceList
 from bayplan.objects.node import Node, Taint
 from bayplan.objects.pod import Pod
 from bayplan.objects.policy import PodGroup

@@ -8,9 +8,10 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from bayplan.base.errors import ConfigurationError, InvariantError
+from bayplan.base.go_text.quoting import quote
 from bayplan.base.near_names import near_name
 from bayplan.framework.feature_gate_table import DEPENDENCIES, GATES
-from bayplan.objects.selectors import join_errors, quote
+from bayplan.objects.selectors import join_errors
 
 ALL_ALPHA: Final = "AllAlpha"
 ALL_BETA: Final = "AllBeta"

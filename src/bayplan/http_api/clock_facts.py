@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bayplan.base.clock import Clock
-from bayplan.http_api.instants import format_instant
+from bayplan.base.go_text.times import format_instant
 
 
 def clock_document(clock: Clock) -> dict[str, object]:

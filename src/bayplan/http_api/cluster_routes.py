@@ -11,12 +11,12 @@ from starlette.responses import Response
 from bayplan.analysis.cluster_sentences import node_sentence
 from bayplan.base.build import build_name
 from bayplan.base.errors import PluginFailure
+from bayplan.base.go_text.times import format_instant, parse_instant
 from bayplan.base.plain_data import Plain
 from bayplan.base.version import KUBERNETES_VERSION, __version__
 from bayplan.http_api.answers import json_answer
 from bayplan.http_api.clock_facts import clock_document
 from bayplan.http_api.decision_timeline import MOST_BINS, density_document
-from bayplan.http_api.instants import format_instant, parse_instant
 from bayplan.http_api.node_query import (
     SORTS,
     NodeFilter,

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from starlette.requests import Request
 from starlette.responses import Response
 
+from bayplan.base.go_text.times import format_instant
 from bayplan.base.plain_data import Plain
 from bayplan.engine.decision import Decision, Outcome
 from bayplan.http_api.answers import json_answer
@@ -23,7 +24,6 @@ from bayplan.http_api.comparison import (
     first_plugin,
 )
 from bayplan.http_api.forks import NOW
-from bayplan.http_api.instants import format_instant
 from bayplan.http_api.matrix import MOST_ROWS, MatrixQuery
 from bayplan.http_api.observation import Observation
 from bayplan.http_api.pod_page import PodPage

@@ -10,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from bayplan.base.errors import ConfigurationError
+from bayplan.base.go_text.times import format_instant
 from bayplan.base.plain_data import Plain
 from bayplan.engine.scheduler import Scheduler
 from bayplan.http_api.answers import json_answer, whole_list
@@ -22,7 +23,6 @@ from bayplan.http_api.configuration_facts import (
     refused,
     validation_document,
 )
-from bayplan.http_api.instants import format_instant
 from bayplan.http_api.observation import Observation
 from bayplan.http_api.pod_table import PodStatus
 from bayplan.http_api.query import Query

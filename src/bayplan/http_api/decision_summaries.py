@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 from bayplan.analysis.verdict import decision_text
+from bayplan.base.go_text.times import format_instant
 from bayplan.engine.decision import Decision, Outcome, Record
-from bayplan.http_api.instants import format_instant
 from bayplan.http_api.query import Deadline
 from bayplan.http_api.subject import Decisions
 

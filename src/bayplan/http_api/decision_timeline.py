@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bayplan.base.go_text.times import format_instant
 from bayplan.base.plain_data import Plain
 from bayplan.engine.decision import Outcome, Record
-from bayplan.http_api.instants import format_instant
 from bayplan.state.arrays import Ints
 
 MOST_BINS = 4000

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from bayplan.apiserver.rest.backend import Backend, decode_item
 from bayplan.apiserver.store.item import DELETED, Item, Write
-from bayplan.http_api.instants import parse_instant
+from bayplan.base.go_text.times import parse_instant
 from bayplan.sim.result import SimulatedEvent
 
 EVENTS = "events"

@@ -8,12 +8,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from bayplan.base.durations import SECOND_NS
+from bayplan.base.go_text.times import format_instant
 from bayplan.base.plain_data import Plain
 from bayplan.http_api.answers import json_answer, whole_list
 from bayplan.http_api.bodies import read_struct
 from bayplan.http_api.configuration_facts import check
 from bayplan.http_api.forks import NOW, Fork, ForkRequest, ForkSetup, changed_objects, objects_now, objects_of
-from bayplan.http_api.instants import format_instant
 from bayplan.http_api.observation import Observation
 from bayplan.http_api.query import Query
 from bayplan.http_api.refusal import Refusal

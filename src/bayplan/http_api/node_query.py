@@ -9,8 +9,8 @@ import numpy as np
 
 from bayplan.apiserver.rest.errors import ApiError
 from bayplan.apiserver.rest.selectors import parse_labels
+from bayplan.base.go_text.times import format_instant
 from bayplan.base.plain_data import Plain
-from bayplan.http_api.instants import format_instant
 from bayplan.http_api.node_table import CORDONED, NOT_READY, NodeColumns
 from bayplan.http_api.refusal import Refusal
 from bayplan.objects.node import Node, Taint

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bayplan.http_api.instants import parse_instant
+from bayplan.base.go_text.times import parse_instant
 from bayplan.http_api.interning import TextCodes
 from bayplan.http_api.named_rows import NamedRows
 from bayplan.objects.node import Node, is_ready

@@ -10,10 +10,10 @@ import numpy as np
 from bayplan.analysis.cluster_sentences import Gap, cluster_sentence
 from bayplan.analysis.reasons import ReasonCount
 from bayplan.base.durations import SECOND_NS
+from bayplan.base.go_text.times import format_instant
 from bayplan.base.plain_data import Plain
 from bayplan.http_api.clock_facts import clock_document
 from bayplan.http_api.decision_summaries import DecisionSummaries
-from bayplan.http_api.instants import format_instant
 from bayplan.http_api.node_query import utilisation
 from bayplan.http_api.node_table import CORDONED, NOT_READY, NodeColumns
 from bayplan.http_api.pod_query import waiting_reasons

@@ -14,11 +14,11 @@ from bayplan.analysis.preemption_detail import preemption_report
 from bayplan.analysis.run_source import RunSource
 from bayplan.analysis.verdict import attempt_difference, pod_verdict, waiting_message_of
 from bayplan.base.errors import InputError
+from bayplan.base.go_text.times import format_instant
 from bayplan.base.plain_data import Plain
 from bayplan.engine.decision import Decision
 from bayplan.framework.status import Status
 from bayplan.http_api.decision_summaries import DecisionSummaries
-from bayplan.http_api.instants import format_instant
 from bayplan.http_api.pod_table import PodStatus, status_of
 from bayplan.http_api.query import Deadline
 from bayplan.http_api.queue_view import QueueCopy, queue_row

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from bayplan.analysis.pending import NOT_TRIED
 from bayplan.analysis.reasons import short_reasons
 from bayplan.analysis.verdict import unattended_text
+from bayplan.base.go_text.times import format_instant
 from bayplan.base.plain_data import Plain
 from bayplan.engine.decision import Outcome
 from bayplan.http_api.decision_summaries import DecisionSummaries
-from bayplan.http_api.instants import format_instant
 from bayplan.http_api.pod_table import PodColumns, PodStatus
 from bayplan.http_api.query import Deadline
 from bayplan.http_api.subject import Decisions

@@ -13,8 +13,8 @@ from enum import IntEnum
 
 import numpy as np
 
+from bayplan.base.go_text.times import parse_instant
 from bayplan.engine.decision import Outcome, Record
-from bayplan.http_api.instants import parse_instant
 from bayplan.http_api.interning import TextCodes
 from bayplan.http_api.named_rows import NamedRows, NameOrder
 from bayplan.objects.pod import Pod

@@ -12,11 +12,11 @@ import numpy as np
 from bayplan.analysis.cluster_sentences import queue_sentence
 from bayplan.base.durations import SECOND_NS
 from bayplan.base.errors import EngineBusy
+from bayplan.base.go_text.times import format_instant
 from bayplan.base.plain_data import Plain
 from bayplan.engine.queued_pod import QueuedPod
 from bayplan.engine.scheduler import Scheduler
 from bayplan.framework.plugin import Plugin
-from bayplan.http_api.instants import format_instant
 from bayplan.http_api.subject import Engine
 from bayplan.live.noting_queue import NotingQueue
 

@@ -14,7 +14,7 @@ from itertools import count
 
 import msgspec
 
-from bayplan.http_api.instants import format_instant
+from bayplan.base.go_text.times import format_instant
 from bayplan.http_api.observation import Observation
 from bayplan.http_api.refusal import Refusal
 from bayplan.http_api.topics import Frame, Topic, make_topic

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from bayplan.base.go_text.durations import format_duration
 from bayplan.engine.decision import Decision, Outcome
 from bayplan.engine.extender_record import ExtenderSaid
 from bayplan.formats.result_annotations import (
@@ -23,7 +24,6 @@ from bayplan.formats.result_annotations import (
     PluginTexts,
     SchedulingResults,
 )
-from bayplan.framework.configuration.go_text import format_duration
 from bayplan.framework.status import Code
 from bayplan.live.decision_store import LatePoints, PointSaid
 

@@ -12,8 +12,8 @@ from typing import TypeAlias
 import msgspec
 
 from bayplan.base.durations import SECOND_NS
+from bayplan.base.go_text.times import format_micro_time, format_time
 from bayplan.client.requests import ApiRequest, ApiResponse
-from bayplan.client.timestamps import format_micro_time, format_time
 
 JITTER_FACTOR = 1.2
 """Who waits for a lease asks after the retry period and up to so many times that period more."""

@@ -3,17 +3,12 @@
 Timestamps stay RFC 3339 text in the structs; `parse_time_ns` turns them into integer nanoseconds where order matters.
 """
 
-import re
-from calendar import timegm
 from collections.abc import Callable
-from datetime import date
-from functools import lru_cache
 from operator import is_
 from typing import Annotated, TypeVar
 
 import msgspec
 
-from bayplan.base.errors import InputError
 from bayplan.objects.quantity import QUANTITY_PATTERN
 
 Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
@@ -132,31 +127,3 @@ class KubernetesObject(ApiStruct, frozen=True, kw_only=True):
         """The object's `namespace/name`, or its name alone where it has no namespace."""
         metadata = self.metadata
         return f"{metadata.namespace}/{metadata.name}" if metadata.namespace else metadata.name
-
-
-_TIME = re.compile(r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:[.,](\d+))?(?:Z|([+-])(\d\d):(\d\d))", re.ASCII)
-
-
-@lru_cache(maxsize=65536)
-def parse_time_ns(text: str) -> int:
-    """Return the nanoseconds since 1970 (UTC) of an RFC 3339 timestamp; digits past nanoseconds are cut off.
-
-    Raises:
-        InputError: the text is not an RFC 3339 timestamp, or names a day or time that does not exist.
-    """
-    match = _TIME.fullmatch(text)
-    if match is None:
-        raise InputError("timestamp", wanted="an RFC 3339 timestamp", got=repr(text), hint="'2026-01-31T12:00:00Z'")
-    year, month, day, hour, minute, second = (int(part) for part in match.groups()[:6])
-    fraction, sign, offset_hours, offset_minutes = match.groups()[6:]
-    try:
-        date(year, month, day)
-    except ValueError as problem:
-        raise InputError("timestamp", wanted="a day of the calendar", got=repr(text)) from problem
-    if hour > 23 or minute > 59 or second > 59 or int(offset_hours or 0) > 24 or int(offset_minutes or 0) > 60:
-        raise InputError("timestamp", wanted="a time of day", got=repr(text))
-    seconds = timegm((year, month, day, hour, minute, second))
-    if sign:
-        offset = int(offset_hours) * 3600 + int(offset_minutes) * 60
-        seconds -= offset if sign == "+" else -offset
-    return seconds * 1_000_000_000 + int((fraction or "")[:9].ljust(9, "0"))

@@ -8,14 +8,16 @@ Source: https://kubernetes.io/docs/concepts/overview/working-with-objects/labels
 k8s.io/apimachinery/pkg/labels, k8s.io/component-helpers/scheduling/corev1 and k8s.io/api/core/v1 v0.36.3.
 """
 
-import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, cast
 
 import msgspec
 
+from bayplan.base.go_text.json import json_string
+from bayplan.base.go_text.quoting import quote as quote
+from bayplan.base.plain_data import Document
 from bayplan.objects.affinity import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, PreferredSchedulingTerm
 from bayplan.objects.meta import LabelSelector
 from bayplan.objects.names import check_label_value, check_qualified_name
@@ -25,7 +27,7 @@ from bayplan.objects.pod import Pod, Toleration
 Operator = Literal["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"]
 Labels = Mapping[str, str]
 
-_LABEL_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
+_LABEL_OPERATORS: tuple[Operator, ...] = ("In", "NotIn", "Exists", "DoesNotExist")
 _NODE_OPERATORS: tuple[Operator, ...] = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
 _FIELD_OPERATORS = ("In", "NotIn")
 _INTEGER = re.compile(r"[+-]?[0-9]+", re.ASCII)
@@ -152,6 +154,22 @@ def compile_label_selector(selector: LabelSelector | None) -> Selector:
 def compile_label_map(labels: Labels | None) -> Selector:
     """Compile a plain map of labels, unchecked as upstream does; absent and empty maps match everything."""
     return Selector(Requirement(key, "In", (value,)) for key, value in labels.items()) if labels else EVERYTHING
+
+
+def compile_selector_document(selector: Document) -> Selector:
+    """Compile a label selector of a document: an empty one matches everything, one with an unknown operator nothing.
+
+    For documents that validation has accepted; keys and values are not checked.
+    """
+    pairs = cast("Document", selector.get("matchLabels") or {})
+    requirements = [Requirement(key, "In", (str(value),)) for key, value in pairs.items()]
+    for expression in cast("list[Document]", selector.get("matchExpressions") or []):
+        operator = next((each for each in _LABEL_OPERATORS if each == expression.get("operator")), None)
+        if operator is None:
+            return NOTHING
+        values = cast("list[object]", expression.get("values") or [])
+        requirements.append(Requirement(str(expression.get("key")), operator, tuple(str(value) for value in values)))
+    return Selector(requirements)
 
 
 def check_requirement(key: str, operator: str, values: tuple[str, ...] | None, *, path: str = "") -> tuple[str, ...]:
@@ -367,7 +385,7 @@ def _check_field(expression: NodeSelectorRequirement, where: str) -> str:
 
 def _not_supported(where: str, operator: str, supported: Iterable[str]) -> str:
     names = ", ".join(quote(name) for name in supported)
-    return f"{where}.operator: Unsupported value: {_quote_json(operator)}: supported values: {names}"
+    return f"{where}.operator: Unsupported value: {json_string(operator)}: supported values: {names}"
 
 
 # --- tolerations ------------------------------------------------------------------------------------------------------
@@ -437,32 +455,5 @@ def join_errors(problems: Iterable[str]) -> str:
     return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]" if texts else ""
 
 
-_ESCAPES = {"\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\v": "\\v"}
-
-
-def quote(text: str) -> str:
-    """Quote a text as Go's %q does."""
-    parts = []
-    for char in text:
-        if char in '"\\':
-            parts.append("\\" + char)
-        elif char.isprintable():
-            parts.append(char)
-        elif char in _ESCAPES:
-            parts.append(_ESCAPES[char])
-        else:
-            code = ord(char)
-            parts.append(f"\\x{code:02x}" if code < 128 else f"\\u{code:04x}" if code < 65536 else f"\\U{code:08x}")
-    return f'"{"".join(parts)}"'
-
-
-def _quote_json(text: str) -> str:
-    """Quote a text as Go's JSON encoder does, which escapes what HTML reads."""
-    encoded = json.dumps(text, ensure_ascii=False)
-    for char in "<>&":
-        encoded = encoded.replace(char, f"\\u{ord(char):04x}")
-    return encoded
-
-
 def _to_json(values: tuple[str, ...] | None) -> str:
-    return "null" if values is None else f"[{','.join(_quote_json(value) for value in values)}]"
+    return "null" if values is None else f"[{','.join(json_string(value) for value in values)}]"

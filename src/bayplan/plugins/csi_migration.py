@@ -13,8 +13,8 @@ from urllib.parse import unquote
 import msgspec
 from msgspec.structs import replace
 
+from bayplan.base.go_text.quoting import quote
 from bayplan.objects.affinity import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
-from bayplan.objects.selectors import quote
 from bayplan.objects.storage import PersistentVolume, PersistentVolumeSpec
 from bayplan.objects.volumes import AzureDiskVolumeSource, Volume
 

@@ -6,12 +6,13 @@ from collections.abc import Iterator
 
 from bayplan.base.durations import SECOND_NS
 from bayplan.base.errors import InputError
+from bayplan.base.go_text.times import parse_time_ns
 from bayplan.cluster.kubelet import PodRun
 from bayplan.formats.inputs import Inputs
 from bayplan.formats.manifest import Manifest
 from bayplan.formats.trace import Trace
 from bayplan.objects.defaults import default_object
-from bayplan.objects.meta import KubernetesObject, ObjectMeta, parse_time_ns
+from bayplan.objects.meta import KubernetesObject, ObjectMeta
 from bayplan.objects.namespace import Namespace
 from bayplan.objects.pod import Pod
 from bayplan.objects.workloads import (

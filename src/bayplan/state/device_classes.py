@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bayplan.objects.meta import parse_time_ns
+from bayplan.base.go_text.times import parse_time_ns
 from bayplan.objects.resource import DeviceClass
 from bayplan.objects.resource_names import DEVICE_CLASS_PREFIX
 from bayplan.state.object_catalog import ObjectCatalog

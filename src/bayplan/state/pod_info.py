@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from bayplan.objects.meta import parse_time_ns
+from bayplan.base.go_text.times import parse_time_ns
 from bayplan.objects.pod import Pod
 from bayplan.objects.requests import HostPort
 from bayplan.state.arrays import Ints, largest_amount

@@ -17,8 +17,8 @@ from pathlib import Path
 import msgspec
 
 from bayplan.base.errors import InputError
+from bayplan.base.go_text.times import parse_time_ns
 from bayplan.base.plain_data import Document
-from bayplan.objects.meta import parse_time_ns
 from bayplan.sync.document import part, text
 from bayplan.sync.feed import Changed, Listed
 from bayplan.sync.followed_kinds import BY_KIND, FOLLOWED_KINDS, FollowedKind

@@ -22,9 +22,9 @@ from typing import IO, Self, cast
 import msgspec
 
 from bayplan.base.errors import InputError
+from bayplan.base.go_text.times import format_time
 from bayplan.base.plain_data import Document
 from bayplan.base.version import __version__
-from bayplan.cluster.timestamps import format_time
 from bayplan.sync.feed import Changed, FeedChange, Listed, PartListed, Reached
 from bayplan.sync.followed_kinds import BY_PLURAL
 from bayplan.sync.redaction import redacted

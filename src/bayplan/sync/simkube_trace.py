@@ -19,6 +19,7 @@ from bayplan.cluster.run_time import FOREVER, RUN_TIME_ANNOTATION
 from bayplan.formats.files import InputFile, read_bytes
 from bayplan.sync.document import part, text
 from bayplan.sync.timed_change import Applied, RecordingHeader, TimedChange
+from bayplan.sync.translation import without_tokens
 
 TRACE_VERSION = 2
 _SERVER_SET = (
@@ -110,10 +111,9 @@ class SimKubeRecording:
         )
         seconds = self._run_seconds.get(owner)
         if kind == "Pod":
-            spec = part(document, "spec")
-            applied["spec"] = {
-                name: each for name, each in spec.items() if name not in ("nodeName", "serviceAccountName")
-            }
+            left_out = ("nodeName", "serviceAccountName", "serviceAccount")
+            spec = {name: each for name, each in part(document, "spec").items() if name not in left_out}
+            applied["spec"] = without_tokens(spec)
         path = _TEMPLATES.get(kind, _USUAL_TEMPLATE)
         if seconds is not None:
             applied = _annotated(applied, path, f"{seconds}s")

@@ -156,7 +156,7 @@ def _pod_spec(spec: Document, *, keeps_node: bool) -> Document:
         left_out.add("nodeName")
     if spec.get("priorityClassName"):
         left_out |= {"priority", "preemptionPolicy"}
-    return _without_tokens({name: value for name, value in spec.items() if name not in left_out})
+    return without_tokens({name: value for name, value in spec.items() if name not in left_out})
 
 
 def _status_on_a_node(status: Document) -> Document:
@@ -167,7 +167,7 @@ def _status_on_a_node(status: Document) -> Document:
     return {name: value for name, value in status.items() if name != "nominatedNodeName"}
 
 
-def _without_tokens(spec: Document) -> Document:
+def without_tokens(spec: Document) -> Document:
     """Return a spec without the volumes that the source's admission has added for the service account, and their mounts.
 
     Scheduling does not read them, and their names differ from pod to pod: without them the pods of a workload have one spec.

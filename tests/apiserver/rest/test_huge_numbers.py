@@ -9,7 +9,6 @@ from bayplan.base.errors import InputError
 from bayplan.base.go_arithmetic import MAX_DIGITS, whole_number
 from bayplan.cluster.controllers.job_indexes import IndexSet, PendingIndexes
 from bayplan.cluster.cron_schedule import parse_cron_schedule
-from bayplan.cluster.go_duration import parse_go_duration
 from tests.apiserver.client import PODS, Client
 from tests.apiserver.serving import serving
 
@@ -81,12 +80,6 @@ def test_schedules(schedule: str) -> None:
 
 def test_a_step_beyond_the_field_is_one_value() -> None:
     assert parse_cron_schedule(f"*/{DIGITS} * * * *") == parse_cron_schedule(f"*/{10**9} * * * *")
-
-
-def test_durations() -> None:
-    assert parse_go_duration(f"1.{DIGITS}s") == 1_999_999_999
-    with pytest.raises(InputError):
-        parse_go_duration(f"{DIGITS}s")
 
 
 def test_indexes_of_a_job_are_intervals_however_many_there_are() -> None:

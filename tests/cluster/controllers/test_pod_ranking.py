@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from bayplan.base.durations import SECOND_NS
+from bayplan.base.go_text.times import format_time
 from bayplan.cluster.controllers.pod_ranking import rank_active, rank_for_deletion
-from bayplan.cluster.timestamps import format_time
 from bayplan.objects.meta import ObjectMeta
 from bayplan.objects.pod import ContainerStatus, Pod, PodCondition, PodSpec, PodStatus
 

@@ -7,6 +7,7 @@ import pytest
 import yaml
 
 from bayplan.base.errors import ConfigurationError
+from bayplan.base.go_text.json import json_text
 from bayplan.framework.configuration import (
     declared_document,
     default_configuration,
@@ -14,7 +15,6 @@ from bayplan.framework.configuration import (
     load_configuration,
     load_configuration_mapping,
 )
-from bayplan.framework.configuration.go_text import json_text
 from bayplan.framework.configuration.json_tree import JsonValue
 from bayplan.framework.feature_gates import FeatureGates
 from tests.framework.configuration.configurations import HEADER

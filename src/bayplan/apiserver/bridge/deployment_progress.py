@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from msgspec.structs import replace
 
 from bayplan.base.durations import SECOND_NS
+from bayplan.base.go_text.times import format_time
 from bayplan.cluster.controllers.controller import Controller, ControllerTools
 from bayplan.cluster.controllers.deployment import REVISION_ANNOTATION
 from bayplan.cluster.controllers.rollout_arithmetic import desired_replicas
 from bayplan.cluster.store import ChangeEvent
-from bayplan.cluster.timestamps import format_time
 from bayplan.objects.meta import Condition
 from bayplan.objects.workloads import Deployment, DeploymentStatus, ReplicaSet
 

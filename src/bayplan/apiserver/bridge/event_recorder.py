@@ -16,8 +16,8 @@ from typing import TypeVar
 
 from bayplan.apiserver.bridge.object_writer import ObjectWriter, WriteRefused
 from bayplan.base.durations import SECOND_NS
+from bayplan.base.go_text.times import format_time
 from bayplan.base.plain_data import Document
-from bayplan.cluster.timestamps import format_time
 from bayplan.objects.kinds import kind_of
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod

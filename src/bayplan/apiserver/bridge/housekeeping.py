@@ -7,7 +7,6 @@ that is decided depends on it.
 from __future__ import annotations
 
 from collections import deque
-from datetime import UTC, datetime
 
 from bayplan.apiserver.bridge.node_agent import NodeAgent
 from bayplan.apiserver.bridge.object_writer import CONTROLLERS, KUBELET, ObjectWriter, WriteRefused
@@ -16,9 +15,9 @@ from bayplan.apiserver.rest.backend import decode_item
 from bayplan.apiserver.store.item import DELETED, MODIFIED, Write
 from bayplan.apiserver.store.store import Store
 from bayplan.base.durations import SECOND_NS
+from bayplan.base.go_text.times import format_micro_time, parse_time_ns
 from bayplan.base.plain_data import Document
 from bayplan.cluster.store import ObjectStore
-from bayplan.objects.meta import parse_time_ns
 
 LEASES, LEASE_NAMESPACE = "coordination.k8s.io/leases", "kube-node-lease"
 EVENT_LIFE_NS = 3600 * SECOND_NS
@@ -86,7 +85,7 @@ class Leases:
 
     def _write(self, name: str, seconds: int, now_ns: int) -> None:
         self._writer.manager = KUBELET
-        renewed = datetime.fromtimestamp(now_ns / SECOND_NS, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        renewed = format_micro_time(now_ns)
         spec: Document = {"holderIdentity": name, "leaseDurationSeconds": seconds, "renewTime": renewed}
         try:
             if self._documents.get(LEASES, (LEASE_NAMESPACE, name)) is not None:

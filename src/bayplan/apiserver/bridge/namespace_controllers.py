@@ -18,9 +18,9 @@ from bayplan.apiserver.rest.subresources import finalize
 from bayplan.apiserver.store.item import DELETED, Item, Write
 from bayplan.apiserver.store.store import Store
 from bayplan.base.durations import SECOND_NS
+from bayplan.base.go_text.times import format_time
 from bayplan.base.plain_data import Document
 from bayplan.cluster.controllers.controller import ControllerTools
-from bayplan.cluster.timestamps import format_time
 
 _TERMINATING = "Terminating"
 _FINALIZER = "kubernetes"

@@ -21,6 +21,7 @@ from bayplan.apiserver.bridge.node_facts import completed, is_incomplete, says_w
 from bayplan.apiserver.bridge.object_writer import WriteRefused
 from bayplan.base.durations import SECOND_NS
 from bayplan.base.errors import InputError
+from bayplan.base.go_text.times import format_time, parse_time_ns
 from bayplan.cluster.kubelet import (
     DEFAULT_GRACE_SECONDS,
     KILL,
@@ -32,8 +33,6 @@ from bayplan.cluster.owned_pods import is_finished
 from bayplan.cluster.pod_status import ended_status
 from bayplan.cluster.run_time import ENDS_BY_ITSELF, RUN_TIME_ANNOTATION
 from bayplan.cluster.store import ADDED, ChangeEvent
-from bayplan.cluster.timestamps import format_time
-from bayplan.objects.meta import parse_time_ns
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from bayplan.base.go_json import json_problem
+from bayplan.base.go_text.json import json_problem
 from bayplan.formats import yaml_text
 
 _DEEPEST = 10_000

@@ -10,17 +10,18 @@ from __future__ import annotations
 import base64
 import struct
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, timedelta
 from functools import cache
 
 import msgspec
 
 from bayplan.apiserver.schema.facts import GoField, api_facts
+from bayplan.base.durations import SECOND_NS
+from bayplan.base.go_text.durations import format_duration
+from bayplan.base.go_text.times import format_micro_time, format_time
 from bayplan.base.plain_data import Document
 
 MAGIC = b"k8s\x00"
 _META = "io.k8s.apimachinery.pkg.apis.meta.v1."
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _INT64 = 1 << 63
 
 
@@ -213,7 +214,7 @@ def _int_or_string(value: int | bytes) -> object:
     return text if kind == 1 else number_value
 
 
-def _instant(value: int | bytes) -> datetime | None:
+def _instant_ns(value: int | bytes) -> int | None:
     seconds = nanoseconds = 0
     data = _bytes(value)
     if not data:
@@ -223,25 +224,28 @@ def _instant(value: int | bytes) -> datetime | None:
             seconds = _integer(part)
         elif number == 2:
             nanoseconds = _integer(part)
+    return seconds * SECOND_NS + nanoseconds
+
+
+def _time(value: int | bytes) -> object:
+    return _written(value, format_time)
+
+
+def _micro_time(value: int | bytes) -> object:
+    return _written(value, format_micro_time)
+
+
+def _written(value: int | bytes, write: Callable[[int], str]) -> str | None:
+    time_ns = _instant_ns(value)
     try:
-        return _EPOCH + timedelta(seconds=seconds, microseconds=nanoseconds // 1000)
+        return None if time_ns is None else write(time_ns)
     except OverflowError as problem:
         raise ProtobufError("time out of range") from problem
 
 
-def _time(value: int | bytes) -> object:
-    instant = _instant(value)
-    return None if instant is None else instant.strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def _micro_time(value: int | bytes) -> object:
-    instant = _instant(value)
-    return None if instant is None else instant.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-
-
 def _duration(value: int | bytes) -> object:
     nanoseconds = next((_integer(part) for number, part in _fields(_bytes(value)) if number == 1), 0)
-    return f"{nanoseconds / 1_000_000_000:g}s"
+    return format_duration(nanoseconds)
 
 
 def _raw_json(value: int | bytes) -> object:

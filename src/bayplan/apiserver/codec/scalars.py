@@ -5,24 +5,19 @@ A reader takes a JSON value that is not null and returns what Go would write bac
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
-from datetime import UTC, datetime
 from functools import lru_cache
 
 from bayplan.apiserver.codec.decode_error import DecodeError, go_kind
 from bayplan.base.errors import InputError
+from bayplan.base.go_text.base64 import decode_base64
+from bayplan.base.go_text.quoting import GoTextError
+from bayplan.base.go_text.times import utc_time
 from bayplan.objects.quantity import Quantity
 
 Reader = Callable[[object], object]
 
 _QUANTITY_ERROR = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
-_TIME = re.compile(r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(\.\d+)?(Z|[+-]\d\d:\d\d)")
-_LAYOUT = "2006-01-02T15:04:05Z07:00"
-_MICRO_LAYOUT = "2006-01-02T15:04:05.000000Z07:00"
-_LAYOUT_PARTS = (("2006", r"\d{4}"), ("-", "-"), ("01", r"\d\d"), ("-", "-"), ("02", r"\d\d"), ("T", "T"),
-                 ("15", r"\d\d"), (":", ":"), ("04", r"\d\d"), (":", ":"), ("05", r"\d\d"))  # fmt: skip
-_BASE64 = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
 _BOUNDS = {"int32": 2**31, "int64": 2**63}
 
 
@@ -43,33 +38,13 @@ def read_bytes(go_type: str) -> Reader:
     def read(value: object) -> object:
         if type(value) is not str:
             raise DecodeError(value=go_kind(value), go_type=go_type.lstrip("*"))
-        at = _bad_base64(value)
-        if at is not None:
-            raise DecodeError(f"illegal base64 data at input byte {at}")
+        try:
+            decode_base64(value)
+        except GoTextError as problem:
+            raise DecodeError(str(problem)) from None
         return value
 
     return read
-
-
-def _bad_base64(text: str) -> int | None:
-    """Return the byte at which Go's decoder gives up; None if the text is base64. Line ends are skipped."""
-    positions = [index for index, byte in enumerate(text.encode()) if byte not in b"\r\n"]
-    data = bytes(text.encode()[index] for index in positions)
-    for start in range(0, len(data), 4):
-        quantum = data[start : start + 4]
-        for offset, byte in enumerate(quantum):
-            if byte in _BASE64:
-                continue
-            at = positions[start + offset]
-            if byte != ord("=") or offset < 2:
-                return at
-            if offset == 2 and (start + 3 >= len(data) or data[start + 3] != ord("=")):
-                return len(text.encode()) if start + 3 >= len(data) else positions[start + 3]
-            after = start + 4
-            return positions[after] if after < len(data) else None
-        if len(quantum) < 4:
-            return positions[start]
-    return None
 
 
 def read_bool(go_type: str) -> Reader:
@@ -151,49 +126,18 @@ def read_time(value: object) -> object:
     """Return a time cut to seconds, in UTC, or None for an empty one."""
     if type(value) is not str:
         raise DecodeError(value=go_kind(value), go_type="string")
-    return _utc(value, _LAYOUT, "")
+    return _time(value, micro=False)
 
 
 def read_micro_time(value: object) -> object:
     """Return a time with exactly six digits of a second, in UTC."""
     if type(value) is not str:
         raise DecodeError(value=go_kind(value), go_type="string")
-    return _utc(value, _MICRO_LAYOUT, "000000")
+    return _time(value, micro=True)
 
 
-@lru_cache(maxsize=4096)
-def _utc(text: str, layout: str, micro: str) -> str:
-    match = _TIME.fullmatch(text)
-    fraction = match[7] if match else None
-    if match is None or (micro and (fraction is None or len(fraction) != 7)):
-        raise DecodeError(f'parsing time "{text}" as "{layout}": {_time_problem(text, micro)}')
+def _time(text: str, *, micro: bool) -> str:
     try:
-        instant = datetime.fromisoformat(text[:19] + match[8].replace("Z", "+00:00")).astimezone(UTC)
-    except ValueError as problem:
-        raise DecodeError(f'parsing time "{text}": {_range_problem(match)} out of range') from problem
-    whole = instant.strftime("%Y-%m-%dT%H:%M:%S").rjust(19, "0")
-    return f"{whole}{fraction}Z" if micro else f"{whole}Z"
-
-
-def _time_problem(text: str, micro: str) -> str:
-    rest = text
-    for part, pattern in _LAYOUT_PARTS:
-        match = re.match(pattern, rest)
-        if match is None:
-            return f'cannot parse "{rest}" as "{part}"'
-        rest = rest[match.end() :]
-    if micro and not re.match(r"\.\d{6}(?!\d)", rest):
-        return f'cannot parse "{rest}" as ".{micro}"'
-    rest = re.sub(r"^\.\d+", "", rest)
-    return f'cannot parse "{rest}" as "Z07:00"'
-
-
-def _range_problem(match: re.Match[str]) -> str:
-    month, hour, minute, second = int(match[2]), int(match[4]), int(match[5]), int(match[6])
-    if not 1 <= month <= 12:
-        return "month"
-    if hour > 23:
-        return "hour"
-    if minute > 59:
-        return "minute"
-    return "second" if second > 59 else "day"
+        return utc_time(text, micro=micro)
+    except GoTextError as problem:
+        raise DecodeError(str(problem)) from None

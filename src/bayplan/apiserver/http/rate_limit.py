@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+from bayplan.base.token_bucket import TokenBucket
+
 _MOST_CLIENTS = 4096
 _BURST_SECONDS = 2.0
 
@@ -19,26 +21,20 @@ class RateLimit:
 
     def __init__(self, per_second: float, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._per_second = per_second
-        self._most = max(1.0, per_second * _BURST_SECONDS)
         self._clock = clock
-        self._buckets: dict[str, tuple[float, float]] = {}
+        self._buckets: dict[str, TokenBucket] = {}
 
     def take(self, client: str) -> bool:
         """Take one request from a client's bucket; say whether there was one left."""
         now = self._clock()
-        left, since = self._buckets.get(client, (self._most, now))
-        left = min(self._most, left + (now - since) * self._per_second)
-        taken = left >= 1.0
-        if client not in self._buckets and len(self._buckets) >= _MOST_CLIENTS:
-            self._forget_full(now)
-        self._buckets[client] = (left - 1.0 if taken else left, now)
-        return taken
+        bucket = self._buckets.get(client)
+        if bucket is None:
+            if len(self._buckets) >= _MOST_CLIENTS:
+                self._forget_full(now)
+            bucket = self._buckets[client] = TokenBucket(self._per_second, self._per_second * _BURST_SECONDS, now)
+        return bucket.take(now)
 
     def _forget_full(self, now: float) -> None:
         """Forget clients whose buckets are full again; all of them, where none is."""
-        kept = {
-            client: (left, since)
-            for client, (left, since) in self._buckets.items()
-            if left + (now - since) * self._per_second < self._most
-        }
+        kept = {client: bucket for client, bucket in self._buckets.items() if not bucket.is_full(now)}
         self._buckets = kept if len(kept) < _MOST_CLIENTS else {}

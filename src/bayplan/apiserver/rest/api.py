@@ -22,8 +22,8 @@ from bayplan.apiserver.rest.options import (
     delete_options,
     list_options,
     read_bool,
-    read_duration,
     read_revision,
+    request_timeout,
     write_options,
 )
 from bayplan.apiserver.rest.repeated_pods import RepeatedPods
@@ -108,7 +108,7 @@ class Api:
     async def _read(self, info: RequestInfo, request: Request, form: Form) -> Response | Stream:
         if info.verb == "watch":
             options = list_options(request.query, watch=True)
-            watch = Watch(self.backend, info, options, form, read_duration(request.query.get("timeout", "")))
+            watch = Watch(self.backend, info, options, form, request_timeout(request.query.get("timeout", "")))
             return Stream(watch.frames(), JSON, watch.cut_off)
         if info.verb == "get":
             wanted = read_revision(request.query.get("resourceVersion", ""))

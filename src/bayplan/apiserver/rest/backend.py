@@ -23,9 +23,9 @@ from bayplan.apiserver.rest.resources import Resource, ResourceRegistry
 from bayplan.apiserver.store.item import Item, Write
 from bayplan.apiserver.store.store import Store
 from bayplan.apiserver.validation.tables import rules_of
+from bayplan.base.go_text.times import format_time
 from bayplan.base.plain_data import Document
 from bayplan.cluster.naming import ALPHABET
-from bayplan.cluster.timestamps import format_time
 
 _FIRST = ("name", "generateName", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp")
 _LONGEST_PREFIX = 58

@@ -9,7 +9,7 @@ import posixpath
 from typing import NamedTuple
 
 from bayplan.apiserver.rest.errors import ApiError, bad_request
-from bayplan.base.go_json import json_problem
+from bayplan.base.go_text.json import json_problem
 
 _VERSION = "meta.k8s.io/v1"
 CONSISTENT_NO_MORE = -1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 
 from msgspec.structs import replace
 
@@ -14,6 +13,8 @@ from bayplan.apiserver.rest.options import DeleteOptions
 from bayplan.apiserver.rest.request_info import RequestInfo
 from bayplan.apiserver.rest.resources import Resource
 from bayplan.apiserver.store.item import Item
+from bayplan.base.durations import SECOND_NS
+from bayplan.base.go_text.times import format_time, parse_time_ns
 from bayplan.base.plain_data import Document
 
 ORPHAN = "orphan"
@@ -120,13 +121,12 @@ def _begin(backend: Backend, strategy: Strategy, new: Document, options: DeleteO
 
 
 def _shorten(backend: Backend, metadata: Document, before: int, wanted: int) -> None:
-    begun = datetime.fromisoformat(str(metadata["deletionTimestamp"])) - timedelta(seconds=before)
-    until = begun + timedelta(seconds=wanted)
-    if until < datetime.fromisoformat(backend.now()):
+    until_ns = parse_time_ns(str(metadata["deletionTimestamp"])) + (wanted - before) * SECOND_NS
+    if until_ns < parse_time_ns(backend.now()):
         metadata["deletionTimestamp"] = backend.now()
         wanted = 1 if wanted else 0
     else:
-        metadata["deletionTimestamp"] = until.strftime("%Y-%m-%dT%H:%M:%SZ")
+        metadata["deletionTimestamp"] = format_time(until_ns)
     metadata["deletionGracePeriodSeconds"] = wanted
 
 

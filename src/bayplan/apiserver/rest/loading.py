@@ -183,7 +183,8 @@ def _store(backend: Backend, resource: Resource, namespace: str, document: Docum
     strategy.allocate(context, stored, None)
     strategy.prepare_create(context, stored)
     if isinstance(status, dict) and status:
-        stored["status"] = {**part(stored, "status"), **status}
+        said = {name: value for name, value in status.items() if not _is_zero(value)}
+        stored["status"] = {**part(stored, "status"), **said}
     causes = writing.create_causes(strategy, context, stored, metadata)
     if causes:
         raise invalid(resource.kind, resource.group, str(metadata.get("name") or ""), causes)
@@ -194,6 +195,11 @@ def _store(backend: Backend, resource: Resource, namespace: str, document: Docum
         part(document, "metadata")["uid"] = before.uid
     backend.put(resource, document)
     return before is not None
+
+
+def _is_zero(value: object) -> bool:
+    """Return whether a value is one that decoding adds for a required field: null, empty, or an object of such values."""
+    return all(map(_is_zero, value.values())) if isinstance(value, dict) else value in (None, "", [])
 
 
 def summary_of(loaded: Loaded) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
 import msgspec
@@ -23,14 +22,16 @@ from bayplan.apiserver.rest.errors import (
 )
 from bayplan.apiserver.rest.messages import Request, values_of
 from bayplan.apiserver.rest.negotiation import PROTOBUF, YAML, input_type
+from bayplan.base.durations import SECOND_NS
 from bayplan.base.go_arithmetic import whole_number
+from bayplan.base.go_text.durations import parse_duration
+from bayplan.base.go_text.quoting import GoTextError
 from bayplan.base.plain_data import Document
 from bayplan.objects.selectors import quote
 
 _META_GROUP = "meta.k8s.io"
 _DELETE_OPTIONS = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"
 _FALSE = frozenset(("0", "false", "FALSE", "False"))
-_SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 _MIN_INT64, _MAX_INT64, _MAX_UINT64 = -(2**63), 2**63 - 1, 2**64 - 1
 _KIND_STRUCT = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
 NOT_OLDER_THAN = "NotOlderThan"
@@ -65,18 +66,16 @@ def read_integer(query: Mapping[str, str], name: str) -> int | None:
     return number
 
 
-def read_duration(text: str) -> float:
+def request_timeout(text: str) -> float:
     """Return the seconds of a Go duration such as ``1m30s``, 0 for none.
 
     Raises:
         ApiError: it is no duration.
     """
-    if not text or text == "0":
-        return 0.0
-    parts = re.findall(r"(\d+(?:\.\d+)?)(ns|us|ms|s|m|h)", text)
-    if "".join(number + unit for number, unit in parts) != text:
-        raise bad_request(f"invalid timeout specified in the request URL: time: invalid duration {quote(text)}")
-    return sum(float(number) * _SECONDS[unit] for number, unit in parts)
+    try:
+        return parse_duration(text) / SECOND_NS if text else 0.0
+    except GoTextError as problem:
+        raise bad_request(f"invalid timeout specified in the request URL: {problem}") from None
 
 
 class ListOptions(msgspec.Struct, frozen=True):

@@ -7,9 +7,10 @@ import msgspec
 from bayplan.apiserver.kinds.selectable_fields import canonical_field, field_problem
 from bayplan.apiserver.rest.options import ListOptions
 from bayplan.apiserver.rest.request_info import RequestInfo
-from bayplan.apiserver.rest.selectors import FieldRequirement, LabelRequirement, parse_fields, parse_labels
+from bayplan.apiserver.rest.selectors import FieldRequirement, parse_fields, parse_labels
 from bayplan.apiserver.store.item import Item
 from bayplan.apiserver.store.listeners import Aspect
+from bayplan.objects.selectors import Requirement
 
 
 class Selection(msgspec.Struct, frozen=True):
@@ -24,7 +25,7 @@ class Selection(msgspec.Struct, frozen=True):
 
     namespace: str = ""
     name: str = ""
-    labels: tuple[LabelRequirement, ...] = ()
+    labels: tuple[Requirement, ...] = ()
     fields: tuple[FieldRequirement, ...] = ()
 
     @property
@@ -41,7 +42,7 @@ class Selection(msgspec.Struct, frozen=True):
             if field.value and not field.negated and not field.field.startswith("metadata."):
                 return Aspect("field", field.field, field.value)
         for label in self.labels:
-            if label.operator in ("=", "in") and len(label.values) == 1 and label.values[0]:
+            if label.operator == "In" and len(label.values) == 1 and label.values[0]:
                 return Aspect("label", label.key, label.values[0])
         return Aspect("namespace", "", self.namespace) if self.namespace else None
 

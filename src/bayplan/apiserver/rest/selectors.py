@@ -3,44 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 import msgspec
 
 from bayplan.apiserver.rest.errors import bad_request
 from bayplan.objects.names import check_label_value, check_qualified_name
-from bayplan.objects.selectors import quote
+from bayplan.objects.selectors import Operator, Requirement, parse_int64, quote
 
 _TOKEN = re.compile(r"\s*(!=|==|=|>|<|!|\(|\)|,|[^\s!=<>(),]+)")
-_WORDS = {"in", "notin"}
-
-
-class LabelRequirement(msgspec.Struct, frozen=True):
-    """One requirement on labels."""
-
-    key: str
-    operator: str
-    values: tuple[str, ...] = ()
-
-    def matches(self, labels: Mapping[str, str]) -> bool:
-        """Say whether labels meet it."""
-        found = labels.get(self.key)
-        if self.operator == "exists":
-            return found is not None
-        if self.operator == "!":
-            return found is None
-        if self.operator in ("=", "in"):
-            return found is not None and found in self.values
-        if self.operator in ("!=", "notin"):
-            return found is None or found not in self.values
-        try:
-            return found is not None and _compare(self.operator, int(found), int(self.values[0]))
-        except ValueError:
-            return False
-
-
-def _compare(operator: str, left: int, right: int) -> bool:
-    return left > right if operator == ">" else left < right
+_SET_OPERATORS: dict[str, Operator] = {"in": "In", "notin": "NotIn"}
 
 
 class FieldRequirement(msgspec.Struct, frozen=True):
@@ -66,8 +38,8 @@ class _LabelParser:
         self.at += 1
         return token
 
-    def parse(self) -> list[LabelRequirement]:
-        found: list[LabelRequirement] = []
+    def parse(self) -> list[Requirement]:
+        found: list[Requirement] = []
         while True:
             token = self.peek()
             if not token:
@@ -83,7 +55,7 @@ class _LabelParser:
             if not self.peek() or self.peek() == ",":
                 raise _misplaced(f"found '{self.peek()}', expected: identifier after ','")
 
-    def requirement(self) -> LabelRequirement:
+    def requirement(self) -> Requirement:
         negated = self.peek() == "!"
         if negated:
             self.next()
@@ -92,17 +64,17 @@ class _LabelParser:
             raise _unparsable(f"found '{key}', expected: identifier")
         _check_key(key)
         if negated:
-            return LabelRequirement(key, "!")
+            return Requirement(key, "DoesNotExist")
         operator = self.peek()
         if operator in ("", ","):
-            return LabelRequirement(key, "exists")
+            return Requirement(key, "Exists")
         self.next()
-        if operator in _WORDS:
-            return LabelRequirement(key, operator, self.values())
+        if operator in _SET_OPERATORS:
+            return Requirement(key, _SET_OPERATORS[operator], self.values())
         if operator in ("=", "==", "!="):
-            return LabelRequirement(key, "=" if operator == "==" else operator, (self.value(key),))
+            return Requirement(key, "NotIn" if operator == "!=" else "In", (self.value(key),))
         if operator in ("<", ">"):
-            return LabelRequirement(key, operator, (self.number(key),))
+            return Requirement(key, "Gt" if operator == ">" else "Lt", (self.number(key),))
         raise _unparsable(f"found '{operator}', expected: in, notin, =, ==, !=, gt, lt")
 
     def value(self, key: str) -> str:
@@ -117,7 +89,7 @@ class _LabelParser:
 
     def number(self, key: str) -> str:
         token = self.next()
-        if not re.fullmatch(r"-?\d+", token):
+        if parse_int64(token) is None:
             detail = "for 'Gt', 'Lt' operators, the value must be an integer"
             raise _unparsable(f"values[0]: Invalid value: {quote(token)}: {detail}")
         return token
@@ -165,7 +137,7 @@ def _misplaced(text: str) -> _Unparsable:
     return _Unparsable(text)
 
 
-def parse_labels(text: str) -> tuple[LabelRequirement, ...]:
+def parse_labels(text: str) -> tuple[Requirement, ...]:
     """Return the requirements of a label selector.
 
     Raises:

@@ -23,7 +23,6 @@ from bayplan.apiserver.rest.errors import (
     modified,
     not_found,
 )
-from bayplan.apiserver.rest.label_match import matches_selector
 from bayplan.apiserver.rest.messages import Request
 from bayplan.apiserver.rest.options import DeleteOptions, WriteOptions, check_delete_options, write_options
 from bayplan.apiserver.rest.patching import patch_type, patched
@@ -33,7 +32,7 @@ from bayplan.apiserver.rest.scale import Scale, scale_paths
 from bayplan.apiserver.rest.service_tokens import review_token
 from bayplan.apiserver.tables.cells import format_selector
 from bayplan.base.plain_data import Document
-from bayplan.objects.selectors import quote
+from bayplan.objects.selectors import compile_selector_document, quote
 
 _CORE = "io.k8s.api.core.v1."
 _BINDING = Target("v1", "Binding", _CORE + "Binding")
@@ -184,7 +183,7 @@ def _use_budget(backend: Backend, info: RequestInfo, pod: Document, *, dry_run: 
         for budget in (
             backend.document(_budgets(backend), item) for item in backend.store.between(_BUDGETS, info.namespace)
         )
-        if matches_selector(part(budget, "spec", "selector"), labels)
+        if compile_selector_document(part(budget, "spec", "selector")).matches(labels)
     ]
     if len(budgets) > 1:
         text = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."

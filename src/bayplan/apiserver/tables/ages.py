@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from bayplan.base.durations import SECOND_NS
+from bayplan.base.go_text.times import parse_time_ns
 
 UNKNOWN = "<unknown>"
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
@@ -18,7 +19,12 @@ def age(timestamp: object, now: float) -> str:
     """
     if not isinstance(timestamp, str) or not timestamp:
         return UNKNOWN
-    return human_duration(now - datetime.fromisoformat(timestamp).timestamp())
+    return human_duration(now - seconds_of(timestamp))
+
+
+def seconds_of(timestamp: str) -> float:
+    """Return a timestamp as seconds since 1970."""
+    return parse_time_ns(timestamp) / SECOND_NS
 
 
 def human_duration(duration: float) -> str:

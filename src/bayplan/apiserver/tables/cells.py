@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime
 
 from bayplan.apiserver.kinds.strategy import part, parts, texts
 from bayplan.apiserver.tables import control_cells, policy_cells
-from bayplan.apiserver.tables.ages import age, human_duration
+from bayplan.apiserver.tables.ages import age, human_duration, seconds_of
 from bayplan.apiserver.tables.pod_cells import pod_cells
 from bayplan.base.plain_data import Document
 
@@ -146,8 +145,8 @@ def _job(item: Document, now: float) -> list[object]:
     duration = ""
     if status.get("startTime"):
         ended = status.get("completionTime")
-        until = datetime.fromisoformat(str(ended)).timestamp() if ended else now
-        duration = human_duration(until - datetime.fromisoformat(str(status["startTime"])).timestamp())
+        until = seconds_of(str(ended)) if ended else now
+        duration = human_duration(until - seconds_of(str(status["startTime"])))
     shown = format_selector(part(spec, "selector"))
     return [_name(item), word, completions, duration, _age(item, now), *_containers(part(spec, "template")), shown]
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-
 from bayplan.apiserver.kinds.strategy import part, parts
-from bayplan.apiserver.tables.ages import age, human_duration
+from bayplan.apiserver.tables.ages import age, human_duration, seconds_of
 from bayplan.base.plain_data import Document
 
 _NONE = "<none>"
@@ -115,7 +113,7 @@ def pod_cells(pod: Document, now: float) -> list[object]:
     summary = _Summary(pod)
     restarts = str(summary.restarts)
     if summary.restarts and summary.last_restart:
-        ago = human_duration(now - datetime.fromisoformat(summary.last_restart).timestamp())
+        ago = human_duration(now - seconds_of(summary.last_restart))
         restarts += f" ({ago} ago)"
     addresses = parts(status, "podIPs")
     return [

@@ -36,10 +36,11 @@ from bayplan.apiserver.validation.formats import (
     nonnegatives,
     not_above_100_percent,
 )
-from bayplan.apiserver.validation.internal_json import go_json, internal
+from bayplan.apiserver.validation.internal_json import internal
 from bayplan.apiserver.validation.pod_annotations import pod_annotations
 from bayplan.apiserver.validation.pod_specs import pod_template
 from bayplan.apiserver.validation.selectors import LABEL_SELECTOR, is_empty, selector_is_valid, selects
+from bayplan.base.go_text.json import json_text
 from bayplan.base.plain_data import Document
 
 _NO_MATCH = "`selector` does not match template `labels`"
@@ -83,7 +84,7 @@ def _selected_template(document: Document, path: str, out: Causes) -> None:
     selector, template = document.get("selector"), part(document, "template")
     here = f"{path}.template"
     if isinstance(selector, dict) and not selector_is_valid(selector):
-        out.append(invalid_value(f"{path}.selector", go_json(selector), "invalid label selector"))
+        out.append(invalid_value(f"{path}.selector", json_text(selector), "invalid label selector"))
         return
     # A selector that is missing takes nothing, one without requirements everything.
     if not (isinstance(selector, dict) and is_empty(selector)) and not _takes(selector, template):
@@ -98,7 +99,7 @@ def _selected_template(document: Document, path: str, out: Causes) -> None:
 def _internal_struct(type_name: str) -> Rule:
     def run(document: Document, path: str, out: Causes) -> None:
         choices = ("Recreate", "RollingUpdate") if "Deployment" in type_name else ("RollingUpdate", "OnDelete")
-        out.append(not_supported(path, go_json(internal(type_name, document)), choices))
+        out.append(not_supported(path, json_text(internal(type_name, document)), choices))
 
     return run
 
@@ -301,13 +302,13 @@ def _stateful_strategy(document: Document, path: str, out: Causes) -> None:
         out.append(required(path))
     elif kind_of_strategy == "OnDelete":
         if rolling is not None:
-            found = go_json(internal("apps.RollingUpdateStatefulSetStrategy", rolling))
+            found = json_text(internal("apps.RollingUpdateStatefulSetStrategy", rolling))
             detail = "only allowed for updateStrategy 'RollingUpdate'"
             out.append(invalid_value(f"{path}.rollingUpdate", found, detail))
     elif kind_of_strategy == "RollingUpdate":
         optional("rollingUpdate", _ROLLING_STATEFUL)(document, path, out)
     else:
-        found = go_json(internal("apps.StatefulSetUpdateStrategy", document))
+        found = json_text(internal("apps.StatefulSetUpdateStrategy", document))
         out.append(invalid_value(path, found, "must be 'RollingUpdate' or 'OnDelete'"))
 
 
@@ -339,7 +340,7 @@ def _stateful_template(document: Document, path: str, out: Causes, *, check_temp
     here, spec = f"{path}.template", part(template, "spec")
     _selector(document, path, out, owner="statefulset")
     if isinstance(selector, dict) and not selector_is_valid(selector):
-        out.append(invalid_value(f"{path}.selector", go_json(selector), ""))
+        out.append(invalid_value(f"{path}.selector", json_text(selector), ""))
     else:
         if not (isinstance(selector, dict) and is_empty(selector)) and not _takes(selector, template):
             template_labels(template, here, out)
@@ -423,7 +424,7 @@ _REVISION = number("revision", nonnegative)
 REVISION = kind(
     _REVISION,
     _revision_data,
-    update=[lambda new, _old, out: _REVISION(new, "", out), immutable("data", show=go_json)],
+    update=[lambda new, _old, out: _REVISION(new, "", out), immutable("data", show=json_text)],
     metadata=("change", "object"),
 )
 KINDS = {

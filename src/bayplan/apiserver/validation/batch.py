@@ -25,10 +25,11 @@ from bayplan.apiserver.validation.engine import (
     value,
 )
 from bayplan.apiserver.validation.formats import domain_prefixed_path, nonnegative, nonnegatives, qualified_name
-from bayplan.apiserver.validation.internal_json import go_json, internal, shown_as
+from bayplan.apiserver.validation.internal_json import internal, shown_as
 from bayplan.apiserver.validation.pod_specs import pod_template
 from bayplan.apiserver.validation.selectors import LABEL_SELECTOR, selector_is_valid, selects
 from bayplan.base.errors import InputError
+from bayplan.base.go_text.json import json_text
 from bayplan.base.plain_data import Document
 from bayplan.cluster.cron_schedule import load_time_zone
 from bayplan.objects.names import check_dns1123_label
@@ -303,7 +304,7 @@ def _generated_selector(job: Document, path: str, out: Causes) -> None:
             out.append(invalid_value(here, shown(dict(sorted(labels.items()))), f"must be '{text}'"))
     selector = part(spec, "selector")
     if selector_is_valid(selector) and not selects(selector, wanted):
-        out.append(invalid_value("spec.selector", go_json(selector), "`selector` not auto-generated"))
+        out.append(invalid_value("spec.selector", json_text(selector), "`selector` not auto-generated"))
 
 
 def _selector(spec: Document, path: str, out: Causes) -> None:
@@ -358,7 +359,7 @@ def _template_stays(new: Document, old: Document, out: Causes) -> None:
         before = {**before, "metadata": template.get("metadata"), "spec": inner_before}
     if not suspended:
         if template != before:
-            found = go_json(internal("core.PodTemplateSpec", template))
+            found = json_text(internal("core.PodTemplateSpec", template))
             out.append(invalid_value("spec.template", found, "field is immutable"))
         return
     for name in ("containers", "initContainers"):
@@ -369,7 +370,7 @@ def _template_stays(new: Document, old: Document, out: Causes) -> None:
                 for one, other in zip(was, after, strict=True)
             ]
     if inner != inner_before:
-        found = go_json(internal("core.PodSpec", inner))
+        found = json_text(internal("core.PodSpec", inner))
         out.append(invalid_value("spec.template.spec", found, "field is immutable"))
 
 
@@ -433,7 +434,7 @@ def _schedule(spec: Document, before: Document | None, out: Causes) -> None:
 
 def _job_selector(spec: Document, path: str, out: Causes) -> None:
     if spec.get("selector") is not None:
-        found = go_json(spec["selector"])
+        found = json_text(spec["selector"])
         out.append(invalid_value(f"{path}.selector", found, "`selector` will be auto-generated"))
     if spec.get("manualSelector"):
         out.append(not_supported(f"{path}.manualSelector", "true", ("nil", "false")))

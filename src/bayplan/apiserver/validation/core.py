@@ -44,6 +44,7 @@ from bayplan.apiserver.validation.resources import (
     resource_name,
 )
 from bayplan.apiserver.validation.tolerations import taints
+from bayplan.base.go_text.json import json_problem
 from bayplan.base.plain_data import Document
 from bayplan.objects.names import check_qualified_name
 from bayplan.objects.quantity import Quantity
@@ -156,34 +157,16 @@ def _immutable(*names: str) -> Change:
 CONFIG_MAP = kind(_config_map, before=[_immutable("data", "binaryData")], metadata=("change", "object"))
 
 
-def json_problem(data: bytes) -> str:
+def _object_problem(data: bytes) -> str:
     """Return why Go can't read bytes as a JSON object; empty if it can."""
-    try:
-        found = json.loads(data)
-    except ValueError:
-        return go_json_problem(data)
+    problem = json_problem(data.decode("utf-8", "surrogateescape"))
+    if problem:
+        return problem
+    found = json.loads(data)
     if found is None or isinstance(found, dict):
         return ""
     kind_of_value = {str: "string", list: "array", bool: "bool"}.get(type(found), "number")
     return f"json: cannot unmarshal {kind_of_value} into Go value of type map[string]interface {{}}"
-
-
-def go_json_problem(data: bytes) -> str:
-    """Return what Go's JSON scanner says about bytes that are no JSON."""
-    # Go shows a byte that is no ASCII as the character with its number.
-    text = data.decode("latin-1")
-    if not text.strip():
-        return "unexpected end of JSON input"
-    try:
-        json.loads(text)
-    except json.JSONDecodeError as problem:
-        if problem.pos >= len(text):
-            return "unexpected end of JSON input"
-        character = json.dumps(text[problem.pos], ensure_ascii=False)[1:-1]
-        if problem.msg == "Extra data":
-            return f"invalid character '{character}' after top-level value"
-        return f"invalid character '{character}' looking for beginning of value"
-    return ""
 
 
 _REDACTED = '"<secret contents redacted>"'
@@ -208,7 +191,7 @@ def _secret(document: Document, path: str, out: Causes) -> None:
         if key not in data:
             out.append(required(f"data[{key}]"))
         else:
-            problem = json_problem(base64.b64decode(str(data[key] or "")))
+            problem = _object_problem(base64.b64decode(str(data[key] or "")))
             if problem:
                 out.append(invalid_value(f"data[{key}]", _REDACTED, problem))
     if kind_of_secret == "kubernetes.io/basic-auth" and not data.keys() & {"username", "password"}:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from bayplan.base.errors import InputError
-from bayplan.cluster.go_duration import parse_go_duration
+from bayplan.base.go_text.durations import parse_duration
+from bayplan.base.go_text.quoting import GoTextError
 from bayplan.objects.selectors import quote
 
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
@@ -48,9 +48,9 @@ def _descriptor_problem(text: str) -> str:
         return f"unrecognized descriptor: {text}"
     duration = text.removeprefix("@every ")
     try:
-        parse_go_duration(duration)
-    except InputError:
-        return f"failed to parse duration {text}: time: invalid duration {quote(duration)}"
+        parse_duration(duration)
+    except GoTextError as problem:
+        return f"failed to parse duration {text}: {problem}"
     return ""
 
 

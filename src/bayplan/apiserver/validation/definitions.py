@@ -11,8 +11,8 @@ from bayplan.apiserver.kinds.parts import part, parts, texts
 from bayplan.apiserver.rest.errors import Cause, forbidden_value, invalid_value, not_supported, required
 from bayplan.apiserver.validation.engine import Causes, go_value, immutable, kind, optional, sent
 from bayplan.apiserver.validation.hook_clients import client_service, hook_url
-from bayplan.apiserver.validation.internal_json import go_json
 from bayplan.apiserver.validation.schemas import check_schema
+from bayplan.base.go_text.json import json_text
 from bayplan.base.plain_data import Document
 from bayplan.objects.names import check_dns1035_label, check_dns1123_subdomain
 from bayplan.objects.selectors import quote
@@ -185,7 +185,7 @@ def _shown_versions(versions: list[Document], common: set[str], whole: object) -
         }
         for version in versions
     ]
-    return go_json(shown)
+    return json_text(shown)
 
 
 def _deprecation(version: Document, path: str, out: Causes) -> None:

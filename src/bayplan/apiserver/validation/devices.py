@@ -29,9 +29,10 @@ from bayplan.apiserver.validation.engine import (
 )
 from bayplan.apiserver.validation.expressions import MAX_COMPILED, check_device_expression
 from bayplan.apiserver.validation.formats import dns_label, dns_subdomain, label_value, qualified_name
-from bayplan.apiserver.validation.internal_json import go_json, shown_as
+from bayplan.apiserver.validation.internal_json import shown_as
 from bayplan.apiserver.validation.resources import is_extended
 from bayplan.apiserver.validation.volumes import driver_name
+from bayplan.base.go_text.json import json_text
 from bayplan.base.plain_data import Document
 from bayplan.objects.selectors import quote
 
@@ -223,7 +224,7 @@ def _parameters(opaque: Document, path: str, out: Causes) -> None:
     found, here = opaque.get("parameters"), f"{path}.parameters"
     if found is None:
         out.append(required(here))
-    elif len(go_json(found).encode()) > _MAX_PARAMETERS:
+    elif len(json_text(found).encode()) > _MAX_PARAMETERS:
         out.append(too_long(here, _MAX_PARAMETERS))
     elif not isinstance(found, dict):
         shown = "<value omitted>"

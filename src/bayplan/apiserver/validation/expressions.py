@@ -60,11 +60,11 @@ def check_expression(
 @lru_cache(maxsize=1024)
 def _admission_problem(text: str, has_params: bool, has_variables: bool, type_name: str) -> str:
     # The language takes a while to import, and most clusters have no policies.
-    from bayplan.plugins.dynamic_resources.cel.checker import Checker
-    from bayplan.plugins.dynamic_resources.cel.parser import Parser
-    from bayplan.plugins.dynamic_resources.cel.problems import CompileProblem
-    from bayplan.plugins.dynamic_resources.cel.source import Source
-    from bayplan.plugins.dynamic_resources.cel.types import ANY, BOOL, DYN, STRING, declared_name, primitive
+    from bayplan.cel.checker import Checker
+    from bayplan.cel.parser import Parser
+    from bayplan.cel.problems import CompileProblem
+    from bayplan.cel.source import Source
+    from bayplan.cel.types import ANY, BOOL, DYN, STRING, declared_name, primitive
 
     null = primitive("null_type")
     allowed = {"bool": (BOOL,), "string": (STRING,), "string or null": (STRING, null)}.get(type_name)
@@ -98,8 +98,8 @@ def check_device_expression(text: str, path: str, out: Causes, *, compiles: bool
         return
     if not compiles:
         return
-    from bayplan.plugins.dynamic_resources.cel.device_environment import compile_device_expression
-    from bayplan.plugins.dynamic_resources.cel.problems import CompileProblem
+    from bayplan.cel.problems import CompileProblem
+    from bayplan.plugins.dynamic_resources.device_environment import compile_device_expression
 
     try:
         compile_device_expression(text)

@@ -16,6 +16,7 @@ from importlib import resources
 from typing import TypeAlias, cast
 
 from bayplan.apiserver.codec.shape import Emptied
+from bayplan.base.go_text.json import json_text
 from bayplan.base.plain_data import Document
 
 Fields: TypeAlias = list[list[str]]
@@ -110,14 +111,9 @@ def _metadata(metadata: Document) -> Document:
     }
 
 
-def go_json(found: object) -> str:
-    """Return compact JSON as Go writes it."""
-    return json.dumps(found, separators=(",", ":"), ensure_ascii=False).translate(_ESCAPES)
-
-
 def shown_as(type_name: str) -> Callable[[object], str]:
     """Return a function that prints values of an internal type for messages."""
-    return lambda found: go_json(internal(type_name, found))
+    return lambda found: json_text(internal(type_name, found))
 
 
 def difference(type_name: str, old: object, new: object) -> str:

@@ -23,10 +23,11 @@ from bayplan.apiserver.validation.engine import (
     value,
 )
 from bayplan.apiserver.validation.formats import amount_of, dns_subdomain
-from bayplan.apiserver.validation.internal_json import difference, go_json, shown_as
+from bayplan.apiserver.validation.internal_json import difference, shown_as
 from bayplan.apiserver.validation.resources import basic_amount
 from bayplan.apiserver.validation.selectors import NODE_SELECTOR
 from bayplan.apiserver.validation.volumes import PERSISTENT_SOURCES
+from bayplan.base.go_text.json import json_text
 from bayplan.base.plain_data import Document
 from bayplan.objects.selectors import quote
 
@@ -49,7 +50,7 @@ def _capacity(spec: Document, path: str, out: Causes) -> None:
     if not capacity:
         out.append(required(here))
     if set(capacity) != {"storage"}:
-        out.append(not_supported(here, go_json(sent(spec, "capacity")), ("storage",)))
+        out.append(not_supported(here, json_text(sent(spec, "capacity")), ("storage",)))
     for name, amount in sorted(capacity.items()):
         out.extend(basic_amount(str(amount), f"{here}[{name}]"))
         if amount_of(str(amount)).sign() <= 0:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from bayplan.apiserver.kinds.parts import parts, texts
 from bayplan.apiserver.rest.errors import forbidden_value, invalid_value, required
-from bayplan.apiserver.rest.label_match import matches_selector
 from bayplan.apiserver.validation.engine import Causes, Rule, each, field, items, table, under, value
 from bayplan.apiserver.validation.formats import label_value, labels, qualified_name
 from bayplan.base.plain_data import Document
 from bayplan.objects.names import check_dns1123_subdomain, check_label_value, check_qualified_name
-from bayplan.objects.selectors import quote
+from bayplan.objects.selectors import compile_selector_document, quote
 
 _BAD_OPERATOR = "not a valid selector operator"
 
@@ -55,7 +54,7 @@ def selects(selector: object, found: object) -> bool:
     if not isinstance(selector, dict):
         return False
     pairs = found if isinstance(found, dict) else {}
-    return matches_selector(selector, {key: str(item) for key, item in pairs.items()})
+    return compile_selector_document(selector).matches({key: str(item) for key, item in pairs.items()})
 
 
 def is_empty(selector: Document) -> bool:

@@ -26,9 +26,10 @@ from bayplan.apiserver.validation.engine import (
     value,
 )
 from bayplan.apiserver.validation.formats import amount_of, dns_label, dns_subdomain, label_value, qualified_name
-from bayplan.apiserver.validation.internal_json import go_json, internal, shown_as
+from bayplan.apiserver.validation.internal_json import internal, shown_as
 from bayplan.apiserver.validation.selectors import NODE_SELECTOR
 from bayplan.apiserver.validation.volumes import driver_name
+from bayplan.base.go_text.json import json_text
 from bayplan.base.plain_data import Document
 from bayplan.objects.selectors import quote
 
@@ -92,7 +93,7 @@ def _attribute(attribute: Document, path: str, out: Causes) -> None:
     if not found:
         out.append(invalid_value(path, '""', "exactly one value must be specified"))
     elif len(found) > 1:
-        shown = go_json(internal("resource.DeviceAttribute", attribute))
+        shown = json_text(internal("resource.DeviceAttribute", attribute))
         out.append(invalid_value(path, shown, "exactly one value must be specified"))
 
 

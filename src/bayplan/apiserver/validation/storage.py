@@ -33,10 +33,11 @@ from bayplan.apiserver.validation.formats import (
     nonnegative_quantity,
     qualified_name,
 )
-from bayplan.apiserver.validation.internal_json import go_json, internal
+from bayplan.apiserver.validation.internal_json import internal
 from bayplan.apiserver.validation.persistent import inline_volume
 from bayplan.apiserver.validation.selectors import LABEL_SELECTOR
 from bayplan.apiserver.validation.volumes import driver_name
+from bayplan.base.go_text.json import json_text
 from bayplan.base.plain_data import Document
 from bayplan.objects.names import check_qualified_name
 from bayplan.objects.selectors import quote
@@ -149,7 +150,7 @@ def _drivers_stay(new: Document, old: Document, out: Causes) -> None:
         for after in parts(new.get("spec") or {}, "drivers"):  # type: ignore[arg-type]
             bare, bare_before = ({**each_driver, "allocatable": None} for each_driver in (after, before))
             if after.get("name") == before.get("name") and bare != bare_before:
-                shown = go_json(internal("storage.CSINodeDriver", bare))
+                shown = json_text(internal("storage.CSINodeDriver", bare))
                 out.append(invalid_value("spec.drivers", shown, "field is immutable"))
 
 
@@ -235,7 +236,7 @@ VOLUME_ATTACHMENT = kind(
     inside("spec", value("attacher", driver_name), inside("source", _source), value("nodeName", dns_subdomain)),
     _ATTACHMENT_STATUS,
     inside("spec", inside("source", field("persistentVolumeName", dns_subdomain))),
-    after=[immutable("spec", show=lambda found: go_json(internal("storage.VolumeAttachmentSpec", found)))],
+    after=[immutable("spec", show=lambda found: json_text(internal("storage.VolumeAttachmentSpec", found)))],
     metadata=("change", "object"),
 )
 VOLUME_ATTRIBUTES_CLASS = kind(

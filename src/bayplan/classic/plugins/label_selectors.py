@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from bayplan.base.go_text.quoting import quote
 from bayplan.objects.names import check_label_value, check_qualified_name
-from bayplan.objects.selectors import EVERYTHING, Requirement, Selector, parse_int64, quote
+from bayplan.objects.selectors import EVERYTHING, Requirement, Selector, parse_int64
 
 _NODE_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
 

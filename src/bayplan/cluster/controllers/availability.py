@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from bayplan.base.durations import SECOND_NS
+from bayplan.base.go_text.times import parse_time_ns
 from bayplan.cluster.owned_pods import OwnedPods, condition_time, is_ready
-from bayplan.objects.meta import parse_time_ns
 from bayplan.objects.pod import Pod
 
 

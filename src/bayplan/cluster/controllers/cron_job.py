@@ -15,14 +15,14 @@ from msgspec.structs import replace
 
 from bayplan.base.durations import MINUTE_NS, SECOND_NS
 from bayplan.base.errors import InputError
+from bayplan.base.go_text.times import format_time, format_time_in, parse_time_ns
 from bayplan.cluster.controllers.controller import Controller
 from bayplan.cluster.controllers.job_status import COMPLETE, FAILED, find_condition, finish_condition
 from bayplan.cluster.cron_schedule import CronSchedule, load_time_zone, parse_cron_schedule
 from bayplan.cluster.job_labels import label_job
 from bayplan.cluster.pod_maker import controller_reference
-from bayplan.cluster.timestamps import format_time, format_time_in
 from bayplan.objects.defaults import default_object
-from bayplan.objects.meta import ObjectMeta, ObjectReference, parse_time_ns
+from bayplan.objects.meta import ObjectMeta, ObjectReference
 from bayplan.objects.workloads import CronJob, CronJobStatus, Job
 
 SCHEDULED_TIME_ANNOTATION = "batch.kubernetes.io/cronjob-scheduled-timestamp"

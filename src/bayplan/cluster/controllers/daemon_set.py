@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from msgspec.structs import replace
 
 from bayplan.base.durations import SECOND_NS
+from bayplan.base.go_text.times import parse_time_ns
 from bayplan.cluster.controllers.availability import is_available
 from bayplan.cluster.controllers.controller import Controller, ControllerTools
 from bayplan.cluster.controllers.daemon_memory import DaemonMemory, NodeTally
@@ -22,7 +23,6 @@ from bayplan.cluster.controllers.rollout_arithmetic import scaled_value
 from bayplan.cluster.owned_pods import condition_time, is_finished, is_ready
 from bayplan.cluster.pod_maker import PreparedTemplate
 from bayplan.cluster.store import DELETED, MODIFIED, ChangeEvent, object_key
-from bayplan.objects.meta import parse_time_ns
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
 from bayplan.objects.workloads import DaemonSet

@@ -16,6 +16,7 @@ from operator import is_
 from msgspec.structs import replace
 
 from bayplan.base.go_arithmetic import whole_number
+from bayplan.base.go_text.times import format_time
 from bayplan.cluster.controllers.controller import Controller, ControllerTools
 from bayplan.cluster.controllers.rollout_arithmetic import (
     DESIRED_REPLICAS_ANNOTATION,
@@ -31,7 +32,6 @@ from bayplan.cluster.controllers.rollout_arithmetic import (
 from bayplan.cluster.naming import replica_set_name, template_hash
 from bayplan.cluster.owned_pods import is_finished
 from bayplan.cluster.pod_maker import controller_reference
-from bayplan.cluster.timestamps import format_time
 from bayplan.objects.meta import Condition, LabelSelector, ObjectMeta
 from bayplan.objects.workloads import Deployment, PodTemplateSpec, ReplicaSet, ReplicaSetSpec
 

@@ -18,11 +18,11 @@ from collections.abc import Iterable
 from msgspec.structs import replace
 
 from bayplan.base.errors import InputError
+from bayplan.base.go_text.times import format_time
 from bayplan.cluster.controllers.controller import Controller, ControllerTools
 from bayplan.cluster.controllers.rollout_arithmetic import scaled_value
 from bayplan.cluster.owned_pods import is_ready
 from bayplan.cluster.store import DELETED, ChangeEvent, object_key
-from bayplan.cluster.timestamps import format_time
 from bayplan.objects.kinds import kind_of
 from bayplan.objects.meta import Condition, LabelSelector, OwnerReference
 from bayplan.objects.pod import Pod

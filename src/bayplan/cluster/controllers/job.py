@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from bayplan.base.durations import SECOND_NS
 from bayplan.base.go_arithmetic import whole_number
+from bayplan.base.go_text.times import format_time, parse_time_ns
 from bayplan.cluster.controllers.controller import Controller, ControllerTools
 from bayplan.cluster.controllers.job_indexes import INDEX_ANNOTATION, PendingIndexes, completion_index
 from bayplan.cluster.controllers.job_status import (
@@ -35,8 +36,7 @@ from bayplan.cluster.naming import indexed_pod_name_prefix
 from bayplan.cluster.owned_pods import JOB_TRACKING_FINALIZER, is_active
 from bayplan.cluster.pod_maker import PreparedTemplate
 from bayplan.cluster.store import ChangeEvent, object_key
-from bayplan.cluster.timestamps import format_time
-from bayplan.objects.meta import Condition, parse_time_ns
+from bayplan.objects.meta import Condition
 from bayplan.objects.pod import Pod
 from bayplan.objects.workloads import Job
 

@@ -6,9 +6,9 @@ Source: https://kubernetes.io/docs/concepts/workloads/controllers/job/
 from __future__ import annotations
 
 from bayplan.base.durations import SECOND_NS
+from bayplan.base.go_text.times import format_time, parse_time_ns
 from bayplan.cluster.owned_pods import condition_time
-from bayplan.cluster.timestamps import format_time
-from bayplan.objects.meta import Condition, parse_time_ns
+from bayplan.objects.meta import Condition
 from bayplan.objects.pod import Pod
 from bayplan.objects.workloads import Job
 

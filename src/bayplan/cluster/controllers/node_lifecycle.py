@@ -17,11 +17,11 @@ from collections.abc import Iterable
 from msgspec.structs import replace
 
 from bayplan.base.durations import SECOND_NS
+from bayplan.base.go_text.times import format_time
 from bayplan.cluster.controllers.controller import Controller, ControllerTools
 from bayplan.cluster.owned_pods import is_active
 from bayplan.cluster.pod_status import with_condition
 from bayplan.cluster.store import ChangeEvent
-from bayplan.cluster.timestamps import format_time
 from bayplan.objects.node import Node, Taint
 from bayplan.objects.pod import Pod, PodCondition
 from bayplan.objects.selectors import tolerates

@@ -14,10 +14,10 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
+from bayplan.base.go_text.times import parse_time_ns
 from bayplan.cluster.controllers.controller import Controller, ControllerTools
 from bayplan.cluster.store import ChangeEvent
 from bayplan.cluster.volume_controller import bound_claim, provisioned_volume, volume_writes
-from bayplan.objects.meta import parse_time_ns
 from bayplan.objects.quantity import Quantity
 from bayplan.objects.selectors import EVERYTHING, compile_label_selector
 from bayplan.objects.storage import PersistentVolume, PersistentVolumeClaim, PersistentVolumeStatus, StorageClass

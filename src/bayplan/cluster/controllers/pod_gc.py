@@ -11,12 +11,11 @@ from collections.abc import Iterable
 from msgspec.structs import replace
 
 from bayplan.base.durations import SECOND_NS
+from bayplan.base.go_text.times import format_time, parse_time_ns
 from bayplan.cluster.controllers.controller import Controller, ControllerTools
 from bayplan.cluster.owned_pods import is_finished
 from bayplan.cluster.pod_status import with_condition
 from bayplan.cluster.store import DELETED, ChangeEvent
-from bayplan.cluster.timestamps import format_time
-from bayplan.objects.meta import parse_time_ns
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod, PodCondition
 

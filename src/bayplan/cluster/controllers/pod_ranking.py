@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Iterable
 from functools import cmp_to_key
 
+from bayplan.base.go_text.times import parse_time_ns
 from bayplan.cluster.owned_pods import condition_time, is_active, is_ready
-from bayplan.objects.meta import parse_time_ns
 from bayplan.objects.pod import Pod
 
 DELETION_COST_ANNOTATION = "controller.kubernetes.io/pod-deletion-cost"

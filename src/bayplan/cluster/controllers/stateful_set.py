@@ -17,6 +17,7 @@ from collections import Counter
 from msgspec.structs import replace
 
 from bayplan.base.durations import SECOND_NS
+from bayplan.base.go_text.times import parse_time_ns
 from bayplan.cluster.controllers.availability import count_available, is_available
 from bayplan.cluster.controllers.controller import Controller, ControllerTools
 from bayplan.cluster.controllers.revisions import REVISION_LABEL, Revision, RevisionHistory
@@ -25,7 +26,6 @@ from bayplan.cluster.naming import revision_name
 from bayplan.cluster.owned_pods import OwnedPods, condition_time, is_finished, is_ready
 from bayplan.cluster.pod_maker import PreparedTemplate, controller_reference
 from bayplan.cluster.store import ChangeEvent
-from bayplan.objects.meta import parse_time_ns
 from bayplan.objects.pod import Pod
 from bayplan.objects.selectors import SelectorError, compile_label_selector
 from bayplan.objects.workloads import PodTemplateSpec, StatefulSet

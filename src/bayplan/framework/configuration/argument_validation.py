@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from bayplan.base.durations import SECOND_NS
+from bayplan.base.go_text.durations import format_duration
 from bayplan.framework.configuration.defaults import binding_conditions_enabled
 from bayplan.framework.configuration.encode import encode_list
 from bayplan.framework.configuration.field_errors import (
@@ -20,7 +21,6 @@ from bayplan.framework.configuration.field_errors import (
     required,
     without_repeats,
 )
-from bayplan.framework.configuration.go_text import format_duration
 from bayplan.framework.configuration.plugin_arguments import (
     LEAST_ALLOCATED,
     LIST_DEFAULTING,

@@ -9,13 +9,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TypeVar, cast
 
+from bayplan.base.go_text.base64 import decode_base64
+from bayplan.base.go_text.durations import parse_duration
+from bayplan.base.go_text.json import float32
+from bayplan.base.go_text.quoting import GoTextError, quote
 from bayplan.framework.configuration.document import RawArguments
-from bayplan.framework.configuration.go_text import (
-    GoTextError,
-    decode_base64,
-    float32,
-    parse_duration,
-)
 from bayplan.framework.configuration.json_tree import JsonNode, JsonNumber, JsonObject
 from bayplan.framework.configuration.schema import (
     EMPTY_LIST,
@@ -36,7 +34,7 @@ from bayplan.framework.configuration.schema import (
     type_name,
     zero,
 )
-from bayplan.objects.selectors import parse_int64, quote
+from bayplan.objects.selectors import parse_int64
 
 _MAX_REMARKS = 100
 _TYPE_META = ("kind", "apiVersion")

@@ -2,8 +2,9 @@
 
 import base64
 
+from bayplan.base.go_text.durations import format_duration
+from bayplan.base.go_text.json import json_float
 from bayplan.framework.configuration.document import RawArguments
-from bayplan.framework.configuration.go_text import format_duration, json_float
 from bayplan.framework.configuration.json_tree import JsonValue, plain_value
 from bayplan.framework.configuration.schema import (
     EMPTY_LIST,

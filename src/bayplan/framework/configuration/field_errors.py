@@ -6,8 +6,8 @@ A field error is a text: ``path: Invalid value: 0: must be greater than 0``. The
 
 from collections.abc import Iterable, Sequence
 
-from bayplan.framework.configuration.go_text import json_string, json_text
-from bayplan.objects.selectors import quote
+from bayplan.base.go_text.json import json_string, json_text
+from bayplan.base.go_text.quoting import quote
 
 
 class Path:

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from bayplan.objects.selectors import quote
+from bayplan.base.go_text.quoting import quote
 
 JsonNode: TypeAlias = "JsonObject | list[JsonNode] | str | JsonNumber | bool | None"
 JsonValue: TypeAlias = "dict[str, JsonValue] | list[JsonValue] | str | int | float | bool | None"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from bayplan.base.go_text.durations import format_duration
 from bayplan.framework.configuration.conversion import Document, Note
-from bayplan.framework.configuration.go_text import format_duration
 
 
 def convert_extender(old: Document, path: str, note: Note) -> Document:

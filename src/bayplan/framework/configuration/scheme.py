@@ -11,6 +11,8 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
+from bayplan.base.go_text.json import json_text
+from bayplan.base.go_text.quoting import quote
 from bayplan.framework.configuration.decode import DecodeError, decode_struct
 from bayplan.framework.configuration.defaults import default_document
 from bayplan.framework.configuration.document import (
@@ -19,12 +21,10 @@ from bayplan.framework.configuration.document import (
     PluginConfig,
     RawArguments,
 )
-from bayplan.framework.configuration.go_text import json_text
 from bayplan.framework.configuration.json_tree import JsonNode, JsonObject, JsonSyntaxError, parse_json, plain_value
 from bayplan.framework.configuration.plugin_arguments import ARGUMENT_TYPES, PluginArguments, argument_type_of
 from bayplan.framework.configuration.schema import Struct
 from bayplan.framework.feature_gates import FeatureGates
-from bayplan.objects.selectors import quote
 
 GROUP: Final = "kubescheduler.config.k8s.io"
 VERSION: Final = "v1"

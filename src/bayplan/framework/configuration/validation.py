@@ -5,6 +5,7 @@ What only shows when the profiles are put together (unknown plugins, say) is fou
 
 from collections.abc import Sequence
 
+from bayplan.base.go_text.durations import format_duration
 from bayplan.framework.configuration.argument_validation import validate_arguments
 from bayplan.framework.configuration.document import (
     Extender,
@@ -16,7 +17,6 @@ from bayplan.framework.configuration.document import (
 )
 from bayplan.framework.configuration.encode import encode_arguments, encode_struct
 from bayplan.framework.configuration.field_errors import Named, Path, duplicate, invalid, required, without_repeats
-from bayplan.framework.configuration.go_text import format_duration
 from bayplan.framework.configuration.plugin_arguments import (
     DefaultPreemptionArgs,
     DynamicResourcesArgs,

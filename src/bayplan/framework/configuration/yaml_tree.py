@@ -14,10 +14,11 @@ from typing import TypeAlias
 import msgspec
 import yaml
 
+from bayplan.base.go_text.base64 import decode_base64
+from bayplan.base.go_text.json import json_float
+from bayplan.base.go_text.quoting import GoTextError, quote
 from bayplan.formats.yaml_scalars import key_text, resolve
-from bayplan.framework.configuration.go_text import GoTextError, decode_base64, json_float
 from bayplan.framework.configuration.json_tree import JsonNode, JsonNumber, JsonObject
-from bayplan.objects.selectors import quote
 
 _TAG_PREFIX = "tag:yaml.org,2002:"
 _STR, _BOOL, _INT, _FLOAT, _NULL, _TIMESTAMP, _BINARY, _MERGE = (

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from bayplan.base.go_text.quoting import quote
 from bayplan.objects.node import Node
 from bayplan.objects.resource import DeviceClass, DeviceRequest, ResourceClaim
-from bayplan.objects.selectors import quote
 from bayplan.plugins.dynamic_resources.capacity import fits
 from bayplan.plugins.dynamic_resources.device_requests import ALL, EXACT_COUNT, CheckedWish, Wish, wishes_of
 from bayplan.plugins.dynamic_resources.device_use import DeviceUse

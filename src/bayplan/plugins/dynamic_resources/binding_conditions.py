@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bayplan.objects.meta import Condition, parse_time_ns
+from bayplan.base.go_text.times import parse_time_ns
+from bayplan.objects.meta import Condition
 from bayplan.objects.resource import AllocatedDeviceStatus, DeviceRequestAllocationResult, ResourceClaim
 
 

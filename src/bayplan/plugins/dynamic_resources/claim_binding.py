@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import uuid
-from datetime import UTC, datetime
 
 import msgspec
 
-from bayplan.base.durations import SECOND_NS
+from bayplan.base.go_text.times import format_time
 from bayplan.objects.pod import Pod
 from bayplan.objects.resource import (
     ResourceClaim,
@@ -49,8 +48,7 @@ def bound_claim(claim: ResourceClaim, pod: Pod, now_ns: int, *, timestamp: bool)
     user = ResourceClaimConsumerReference(resource="pods", name=pod.metadata.name, uid=pod.metadata.uid)
     allocation = status.allocation
     if timestamp and allocation is not None and allocation.allocation_timestamp is None:
-        written = datetime.fromtimestamp(now_ns // SECOND_NS, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        allocation = msgspec.structs.replace(allocation, allocation_timestamp=written)
+        allocation = msgspec.structs.replace(allocation, allocation_timestamp=format_time(now_ns))
     if metadata.name == IN_MEMORY_NAME:
         suffix = uuid.uuid5(NAMES, metadata.uid).hex[:5]
         metadata = msgspec.structs.replace(metadata, name=f"{metadata.generate_name}{suffix}", uid="")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from bayplan.base.go_text.quoting import quote
 from bayplan.objects.pod import Pod, PodResourceClaim
 from bayplan.objects.resource import ResourceClaim
-from bayplan.objects.selectors import quote
 from bayplan.plugins.dynamic_resources.claim_tracker import ClaimTracker
 
 

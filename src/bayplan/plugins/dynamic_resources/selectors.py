@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from bayplan.cel.problems import CompileProblem, RunProblem
 from bayplan.objects.resource import DeviceSelector
-from bayplan.plugins.dynamic_resources.cel.problems import CompileProblem, RunProblem
 from bayplan.plugins.dynamic_resources.features import AllocationFeatures
 from bayplan.plugins.dynamic_resources.pools import PoolDevice
 
 if TYPE_CHECKING:
-    from bayplan.plugins.dynamic_resources.cel.device_environment import DeviceProgram
+    from bayplan.plugins.dynamic_resources.device_environment import DeviceProgram
 
 KEPT_PROGRAMS = 1024
 
@@ -50,7 +50,7 @@ class Selectors:
         program = self._programs.get(expression)
         if program is None:
             # The language takes a while to import, and most runs have no devices.
-            from bayplan.plugins.dynamic_resources.cel.device_environment import compile_device_expression
+            from bayplan.plugins.dynamic_resources.device_environment import compile_device_expression
 
             try:
                 program = compile_device_expression(expression, list_attributes=self._features.list_attributes)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from bayplan.plugins.dynamic_resources.cel.source import Source
-from bayplan.plugins.dynamic_resources.cel.values import MAX_DIGITS, Uint
+from bayplan.cel.source import Source
+from bayplan.cel.values import MAX_DIGITS, Uint
 
 
 class Token(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from bayplan.plugins.dynamic_resources.cel.problems import CompileProblem
+from bayplan.cel.problems import CompileProblem
 
 MAX_SNIPPET = 16384
 FIRST_WIDE = 0x80

@@ -8,11 +8,10 @@ from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
 from bayplan.base.errors import InputError
-from bayplan.objects.quantity import Quantity
-from bayplan.plugins.dynamic_resources.cel import library_text
-from bayplan.plugins.dynamic_resources.cel.meter import spend_copy
-from bayplan.plugins.dynamic_resources.cel.problems import RunProblem
-from bayplan.plugins.dynamic_resources.cel.values import (
+from bayplan.cel import library_text
+from bayplan.cel.meter import spend_copy
+from bayplan.cel.problems import RunProblem
+from bayplan.cel.values import (
     INT_MAX,
     INT_MIN,
     MAX_DIGITS,
@@ -31,6 +30,7 @@ from bayplan.plugins.dynamic_resources.cel.values import (
     shown,
     type_name,
 )
+from bayplan.objects.quantity import Quantity
 
 Function: TypeAlias = Callable[..., object]
 

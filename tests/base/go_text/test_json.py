@@ -2,7 +2,7 @@
 
 import pytest
 
-from bayplan.base.go_json import go_json
+from bayplan.base.go_text.json import go_json
 
 
 @pytest.mark.parametrize(

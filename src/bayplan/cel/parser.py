@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from bayplan.plugins.dynamic_resources.cel.lexer import INT64, Token, tokens_of
-from bayplan.plugins.dynamic_resources.cel.problems import CompileProblem
-from bayplan.plugins.dynamic_resources.cel.source import Source
-from bayplan.plugins.dynamic_resources.cel.syntax import (
+from bayplan.cel.lexer import INT64, Token, tokens_of
+from bayplan.cel.problems import CompileProblem
+from bayplan.cel.source import Source
+from bayplan.cel.syntax import (
     Bind,
     Call,
     Fold,

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from bayplan.plugins.dynamic_resources.cel.types import (
-    ANY,
+from bayplan.cel.types import (
     BOOL,
     BYTES,
     DOUBLE,
@@ -177,11 +176,3 @@ TYPE_NAMES: Mapping[str, CelType] = {
     "uint": UINT,
 }
 """Names that stand for types."""
-
-DEVICE_FIELDS: Mapping[str, CelType] = {
-    "driver": STRING,
-    "allowMultipleAllocations": BOOL,
-    "attributes": map_of(STRING, map_of(STRING, ANY)),
-    "capacity": map_of(STRING, map_of(STRING, QUANTITY)),
-}
-"""What ``device`` has."""

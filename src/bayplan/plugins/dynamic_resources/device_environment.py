@@ -5,19 +5,25 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from bayplan.base.recursion_limit import RECURSION_LIMIT
+from bayplan.cel.checker import Checker
+from bayplan.cel.evaluator import Code, compile_node, run
+from bayplan.cel.parser import Parser
+from bayplan.cel.problems import CompileProblem, RunProblem
+from bayplan.cel.source import Source
+from bayplan.cel.types import ANY, BOOL, DYN, QUANTITY, STRING, CelType, declared_name, map_of
+from bayplan.cel.values import CelMap, Version, type_name
 from bayplan.objects.quantity import parse_quantity
 from bayplan.objects.resource import Device, DeviceAttribute
-from bayplan.plugins.dynamic_resources.cel.checker import Checker
-from bayplan.plugins.dynamic_resources.cel.declarations import DEVICE_FIELDS
-from bayplan.plugins.dynamic_resources.cel.evaluator import Code, compile_node, run
-from bayplan.plugins.dynamic_resources.cel.parser import Parser
-from bayplan.plugins.dynamic_resources.cel.problems import CompileProblem, RunProblem
-from bayplan.plugins.dynamic_resources.cel.source import Source
-from bayplan.plugins.dynamic_resources.cel.types import ANY, BOOL, DYN, STRING, CelType, declared_name, map_of
-from bayplan.plugins.dynamic_resources.cel.values import CelMap, Version, type_name
 
 DEVICE = CelType("object", "kubernetes.DRADevice")
 EMPTY = CelMap({})
+DEVICE_FIELDS: Mapping[str, CelType] = {
+    "driver": STRING,
+    "allowMultipleAllocations": BOOL,
+    "attributes": map_of(STRING, map_of(STRING, ANY)),
+    "capacity": map_of(STRING, map_of(STRING, QUANTITY)),
+}
+"""What ``device`` has."""
 
 
 class DeviceProgram:

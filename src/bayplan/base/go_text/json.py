@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import struct
+from contextlib import suppress
+from decimal import Decimal
 
 import msgspec
 
@@ -26,13 +29,85 @@ def go_json(value: object) -> str:
     """Return compact JSON: map keys sorted by bytes, ``<``, ``>``, ``&`` and two line separators escaped, other text raw.
 
     Args:
-        value: what msgspec can encode (plain data, structs), without floats: their digits may differ from Go's.
+        value: what msgspec can encode (plain data, structs), without floats: their digits may differ from Go's; `json_text` has
+            Go's.
     """
     return _ESCAPED.sub(_escape, _ENCODER.encode(value).decode())
 
 
 def _escape(match: re.Match[str]) -> str:
     return f"\\u{ord(match[0]):04x}"
+
+
+def json_string(text: str) -> str:
+    """Return a string as ``json.Marshal`` writes it; see `go_json`."""
+    return _ESCAPED.sub(_escape, json.dumps(text, ensure_ascii=False))
+
+
+def json_text(value: object) -> str:
+    """Write plain data (None, bool, int, float, str, list, tuple, dict) as compact JSON, in the given order of keys."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return json_string(value)
+    if isinstance(value, int):
+        return str(int(value))
+    if isinstance(value, float):
+        return json_float(value)
+    if isinstance(value, dict):
+        return "{" + ",".join(f"{json_string(str(key))}:{json_text(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ",".join(json_text(item) for item in value) + "]"
+    raise TypeError(f"no JSON form for {type(value).__name__}")
+
+
+def json_float(value: float) -> str:
+    """Write a finite float64 as ``json.Marshal`` does: shortest digits, exponents only beyond 1e-6 and 1e21."""
+    if value == 0:
+        return "-0" if str(value).startswith("-") else "0"
+    if 1e-6 <= abs(value) < 1e21:
+        return _positional(value)
+    mantissa, _, exponent = _scientific(value).partition("e")
+    # json.Marshal writes e-9 where strconv writes e-09.
+    if exponent[0] == "-" and exponent[1] == "0":
+        exponent = "-" + exponent[2:]
+    return f"{mantissa}e{exponent}"
+
+
+def float32(value: float) -> float:
+    """Round to a float32 and give the float64 whose shortest digits are those of the float32.
+
+    Raises:
+        OverflowError: the value is beyond a float32.
+    """
+    exact = _nearest_float32(value)
+    for digits in range(1, 10):
+        candidate = float(f"{exact:.{digits}g}")
+        # Few digits of a large number may lie beyond all of float32.
+        with suppress(OverflowError):
+            if _nearest_float32(candidate) == exact:
+                return candidate
+    return exact
+
+
+def _nearest_float32(value: float) -> float:
+    nearest: float = struct.unpack("<f", struct.pack("<f", value))[0]
+    return nearest
+
+
+def _positional(value: float) -> str:
+    text = format(Decimal(repr(value)), "f")
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def _scientific(value: float) -> str:
+    sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
+    figures = "".join(map(str, digits))
+    power = len(digits) - 1 + int(exponent)
+    mantissa = figures[0] + ("." + figures[1:] if len(figures) > 1 else "")
+    return f"{'-' if sign else ''}{mantissa}e{'-' if power < 0 else '+'}{abs(power):02d}"
 
 
 # --- reading ----------------------------------------------------------------------------------------------------------
@@ -213,7 +288,7 @@ def _wrong(char: str, context: str) -> GoJsonError:
 
 def _quoted(char: str) -> str:
     """Quote a character as Go does. Go looks at bytes: of a longer character it names the first, as a character."""
-    first = chr(char.encode()[0])
+    first = chr(char.encode("utf-8", "surrogateescape")[0])
     if first == "'":
         return "'\\''"
     if first == '"':

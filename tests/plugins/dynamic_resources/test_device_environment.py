@@ -2,10 +2,10 @@
 
 import pytest
 
+from bayplan.cel.parser import EXPECTED
+from bayplan.cel.problems import CompileProblem, RunProblem
 from bayplan.objects.resource import Device, DeviceAttribute, DeviceCapacity
-from bayplan.plugins.dynamic_resources.cel.device_environment import compile_device_expression
-from bayplan.plugins.dynamic_resources.cel.parser import EXPECTED
-from bayplan.plugins.dynamic_resources.cel.problems import CompileProblem, RunProblem
+from bayplan.plugins.dynamic_resources.device_environment import compile_device_expression
 
 DRIVER = "gpu.example.com"
 DEVICE = Device(

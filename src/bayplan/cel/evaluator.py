@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TypeAlias
 
 from bayplan.base.go_regexp import RegexpError, compile_regexp
-from bayplan.plugins.dynamic_resources.cel import library
-from bayplan.plugins.dynamic_resources.cel.checker import qualified_name
-from bayplan.plugins.dynamic_resources.cel.declarations import TYPE_NAMES
-from bayplan.plugins.dynamic_resources.cel.meter import COST_LIMIT, METER, CostExceeded, Meter
-from bayplan.plugins.dynamic_resources.cel.problems import CompileProblem, RunProblem
-from bayplan.plugins.dynamic_resources.cel.syntax import (
+from bayplan.cel import library
+from bayplan.cel.checker import qualified_name
+from bayplan.cel.declarations import TYPE_NAMES
+from bayplan.cel.meter import COST_LIMIT, METER, CostExceeded, Meter
+from bayplan.cel.problems import CompileProblem, RunProblem
+from bayplan.cel.syntax import (
     Bind,
     Call,
     Fold,
@@ -27,7 +27,7 @@ from bayplan.plugins.dynamic_resources.cel.syntax import (
     Node,
     Select,
 )
-from bayplan.plugins.dynamic_resources.cel.values import (
+from bayplan.cel.values import (
     NONE,
     CelMap,
     Optional,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from contextvars import ContextVar
 
-from bayplan.plugins.dynamic_resources.cel.problems import RunProblem
+from bayplan.cel.problems import RunProblem
 
 COST_LIMIT = 1_000_000
 MAX_WORK = 500_000

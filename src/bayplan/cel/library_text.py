@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from itertools import pairwise
 
 from bayplan.base.go_regexp import COMPILE_STEPS, Regexp, RegexpError, compile_regexp
-from bayplan.plugins.dynamic_resources.cel.meter import LETTERS_PER_WORK, spend_copy, spend_work
-from bayplan.plugins.dynamic_resources.cel.problems import RunProblem
-from bayplan.plugins.dynamic_resources.cel.values import checked_int, equal, shown
+from bayplan.cel.meter import LETTERS_PER_WORK, spend_copy, spend_work
+from bayplan.cel.problems import RunProblem
+from bayplan.cel.values import checked_int, equal, shown
 
 MAX_RANGE = 1_000_000
 SEARCHED_PER_WORK = 1_000

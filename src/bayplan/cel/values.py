@@ -12,10 +12,10 @@ from functools import total_ordering
 
 import msgspec
 
+from bayplan.base.go_text.quoting import quote
+from bayplan.cel.meter import CostExceeded, spend_work
+from bayplan.cel.problems import RunProblem
 from bayplan.objects.quantity import Quantity
-from bayplan.objects.selectors import quote
-from bayplan.plugins.dynamic_resources.cel.meter import CostExceeded, spend_work
-from bayplan.plugins.dynamic_resources.cel.problems import RunProblem
 
 INT_MIN, INT_MAX = -(1 << 63), (1 << 63) - 1
 UINT_MAX = (1 << 64) - 1

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayplan.base.go_json import GoJsonError, decode_first, json_problem
+from bayplan.base.go_text.json import GoJsonError, decode_first, json_problem
 
 
 @pytest.mark.parametrize(

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from bayplan.client.rate_limiter import RateLimiter
+from bayplan.base.token_bucket import TokenBucket
 
 
 def test_a_burst_goes_at_once_and_then_one_at_a_time() -> None:
-    limiter = RateLimiter(10.0, 3, 0.0)
+    limiter = TokenBucket(10.0, 3, 0.0)
     assert [round(limiter.reserve(0.0), 3) for _ in range(6)] == [0.0, 0.0, 0.0, 0.1, 0.2, 0.3]
 
 
 def test_time_fills_the_bucket_up_to_the_burst() -> None:
-    limiter = RateLimiter(10.0, 3, 0.0)
+    limiter = TokenBucket(10.0, 3, 0.0)
     for _ in range(5):
         limiter.reserve(0.0)
     assert limiter.reserve(0.1) == pytest.approx(0.2)
@@ -22,11 +22,17 @@ def test_time_fills_the_bucket_up_to_the_burst() -> None:
 
 
 def test_a_negative_rate_is_no_limit() -> None:
-    limiter = RateLimiter(-1.0, 1, 0.0)
+    limiter = TokenBucket(-1.0, 1, 0.0)
     assert {limiter.reserve(0.0) for _ in range(1000)} == {0.0}
 
 
 def test_a_rate_of_nothing_is_the_library_s_default() -> None:
-    limiter = RateLimiter(0.0, 1, 0.0)
+    limiter = TokenBucket(0.0, 1, 0.0)
     assert limiter.reserve(0.0) == 0.0
     assert limiter.reserve(0.0) == pytest.approx(0.2)
+
+
+def test_taking_waits_for_nothing_and_owes_nothing() -> None:
+    bucket = TokenBucket(2.0, 2, 0.0)
+    assert [bucket.take(now) for now in (0.0, 0.0, 0.0, 0.5, 0.5)] == [True, True, False, True, False]
+    assert (bucket.is_full(1.0), bucket.is_full(1.5)) == (False, True)

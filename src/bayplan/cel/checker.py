@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from bayplan.base.go_regexp import RegexpError, compile_regexp
-from bayplan.plugins.dynamic_resources.cel.declarations import FUNCTIONS, TYPE_NAMES, Overload
-from bayplan.plugins.dynamic_resources.cel.source import Source
-from bayplan.plugins.dynamic_resources.cel.syntax import (
+from bayplan.cel.declarations import FUNCTIONS, TYPE_NAMES, Overload
+from bayplan.cel.source import Source
+from bayplan.cel.syntax import (
     Bind,
     Call,
     Fold,
@@ -18,7 +18,7 @@ from bayplan.plugins.dynamic_resources.cel.syntax import (
     Node,
     Select,
 )
-from bayplan.plugins.dynamic_resources.cel.types import (
+from bayplan.cel.types import (
     BOOL,
     BYTES,
     DOUBLE,
@@ -39,7 +39,7 @@ from bayplan.plugins.dynamic_resources.cel.types import (
     type_of,
     unwrap_optional,
 )
-from bayplan.plugins.dynamic_resources.cel.values import Uint
+from bayplan.cel.values import Uint
 
 
 class Checker:

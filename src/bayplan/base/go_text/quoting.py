@@ -1,0 +1,24 @@
+"""Strings as Go quotes them, and the error of texts that Go refuses."""
+
+
+class GoTextError(ValueError):
+    """A text that Go refuses; the message is Go's."""
+
+
+_ESCAPES = {"\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\v": "\\v"}
+
+
+def quote(text: str) -> str:
+    """Quote a text as Go's %q does."""
+    parts = []
+    for char in text:
+        if char in '"\\':
+            parts.append("\\" + char)
+        elif char.isprintable():
+            parts.append(char)
+        elif char in _ESCAPES:
+            parts.append(_ESCAPES[char])
+        else:
+            code = ord(char)
+            parts.append(f"\\x{code:02x}" if code < 128 else f"\\u{code:04x}" if code < 65536 else f"\\U{code:08x}")
+    return f'"{"".join(parts)}"'

@@ -1,0 +1,158 @@
+"""Times as the API writes and reads them: RFC 3339, ``metav1.Time`` in whole seconds and ``metav1.MicroTime``.
+
+Kubernetes cuts ``metav1.Time`` to seconds when an object goes through the API server; so do objects of the virtual cluster.
+Timers (run times, delays, back-off) count in nanoseconds.
+"""
+
+from __future__ import annotations
+
+import re
+from calendar import timegm
+from datetime import UTC, date, datetime, timedelta, tzinfo
+from functools import lru_cache
+
+from bayplan.base.durations import MILLISECOND_NS, SECOND_NS
+from bayplan.base.errors import InputError
+from bayplan.base.go_text.quoting import GoTextError
+
+_DAY_SECONDS = 86_400
+_EPOCH = datetime(1970, 1, 1)
+_DIGITS = [f"{number:02}" for number in range(60)]
+
+# An instant of a simulation is written several times, and hardly ever again.
+_known: dict[int, str] = {}
+_MOST_KNOWN = 256
+
+
+def format_time(time_ns: int) -> str:
+    """Return the timestamp of a time in nanoseconds since 1970, cut to the second: ``2026-01-31T12:00:00Z``."""
+    second = time_ns // SECOND_NS
+    text = _known.get(second)
+    if text is None:
+        if len(_known) >= _MOST_KNOWN:
+            _known.clear()
+        text = _known[second] = _format_second(second)
+    return text
+
+
+def _format_second(second: int) -> str:
+    day, second = divmod(second, _DAY_SECONDS)
+    minute, second = divmod(second, 60)
+    hour, minute = divmod(minute, 60)
+    return f"{_format_day(day)}T{_DIGITS[hour]}:{_DIGITS[minute]}:{_DIGITS[second]}Z"
+
+
+@lru_cache(maxsize=4096)
+def _format_day(day: int) -> str:
+    return (_EPOCH + timedelta(days=day)).date().isoformat()
+
+
+def format_micro_time(time_ns: int) -> str:
+    """Return a ``metav1.MicroTime``, cut to the microsecond: ``2026-01-31T12:00:00.000000Z``."""
+    return f"{format_time(time_ns)[:-1]}.{time_ns % SECOND_NS // 1000:06d}Z"
+
+
+def format_instant(time_ns: int) -> str:
+    """Return a time cut to the millisecond, as our own answers have it: ``2026-11-21T12:03:01.204Z``."""
+    return f"{format_time(time_ns)[:-1]}.{time_ns % SECOND_NS // MILLISECOND_NS:03d}Z"
+
+
+def format_time_in(time_ns: int, zone: tzinfo) -> str:
+    """Return the timestamp in a zone, with its offset (``Z`` for zero), as Go's RFC3339 layout writes it."""
+    local = datetime.fromtimestamp(time_ns // SECOND_NS, zone)
+    text = local.isoformat(timespec="seconds")
+    return text.replace("+00:00", "Z") if text.endswith("+00:00") else text
+
+
+# --- reading ----------------------------------------------------------------------------------------------------------
+
+
+_API_TIME = re.compile(r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(\.\d+)?(Z|[+-]\d\d:\d\d)")
+_LAYOUT = "2006-01-02T15:04:05Z07:00"
+_MICRO_LAYOUT = "2006-01-02T15:04:05.000000Z07:00"
+_LAYOUT_PARTS = (("2006", r"\d{4}"), ("-", "-"), ("01", r"\d\d"), ("-", "-"), ("02", r"\d\d"), ("T", "T"),
+                 ("15", r"\d\d"), (":", ":"), ("04", r"\d\d"), (":", ":"), ("05", r"\d\d"))  # fmt: skip
+_TIME = re.compile(r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:[.,](\d+))?(?:Z|([+-])(\d\d):(\d\d))", re.ASCII)
+
+
+@lru_cache(maxsize=65536)
+def parse_time_ns(text: str) -> int:
+    """Return the nanoseconds since 1970 (UTC) of an RFC 3339 timestamp; digits past nanoseconds are cut off.
+
+    Raises:
+        InputError: the text is not an RFC 3339 timestamp, or names a day or time that does not exist.
+    """
+    match = _TIME.fullmatch(text)
+    if match is None:
+        raise InputError("timestamp", wanted="an RFC 3339 timestamp", got=repr(text), hint="'2026-01-31T12:00:00Z'")
+    year, month, day, hour, minute, second = (int(part) for part in match.groups()[:6])
+    fraction, sign, offset_hours, offset_minutes = match.groups()[6:]
+    try:
+        date(year, month, day)
+    except ValueError as problem:
+        raise InputError("timestamp", wanted="a day of the calendar", got=repr(text)) from problem
+    if hour > 23 or minute > 59 or second > 59 or int(offset_hours or 0) > 24 or int(offset_minutes or 0) > 60:
+        raise InputError("timestamp", wanted="a time of day", got=repr(text))
+    seconds = timegm((year, month, day, hour, minute, second))
+    if sign:
+        offset = int(offset_hours) * 3600 + int(offset_minutes) * 60
+        seconds -= offset if sign == "+" else -offset
+    return seconds * 1_000_000_000 + int((fraction or "")[:9].ljust(9, "0"))
+
+
+@lru_cache(maxsize=4096)
+def parse_instant(text: str | None) -> int | None:
+    """Return an RFC 3339 time as nanoseconds since 1970; None for none, and for what is no time."""
+    try:
+        return parse_time_ns(text) if text else None
+    except InputError:
+        return None
+
+
+@lru_cache(maxsize=4096)
+def utc_time(text: str, *, micro: bool) -> str:
+    """Return a time in UTC as the API server stores it: cut to seconds, or with exactly six digits of a second.
+
+    Args:
+        text: a JSON string of a ``metav1.Time``, or of a ``metav1.MicroTime``.
+        micro: it is a ``metav1.MicroTime``, which has exactly six digits.
+
+    Raises:
+        GoTextError: in the words of ``time.Parse``.
+    """
+    match = _API_TIME.fullmatch(text)
+    fraction = match[7] if match else None
+    if match is None or (micro and (fraction is None or len(fraction) != 7)):
+        raise GoTextError(
+            f'parsing time "{text}" as "{_MICRO_LAYOUT if micro else _LAYOUT}": {_time_problem(text, micro=micro)}'
+        )
+    try:
+        instant = datetime.fromisoformat(text[:19] + match[8].replace("Z", "+00:00")).astimezone(UTC)
+    except ValueError as problem:
+        raise GoTextError(f'parsing time "{text}": {_range_problem(match)} out of range') from problem
+    whole = instant.strftime("%Y-%m-%dT%H:%M:%S").rjust(19, "0")
+    return f"{whole}{fraction}Z" if micro else f"{whole}Z"
+
+
+def _time_problem(text: str, *, micro: bool) -> str:
+    rest = text
+    for part, pattern in _LAYOUT_PARTS:
+        match = re.match(pattern, rest)
+        if match is None:
+            return f'cannot parse "{rest}" as "{part}"'
+        rest = rest[match.end() :]
+    if micro and not re.match(r"\.\d{6}(?!\d)", rest):
+        return f'cannot parse "{rest}" as ".000000"'
+    rest = re.sub(r"^\.\d+", "", rest)
+    return f'cannot parse "{rest}" as "Z07:00"'
+
+
+def _range_problem(match: re.Match[str]) -> str:
+    month, hour, minute, second = int(match[2]), int(match[4]), int(match[5]), int(match[6])
+    if not 1 <= month <= 12:
+        return "month"
+    if hour > 23:
+        return "hour"
+    if minute > 59:
+        return "minute"
+    return "second" if second > 59 else "day"

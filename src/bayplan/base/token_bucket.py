@@ -1,0 +1,53 @@
+"""A token bucket: so many requests a second in the long run, more at once for a moment.
+
+Knows no clock and does not wait.
+"""
+
+from __future__ import annotations
+
+DEFAULT_RATE = 5.0
+"""Tokens a second where the rate is 0: client-go's default."""
+
+
+class TokenBucket:
+    """A bucket that time fills and requests empty, as client-go's.
+
+    Args:
+        rate: tokens a second; below 0 there is no limit.
+        burst: tokens of a full bucket, at least 1.
+        now: seconds on a steady clock.
+    """
+
+    __slots__ = ("_burst", "_rate", "_then", "_tokens")
+
+    def __init__(self, rate: float, burst: float, now: float) -> None:
+        self._rate = rate or DEFAULT_RATE
+        self._burst = max(float(burst), 1.0)
+        self._tokens = self._burst
+        self._then = now
+
+    def reserve(self, now: float) -> float:
+        """Take a token, in advance if there is none; return how many seconds the request has to wait for it."""
+        if self._rate < 0:
+            return 0.0
+        self._fill(now)
+        self._tokens -= 1.0
+        return max(0.0, -self._tokens / self._rate)
+
+    def take(self, now: float) -> bool:
+        """Take a token if there is one; say whether there was."""
+        if self._rate < 0:
+            return True
+        self._fill(now)
+        if self._tokens < 1.0:
+            return False
+        self._tokens -= 1.0
+        return True
+
+    def is_full(self, now: float) -> bool:
+        """Say whether the bucket holds no trace of earlier requests."""
+        return self._rate < 0 or self._tokens + (now - self._then) * self._rate >= self._burst
+
+    def _fill(self, now: float) -> None:
+        self._tokens = min(self._burst, self._tokens + (now - self._then) * self._rate)
+        self._then = now

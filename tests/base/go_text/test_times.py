@@ -1,0 +1,95 @@
+"""Times as the API writes and reads them."""
+
+from __future__ import annotations
+
+from datetime import timedelta, timezone
+
+import pytest
+
+from bayplan.base.go_text.quoting import GoTextError
+from bayplan.base.go_text.times import (
+    format_instant,
+    format_micro_time,
+    format_time,
+    format_time_in,
+    parse_instant,
+    parse_time_ns,
+    utc_time,
+)
+
+TIME_NS = 1_769_860_800_123_456_789
+
+
+@pytest.mark.parametrize(
+    ("time_ns", "want"),
+    [
+        pytest.param(0, ("1970-01-01T00:00:00Z", "1970-01-01T00:00:00.000000Z", "1970-01-01T00:00:00.000Z"), id="1970"),
+        pytest.param(
+            TIME_NS,
+            ("2026-01-31T12:00:00Z", "2026-01-31T12:00:00.123456Z", "2026-01-31T12:00:00.123Z"),
+            id="digits below the unit are cut off",
+        ),
+        pytest.param(
+            -1,
+            ("1969-12-31T23:59:59Z", "1969-12-31T23:59:59.999999Z", "1969-12-31T23:59:59.999Z"),
+            id="before 1970",
+        ),
+    ],
+)
+def test_times_are_cut_to_their_unit(time_ns: int, want: tuple[str, str, str]) -> None:
+    assert (format_time(time_ns), format_micro_time(time_ns), format_instant(time_ns)) == want
+
+
+@pytest.mark.parametrize(
+    ("hours", "want"),
+    [
+        pytest.param(0, "2026-01-31T12:00:00Z", id="UTC"),
+        pytest.param(2, "2026-01-31T14:00:00+02:00", id="east"),
+        pytest.param(-13, "2026-01-30T23:00:00-13:00", id="the day before"),
+    ],
+)
+def test_a_time_in_a_zone_has_its_offset(hours: int, want: str) -> None:
+    assert format_time_in(TIME_NS, timezone(timedelta(hours=hours))) == want
+
+
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [
+        pytest.param("2026-01-31T12:00:00.123456789Z", TIME_NS, id="nanoseconds"),
+        pytest.param("2026-01-31T14:00:00.1234567899+02:00", TIME_NS, id="an offset, and digits too many"),
+        pytest.param("yesterday", None, id="no time"),
+        pytest.param("", None, id="empty"),
+        pytest.param(None, None, id="none"),
+    ],
+)
+def test_instants_are_read_in_any_precision(text: str | None, want: int | None) -> None:
+    assert parse_instant(text) == want
+    if text and want is not None:
+        assert parse_time_ns(text) == want
+
+
+@pytest.mark.parametrize(
+    ("text", "micro", "want"),
+    [
+        pytest.param("2026-01-31T14:00:00.9+02:00", False, "2026-01-31T12:00:00Z", id="a time is cut to seconds"),
+        pytest.param("2026-01-31T12:00:00.000001Z", True, "2026-01-31T12:00:00.000001Z", id="a micro time is not"),
+        pytest.param(
+            "2026-01-31", False,
+            'parsing time "2026-01-31" as "2006-01-02T15:04:05Z07:00": cannot parse "" as "T"', id="a day",
+        ),
+        pytest.param(
+            "2026-13-31T12:00:00Z", False, 'parsing time "2026-13-31T12:00:00Z": month out of range', id="a month",
+        ),
+        pytest.param(
+            "2026-01-31T12:00:00Z", True,
+            'parsing time "2026-01-31T12:00:00Z" as "2006-01-02T15:04:05.000000Z07:00": cannot parse "Z" as ".000000"',
+            id="a micro time without digits",
+        ),
+    ],
+)  # fmt: skip
+def test_api_times_are_stored_in_utc_or_refused_in_the_words_of_go(text: str, micro: bool, want: str) -> None:
+    try:
+        found = utc_time(text, micro=micro)
+    except GoTextError as problem:
+        found = str(problem)
+    assert found == want
