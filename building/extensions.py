@@ -175,7 +175,13 @@ def _key(compiler: Compiler, flags: dict[str, list[str]]) -> str:
         f"{name}={value}" for name, value in (CHECKED_DIRECTIVES if CHECKED in flags else DIRECTIVES).items()
     )
     return "; ".join(
-        [compiler.name, directives, f"cython {metadata.version('cython')}", sys.version.partition(" ")[0], *map(" ".join, flags.values())]
+        [
+            compiler.name,
+            directives,
+            f"cython {metadata.version('cython')}",
+            sys.version.partition(" ")[0],
+            *map(" ".join, flags.values()),
+        ]
     )
 
 

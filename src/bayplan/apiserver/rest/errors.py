@@ -74,8 +74,14 @@ def object_details(name: str, group: str, kind: str, causes: Sequence[Cause] = (
     details: Document = {"name": name, "group": group, "kind": kind}
     details = {key: value for key, value in details.items() if value}
     if causes:
-        details["causes"] = [{key: value for key, value in cause._asdict().items() if value} for cause in causes]
+        # Thousands of causes may be alike: those of the owner references of one object name no index.
+        documents = {cause: _document_of(cause) for cause in dict.fromkeys(causes)}
+        details["causes"] = [documents[cause] for cause in causes]
     return details
+
+
+def _document_of(cause: Cause) -> Document:
+    return {key: value for key, value in cause._asdict().items() if value}
 
 
 def qualified(resource: str, group: str) -> str:
@@ -138,7 +144,10 @@ def forbidden(resource: str, group: str, name: str, why: str, causes: Sequence[C
 
 def invalid(kind: str, group: str, name: str, causes: Sequence[Cause]) -> ApiError:
     """422: fields are wrong; the message lists them all."""
-    texts = list(dict.fromkeys(f"{cause.field}: {cause.message}" if cause.field else cause.message for cause in causes))
+    distinct = dict.fromkeys(causes)
+    texts = list(
+        dict.fromkeys(f"{cause.field}: {cause.message}" if cause.field else cause.message for cause in distinct)
+    )
     listed = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
     text = f'{qualified(kind, group)} "{name}" is invalid: {listed}'
     return ApiError(422, text, details=object_details(name, group, kind, causes))

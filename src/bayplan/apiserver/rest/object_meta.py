@@ -100,13 +100,15 @@ def check_annotations(annotations: Document, field: str) -> list[Cause]:
 def _check_owners(owners: list[Document], field: str) -> list[Cause]:
     causes: list[Cause] = []
     controllers = [owner for owner in owners if owner.get("controller")]
-    for owner in owners:
+    missing = {
+        name: invalid_value(f"{field}.{name}", '""', text)
         for name, text in (
             ("apiVersion", "version must not be empty"), ("kind", "must not be empty"),
             ("name", "must not be empty"), ("uid", "must not be empty"),
-        ):  # fmt: skip
-            if not owner.get(name):
-                causes.append(invalid_value(f"{field}.{name}", quote(str(owner.get(name) or "")), text))
+        )
+    }  # fmt: skip
+    for owner in owners:
+        causes += [cause for name, cause in missing.items() if not owner.get(name)]
     if len(controllers) > 1:
         first, second = (f"{each.get('kind')}/{each.get('name')}" for each in controllers[:2])
         text = "Only one reference can have Controller set to true. "

@@ -121,11 +121,14 @@ NAMESPACE = kind(_finalizers, update=[])
 
 
 def _data_keys(document: Document, name: str, out: Causes) -> None:
+    twice = part(document, "binaryData") if name == "data" else {}
     for key in sorted(part(document, name)):
-        here = f"{name}[{key}]"
-        out.extend(invalid_value(here, quote(key), problem) for problem in check_config_key(key))
-        if name == "data" and key in part(document, "binaryData"):
-            out.append(invalid_value(here, quote(key), "duplicate of key present in binaryData"))
+        problems = check_config_key(key)
+        if problems or key in twice:
+            here = f"{name}[{key}]"
+            out.extend(invalid_value(here, quote(key), problem) for problem in problems)
+            if key in twice:
+                out.append(invalid_value(here, quote(key), "duplicate of key present in binaryData"))
 
 
 def _bytes(document: Document, name: str) -> int:

@@ -30,6 +30,8 @@ from bayplan.objects.selectors import quote
 
 _WILDCARD_FORMAT = r"\*\.[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
 _CONFIG_KEY_FORMAT = "[-._a-zA-Z0-9]+"
+_CONFIG_KEY = re.compile(_CONFIG_KEY_FORMAT)
+_ENV_NAME = re.compile("[ -<>-~]+")
 _PATH_FORMAT = r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+"
 _PORT_NAME = re.compile(r"[-a-z0-9]*")
 _PERCENT_TEXT = (
@@ -74,7 +76,7 @@ def check_wildcard_subdomain(text: str) -> tuple[str, ...]:
 def check_config_key(text: str) -> tuple[str, ...]:
     """Return what is wrong with a key of a ConfigMap or Secret."""
     problems = ["must be no more than 253 characters"] if len(text) > 253 else []
-    if not re.fullmatch(_CONFIG_KEY_FORMAT, text):
+    if not _CONFIG_KEY.fullmatch(text):
         wording = "a valid config key must consist of alphanumeric characters, '-', '_' or '.'"
         examples = "(e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is"
         problems.append(f"{wording} {examples} '{_CONFIG_KEY_FORMAT}')")
@@ -82,6 +84,8 @@ def check_config_key(text: str) -> tuple[str, ...]:
 
 
 def _dots(text: str) -> list[str]:
+    if not text.startswith("."):
+        return []
     if text == ".":
         return ["must not be '.'"]
     if text == "..":
@@ -92,7 +96,7 @@ def _dots(text: str) -> list[str]:
 def check_env_name(text: str) -> tuple[str, ...]:
     """Return what is wrong with the name of an environment variable: printable ASCII without ``=``."""
     problems = []
-    if not re.fullmatch("[ -<>-~]+", text):
+    if not _ENV_NAME.fullmatch(text):
         problems.append(
             "a valid environment variable name must consist only of printable ASCII characters other than '='"
         )
