@@ -9,12 +9,10 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 import msgspec
-from msgspec.structs import replace
 
 from bayplan.engine.records import RecordLevel
 from bayplan.engine.scheduler import Scheduler
-from bayplan.objects.defaults import default_object
-from bayplan.objects.kinds import decode_json
+from bayplan.formats.object_decoder import ObjectDecoder
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
 from benchmarks import Figure
@@ -22,8 +20,8 @@ from benchmarks.bench_engine import default_profile_scheduler, first_plugins_sch
 from benchmarks.processes import peak_of, run_process
 
 
-def bound_pod(number: int, node_name: str) -> Pod:
-    """Return a running pod, parsed from JSON of its own, with what pods of a real cluster have."""
+def bound_pod(number: int, node_name: str) -> bytes:
+    """Return the JSON of a running pod with what pods of a real cluster have."""
     labels = {"app": f"app-{number % 500}", "pod-template-hash": f"{number % 500:010x}"}
     container = {
         "name": "main",
@@ -53,8 +51,7 @@ def bound_pod(number: int, node_name: str) -> Pod:
         "spec": {"containers": [container], "nodeName": node_name, "serviceAccountName": "default"},
         "status": {"phase": "Running", "startTime": "2026-01-01T00:00:05Z"},
     }
-    pod = default_object(decode_json(msgspec.json.encode(document), Pod))
-    return replace(pod)
+    return msgspec.json.encode(document)
 
 
 def add_nodes(scheduler: Scheduler, nodes: list[Node], count: int) -> None:
@@ -65,9 +62,10 @@ def add_nodes(scheduler: Scheduler, nodes: list[Node], count: int) -> None:
 
 
 def bound_pods(scheduler: Scheduler, nodes: list[Node], count: int) -> None:
-    """Add `count` running pods to a scheduler, on its nodes in turn."""
+    """Add `count` running pods to a scheduler, on its nodes in turn, decoded as servers and followers decode them."""
+    decoder = ObjectDecoder()
     for number in range(count):
-        scheduler.handle(None, bound_pod(number, nodes[number % len(nodes)].metadata.name), 0)
+        scheduler.handle(None, decoder.decode(bound_pod(number, nodes[number % len(nodes)].metadata.name), Pod), 0)
 
 
 def collect_all() -> None:
