@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bayplan.base.random_streams import RandomStreams
-from bayplan.cluster.cluster import VirtualCluster
 from bayplan.engine.assemble import assemble_scheduler
 from bayplan.engine.records import RecordLevel
 from bayplan.framework.configuration.loading import default_configuration
@@ -18,6 +17,7 @@ from bayplan.plugins.registry import in_tree_registry
 from bayplan.sim.operations import Apply, Delete
 from bayplan.sim.result import SimulationResult
 from bayplan.sim.simulator import Simulator
+from bayplan.sim.virtual_cluster import VirtualCluster
 from bayplan.testing.builders import NodeBuilder, PodBuilder, make_node, make_pod
 
 START_NS = 1_700_000_000_000_000_000

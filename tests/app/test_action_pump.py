@@ -11,6 +11,7 @@ import pytest
 
 from bayplan.app import action_pump
 from bayplan.base.clock import Clock
+from bayplan.client import action_executor
 from bayplan.engine.actions import Bind, Emit, SetCondition
 from bayplan.objects.pod import Pod
 from tests.app.servers import Server, running
@@ -63,7 +64,7 @@ def test_requests_go_between_the_slices(monkeypatch: pytest.MonkeyPatch) -> None
 def test_events_are_written_when_no_binding_waits_and_dropped_when_there_are_too_many(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(action_pump, "MOST_EVENTS", 2)
+    monkeypatch.setattr(action_executor, "MAX_EVENTS", 2)
 
     async def scene() -> None:
         async with running() as server:
@@ -74,7 +75,7 @@ def test_events_are_written_when_no_binding_waits_and_dropped_when_there_are_too
             await server.settle()
             events = (await server.send("GET", "/apis/events.k8s.io/v1/events"))["items"]
             assert [event["reason"] for event in events if event["regarding"]["name"] == "p"] == ["Reason0", "Reason1"]
-            assert server.simulator.pump.dropped_events == 2
+            assert server.simulator.pump.executor.dropped_events == 2
             assert await server.node_of("p") == "n1"
 
     play(scene())
@@ -90,7 +91,7 @@ def test_a_bug_in_carrying_out_gives_the_pod_back(
         async with running(clock=Clock(paused=True)) as server:
             await server.add_nodes("n1")
             await server.add_pod("p")
-            monkeypatch.setattr(action_pump, "exchanges_of", broken)
+            monkeypatch.setattr(action_executor, "exchanges_of", broken)
             assert await server.simulator.step_decision()
             decisions = server.simulator.decisions
             assert [decisions[number].message for number in decisions.numbers_of("default/p")] == [
@@ -98,7 +99,7 @@ def test_a_bug_in_carrying_out_gives_the_pod_back(
                 'running Bind plugin "DefaultBinder": internal error',
             ]
             monkeypatch.undo()
-            assert server.simulator.pump.failures
+            assert server.simulator.pump.executor.failures
             assert await server.simulator.step_decision()
             assert await server.node_of("p") == "n1"
 

@@ -6,9 +6,9 @@ import pytest
 
 from bayplan.base.errors import InputError
 from bayplan.base.random_streams import RandomStreams
-from bayplan.cluster.cluster import VirtualCluster
 from bayplan.objects.kinds import decode
 from bayplan.objects.pod import Pod
+from bayplan.sim.virtual_cluster import VirtualCluster
 from tests.apiserver.client import MERGE, Client, Document
 
 _NAMESPACE = "/api/v1/namespaces/default"

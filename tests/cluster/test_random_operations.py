@@ -6,10 +6,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from bayplan.cluster.controllers.daemon_nodes import NodeEligibility, target_node
-from bayplan.cluster.controllers.job_status import finish_condition
-from bayplan.cluster.deletion import Propagation
 from bayplan.cluster.owned_pods import is_active
+from bayplan.controllers.daemon_nodes import NodeEligibility, target_node
+from bayplan.controllers.job_status import finish_condition
+from bayplan.controllers.writer import Propagation
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod

@@ -122,7 +122,7 @@ def test_dependents_of_all_kinds() -> None:
     stored = objects.add(replica_set, 0)
     pod = objects.add(make_pod("p", owners=(owner("d", controller=False),)), 0)
     assert objects.dependents("d", ReplicaSet) == [stored]
-    assert objects.all_dependents("d") == [stored, pod]
+    assert objects.places_of_dependents("d") == [(ReplicaSet, stored.key), (Pod, pod.key)]
     assert objects.kinds() == [Pod, ReplicaSet]
     assert list(objects.all(Node)) == []
 

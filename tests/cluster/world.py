@@ -6,16 +6,16 @@ from itertools import count
 from typing import Any
 
 from bayplan.base.random_streams import RandomStreams
-from bayplan.cluster.cluster import ClusterOptions, VirtualCluster
-from bayplan.cluster.controllers.daemon_nodes import target_node
 from bayplan.cluster.kubelet import KubeletOptions, RunOf
 from bayplan.cluster.owned_pods import is_active
 from bayplan.cluster.store import ChangeEvent
+from bayplan.controllers.daemon_nodes import target_node
 from bayplan.objects.kinds import decode
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
 from bayplan.objects.selectors import find_untolerated_taint
+from bayplan.sim.virtual_cluster import ClusterOptions, VirtualCluster
 
 SECOND = 1_000_000_000
 Json = dict[str, Any]

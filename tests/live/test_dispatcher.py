@@ -8,10 +8,10 @@ from typing import TypeVar, cast
 
 import pytest
 
+from bayplan.client import action_executor as module
 from bayplan.client.connection import ApiConnection
 from bayplan.client.requests import ApiRequest, ApiResponse
 from bayplan.engine.actions import Action, Bind, Emit, Evict, SetCondition
-from bayplan.live import dispatcher as module
 from bayplan.live.dispatcher import Dispatcher
 from bayplan.objects.meta import KubernetesObject, ObjectMeta
 from bayplan.objects.pod import Pod
@@ -74,7 +74,7 @@ def dispatched(
             host_name="host",
             now_ns=lambda: 10**18,
         )
-        dispatcher.engine = engine
+        dispatcher.connect(engine)
         await asyncio.to_thread(dispatcher.take, actions)
         await asyncio.sleep(0.05)
         check(server, events, engine, dispatcher)
@@ -104,10 +104,10 @@ def test_a_refused_binding_comes_back() -> None:
 
 
 def test_a_binding_that_a_bug_of_ours_ends_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def broken(*arguments: object) -> None:
+    def broken(*arguments: object, **options: object) -> None:
         raise RuntimeError("a bug")
 
-    monkeypatch.setattr(module, "carry_out", broken)
+    monkeypatch.setattr(Dispatcher, "send", broken)
     a = pod("a")
     _, _, engine, _ = dispatched([SetCondition(a, "Unschedulable", "no room"), Bind(a, "n1")], lambda *_: None)
     assert engine.failed == ["n/a Bind DefaultBinder: internal error"]
@@ -134,12 +134,12 @@ def test_bindings_that_can_not_even_be_begun_come_back(monkeypatch: pytest.Monke
 
 
 def test_events_have_a_way_of_their_own_that_is_not_endless(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MOST_EVENTS", 3)
+    monkeypatch.setattr(module, "MAX_EVENTS", 3)
 
     def check(server: Server, events: Server, engine: Engine, dispatcher: Dispatcher) -> None:
         assert server.asked == []
         assert len(events.asked) == 3
-        assert dispatcher.dropped_events == 2
+        assert dispatcher.executor.dropped_events == 2
 
     told = [Emit(pod(f"p{number}"), "Normal", "Scheduled", "Binding", "note") for number in range(5)]
     dispatched(told, check)
@@ -150,7 +150,7 @@ def test_what_can_not_be_finished_in_time_is_left_and_nothing_is_begun_after_tha
         server = Server()
         connection = cast("ApiConnection", server)
         dispatcher = Dispatcher(connection, connection, Nothing(), host_name="host", now_ns=lambda: 0)
-        dispatcher.engine = Engine()
+        dispatcher.connect(Engine())
         dispatcher.take([Bind(pod("a"), "n1")])
         await asyncio.sleep(0.05)
         began = asyncio.get_running_loop().time()

@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 
 from bayplan.base.random_streams import RandomStreams
-from bayplan.cluster.cluster import ClusterOptions, VirtualCluster
 from bayplan.cluster.kubelet import KubeletOptions
 from bayplan.engine.assemble import assemble_scheduler
 from bayplan.engine.event_driven_queue import EventDrivenQueue
@@ -28,6 +27,7 @@ from bayplan.objects.pod import Pod
 from bayplan.plugins.registry import in_tree_registry
 from bayplan.sim.operations import Apply, Delete, Operation
 from bayplan.sim.simulator import Simulator
+from bayplan.sim.virtual_cluster import ClusterOptions, VirtualCluster
 from tests.shared import SHARED, shared_path
 from tests.sim.worlds import START
 

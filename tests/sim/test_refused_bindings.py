@@ -6,10 +6,10 @@ import pytest
 from msgspec.structs import replace
 
 from bayplan.base.random_streams import RandomStreams
-from bayplan.cluster.binding_refusal import binding_refusal, update_refusal
 from bayplan.cluster.store import ChangeEvent, ObjectStore
 from bayplan.objects.meta import ObjectMeta
 from bayplan.objects.storage import PersistentVolume, PersistentVolumeClaim
+from bayplan.sim.binding_refusal import binding_refusal, update_refusal
 from bayplan.testing import make_pod
 from tests.sim.worlds import MINUTE, SECOND, node, pod, simulator, story
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bayplan.analysis.timeline_text import seconds, timeline_lines
-from bayplan.cluster.deletion import Propagation
+from bayplan.controllers.writer import Propagation
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.plugin import PermitPlugin, ReservePlugin
 from bayplan.framework.status import SUCCESS, Code, Status

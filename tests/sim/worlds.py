@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from bayplan.base.random_streams import RandomStreams
-from bayplan.cluster.cluster import ClusterOptions, VirtualCluster
 from bayplan.cluster.kubelet import KubeletOptions, PodRun
 from bayplan.engine.assemble import assemble_scheduler
 from bayplan.engine.event_driven_queue import EventDrivenQueue
@@ -24,6 +23,7 @@ from bayplan.sim.arrivals import DEFAULT_START_NS
 from bayplan.sim.operations import Apply, Operation
 from bayplan.sim.result import SimulationResult
 from bayplan.sim.simulator import Simulator
+from bayplan.sim.virtual_cluster import ClusterOptions, VirtualCluster
 from bayplan.testing import make_node, make_pod
 
 SECOND = 1_000_000_000

@@ -201,7 +201,7 @@ class LiveScheduler:
         await feed.wait_until_synced()
         dispatcher = Dispatcher(main, events, feed, host_name=socket.gethostname(), now_ns=self._clock.now_ns)
         engine = self._engine = self._make_engine(dispatcher)
-        dispatcher.engine = engine
+        dispatcher.connect(engine)
         feed.begin()
         engine.start()
         self._tell("scheduling")

@@ -14,7 +14,6 @@ from bayplan.app.mode import Mode
 from bayplan.base.errors import InputError
 from bayplan.base.garbage_collector import rare_collections
 from bayplan.base.random_streams import RandomStreams
-from bayplan.cluster.cluster import ClusterOptions, VirtualCluster
 from bayplan.cluster.kubelet import KubeletOptions, PodRun
 from bayplan.engine.assemble import assemble_scheduler
 from bayplan.engine.event_driven_queue import EventDrivenQueue
@@ -34,6 +33,7 @@ from bayplan.sim.pod_count import DEFAULT_MAX_PODS, check_pod_count
 from bayplan.sim.result import InputSummary, SimulationResult, WallClock
 from bayplan.sim.simulator import Progress, Simulator
 from bayplan.sim.traced_queue import TracedQueue
+from bayplan.sim.virtual_cluster import ClusterOptions, VirtualCluster
 
 
 class SimulationOptions(msgspec.Struct, frozen=True, kw_only=True):

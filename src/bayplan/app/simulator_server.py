@@ -99,7 +99,7 @@ class SimulatorServer:
         scheduler = make()
         scheduler.records = self.decisions
         self.engine = EngineHost(scheduler, clock, self._take_actions, remake=make, runner=self.runner)
-        self.pump.engine = self.engine
+        self.pump.connect(self.engine)
         self.metrics = SchedulerMetrics(partial(figures_of, self.engine), self.settings.feature_gates)
         self.metrics.attach(self.engine)
         self.reader = AnnotationReader(
@@ -110,7 +110,7 @@ class SimulatorServer:
             self.annotator = Annotator(
                 api, self.decisions, extended=bool(self.settings.connections.extenders), reader=self.reader
             )
-            self.pump.on_written = self.annotator.take
+            self.pump.executor.on_written = self.annotator.take
         self._loop: asyncio.AbstractEventLoop | None = None
         self._ticker: asyncio.Task[None] | None = None
         # One change after the other: what is told of the settings must be what the engine got last.
@@ -145,7 +145,7 @@ class SimulatorServer:
         while True:
             await asyncio.sleep(TICK_SECONDS)
             catch_up_after_sleep(self.clock)
-            self.pump.tick()
+            self.pump.executor.tick()
 
     def _take_actions(self, actions: Sequence[Action]) -> None:
         self.metrics.on_actions(actions, self.clock.now_ns())

@@ -63,6 +63,7 @@ class Checker:
         self._unifier = Unifier()
         self._problems: list[tuple[int, str]] = []
         self._elements: list[list[tuple[int, CelType]]] = []
+        self._entries: list[list[tuple[int, CelType]]] = []
 
     def check(self, node: Node) -> CelType:
         """Return the type of an expression.
@@ -78,8 +79,14 @@ class Checker:
         return found
 
     def _look_for_mixtures(self) -> None:
-        """Refuse lists and maps whose elements go together but are not of one type."""
-        for elements in self._elements:
+        """Refuse lists and maps whose elements are not of one type, as ``ValidateHomogeneousAggregateLiterals`` of cel-go does.
+
+        Of a list the first wrong element is reported, of a map all wrong keys and values.
+        """
+        for elements, reports_all in (
+            *((each, False) for each in self._elements),
+            *((each, True) for each in self._entries),
+        ):
             first: CelType | None = None
             for at, kind in elements:
                 resolved = self._unifier.resolve(kind, to_dyn=True)
@@ -87,7 +94,8 @@ class Checker:
                     first = resolved
                 elif resolved != first:
                     self._refuse(at, f"expected type '{first}' but found '{resolved}'")
-                    break
+                    if not reports_all:
+                        break
 
     def _refuse(self, at: int, text: str) -> CelType:
         self._problems.append((at, text))
@@ -215,12 +223,11 @@ class Checker:
 
     # Lists, maps, macros.
 
-    def _join(self, at: int, known: CelType | None, kind: CelType) -> CelType:
+    def _join(self, known: CelType | None, kind: CelType) -> CelType:
+        """Return the type of elements of two types; what does not go together is `DYN` until `_look_for_mixtures`."""
         if known is None:
             return kind
-        if self._unifier.assignable([known], [kind]):
-            return most_general(known, kind)
-        return self._refuse(at, f"expected type '{known}' but found '{kind}'")
+        return most_general(known, kind) if self._unifier.assignable([known], [kind]) else DYN
 
     def _element(self, node: Node, kind: CelType, *, optional: bool) -> CelType:
         if not optional:
@@ -237,15 +244,20 @@ class Checker:
         for number, item in enumerate(node.items):
             kind = self._element(item, self._check(item), optional=number in node.optional)
             elements.append((item.at, kind))
-            found = self._join(item.at, found, kind)
+            found = self._join(found, kind)
         return list_of(found if found is not None else self._unifier.fresh())
 
     def _map(self, node: MapNode) -> CelType:
         keys: CelType | None = None
         values: CelType | None = None
+        found_keys: list[tuple[int, CelType]] = []
+        found_values: list[tuple[int, CelType]] = []
+        self._entries += (found_keys, found_values)
         for key, value, optional in node.entries:
-            keys = self._join(key.at, keys, self._check(key))
-            values = self._join(value.at, values, self._element(value, self._check(value), optional=optional))
+            found_keys.append((key.at, self._check(key)))
+            found_values.append((value.at, self._element(value, self._check(value), optional=optional)))
+            keys = self._join(keys, found_keys[-1][1])
+            values = self._join(values, found_values[-1][1])
         if keys is None or values is None:
             return map_of(self._unifier.fresh(), self._unifier.fresh())
         return map_of(keys, values)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from bayplan.cel.library_lists import SORT_BY
 from bayplan.cel.types import (
     BOOL,
     BYTES,
@@ -126,6 +127,9 @@ FUNCTIONS: Mapping[str, list[Overload]] = {
     "sum": [_member(kind, list_of(kind)) for kind in NUMBERS],
     "min": [_member(kind, list_of(kind)) for kind in COMPARABLE],
     "max": [_member(kind, list_of(kind)) for kind in COMPARABLE],
+    "flatten": [_member(LIST_A, list_of(LIST_A)), _member(list_of(DYN), list_of(DYN), INT)],
+    "sort": [_member(list_of(kind), list_of(kind)) for kind in COMPARABLE],
+    SORT_BY: [_member(LIST_A, LIST_A, list_of(kind)) for kind in COMPARABLE],
     "slice": [_member(LIST_A, LIST_A, INT, INT)],
     "reverse": [_member(LIST_A, LIST_A)],
     "distinct": [_member(LIST_A, LIST_A)],
@@ -171,6 +175,7 @@ TYPE_NAMES: Mapping[str, CelType] = {
     "list": list_of(DYN),
     "map": map_of(DYN, DYN),
     "null_type": CelType("null", "null_type"),
+    "optional_type": optional_of(DYN),
     "string": STRING,
     "type": type_of(DYN),
     "uint": UINT,

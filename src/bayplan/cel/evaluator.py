@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TypeAlias
 
 from bayplan.base.go_regexp import RegexpError, compile_regexp
-from bayplan.cel import library
+from bayplan.cel import library, library_lists
 from bayplan.cel.checker import qualified_name
 from bayplan.cel.declarations import TYPE_NAMES
 from bayplan.cel.meter import COST_LIMIT, METER, CostExceeded, Meter
@@ -179,6 +179,7 @@ def _call(node: Call) -> Code:
             args.insert(0, compile_node(node.target))
     if name in ("_[_]", "_[?_]"):
         value, index, optional = args[0], args[1], name == "_[?_]"
+        _check_index(node.args[-1])
 
         def read(frame: Frame) -> object:
             target = value(frame)
@@ -207,6 +208,15 @@ def _call(node: Call) -> Code:
         return library.call(name, values)
 
     return run
+
+
+def _check_index(node: Node) -> None:
+    """Refuse a constant that is never an index, as cel-go does when it makes a program."""
+    while isinstance(node, Call) and node.function == "dyn" and len(node.args) == 1:
+        node = node.args[0]
+    if isinstance(node, Literal) and (node.value is None or isinstance(node.value, bytes)):
+        kind = "Null" if node.value is None else "Bytes"
+        raise CompileProblem(f"program instantiation failed: invalid qualifier type: types.{kind}")
 
 
 def _check_pattern(pattern: object) -> None:
@@ -252,6 +262,7 @@ def _join(values: list[object]) -> int:
 
 
 COSTS: Mapping[str, Callable[[list[object]], int]] = {
+    **library_lists.COSTS,
     **dict.fromkeys(("startsWith", "endsWith", "bytes", "lowerAscii", "upperAscii", "substring", "trim"), _first),
     **dict.fromkeys(("quantity", "isQuantity", "semver", "isSemver"), _first),
     **dict.fromkeys(("_==_", "_!=_", "_<_", "_<=_", "_>_", "_>=_"), _smaller),

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
 from bayplan.base.errors import InputError
-from bayplan.cel import library_text
+from bayplan.cel import library_lists, library_text
 from bayplan.cel.meter import spend_copy
 from bayplan.cel.problems import RunProblem
 from bayplan.cel.values import (
@@ -24,6 +24,7 @@ from bayplan.cel.values import (
     Version,
     checked_int,
     checked_uint,
+    compare,
     contains,
     equal,
     key_of,
@@ -153,9 +154,7 @@ def _compare(holds: Callable[[int], bool]) -> Function:
                 raise RunProblem("NaN values cannot be ordered")
         elif not (isinstance(left, str | bytes) and type(left) is type(right)):
             raise NoOverload
-        if isinstance(left, str) and isinstance(right, str):
-            left, right = left.encode(errors="surrogatepass"), right.encode(errors="surrogatepass")
-        return holds((left > right) - (left < right))  # type: ignore[operator]
+        return holds(compare(left, right))
 
     return compared
 
@@ -365,6 +364,7 @@ MAX_INCLUDED = 64
 
 FUNCTIONS: Mapping[str, Function] = {
     **library_text.FUNCTIONS,
+    **library_lists.FUNCTIONS,
     "!_": _not,
     "-_": _negate,
     "_==_": equal,

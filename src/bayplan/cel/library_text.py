@@ -10,7 +10,6 @@ from bayplan.cel.meter import LETTERS_PER_WORK, spend_copy, spend_work
 from bayplan.cel.problems import RunProblem
 from bayplan.cel.values import checked_int, equal, shown
 
-MAX_RANGE = 1_000_000
 SEARCHED_PER_WORK = 1_000
 """Bytes that a search without a match reads in the time of one element."""
 _ILLEGAL = "Illegal regex: "
@@ -161,25 +160,6 @@ def _sum(items: list[object]) -> object:
     return total if isinstance(total, float) else checked_int(int(total))  # type: ignore[call-overload]
 
 
-def _slice(items: list[object], start: int, end: int) -> list[object]:
-    if start < 0 or end < 0:
-        raise RunProblem(f"cannot slice({start}, {end}), negative indexes not supported")
-    if start > end:
-        raise RunProblem(f"cannot slice({start}, {end}), start index must be less than or equal to end index")
-    if end > len(items):
-        raise RunProblem(f"cannot slice({start}, {end}), list is length {len(items)}")
-    return items[start:end]
-
-
-def _distinct(items: list[object]) -> list[object]:
-    spend_work(len(items) * len(items) // 2)
-    found: list[object] = []
-    for item in items:
-        if not any(equal(item, other) for other in found):
-            found.append(item)
-    return found
-
-
 def _contains_all(left: list[object], right: list[object]) -> bool:
     spend_work(len(left) * len(right))
     return all(any(equal(item, other) for other in left) for item in right)
@@ -188,11 +168,6 @@ def _contains_all(left: list[object], right: list[object]) -> bool:
 def _intersects(left: list[object], right: list[object]) -> bool:
     spend_work(len(left) * len(right))
     return any(equal(item, other) for item in left for other in right)
-
-
-def _range(count: int) -> list[object]:
-    spend_work(min(count, MAX_RANGE) // LETTERS_PER_WORK)
-    return [*range(min(count, MAX_RANGE))]
 
 
 def _join(items: list[object], separator: str = "") -> str:
@@ -235,10 +210,6 @@ _FUNCTIONS: Mapping[str, Callable[..., object]] = {
     "sum": _sum,
     "min": _extreme("min", -1),
     "max": _extreme("max", 1),
-    "slice": _slice,
-    "reverse": lambda items: items[::-1],
-    "distinct": _distinct,
-    "lists.range": _range,
     "sets.contains": _contains_all,
     "sets.equivalent": lambda left, right: _contains_all(left, right) and _contains_all(right, left),
     "sets.intersects": _intersects,

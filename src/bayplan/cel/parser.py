@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from bayplan.cel.lexer import INT64, Token, tokens_of
+from bayplan.cel.library_lists import SORT_BY
 from bayplan.cel.problems import CompileProblem
 from bayplan.cel.source import Source
 from bayplan.cel.syntax import (
@@ -31,6 +32,8 @@ MAX_DEPTH = 200
 EXPECTED = (
     "{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}"
 )
+_SORTED = "@__sortBy_input__"
+"""Variable of the list in a ``sortBy``; no expression can name it."""
 
 
 class Parser:
@@ -299,10 +302,11 @@ class Parser:
 
     def _member_call(self, target: Node, name: str, args: tuple[Node, ...], at: int) -> Node:
         """Return a call of a member function, or what its macro stands for."""
+        if name == "existsOne" and len(args) == 3:
+            name = "exists_one"
+        elif name in ("exists_one", "filter") and len(args) == 3:
+            return Call(name, target, args, at)
         if name in ("all", "exists", "exists_one", "filter") and len(args) in (2, 3):
-            two = len(args) == 3
-            if (name == "exists_one" and two) or (name == "filter" and two):
-                return Call(name, target, args, at)
             variables = tuple(self._variable(arg) for arg in args[:-1])
             return Fold(name, target, variables, args[-1], None, at)
         if name == "map" and len(args) in (2, 3):
@@ -312,6 +316,8 @@ class Parser:
             variables = (self._variable(args[0]), self._variable(args[1]))
             condition = args[2] if len(args) == 4 else None
             return Fold(name, target, variables, condition, args[-1], at)
+        if name == "sortBy" and len(args) == 2:
+            return self._sort_by(target, args, at)
         if name in ("optMap", "optFlatMap") and len(args) == 2:
             return Bind(name, self._variable(args[0]), target, args[1], at)
         if name == "bind" and len(args) == 3 and isinstance(target, Ident) and target.name == "cel":
@@ -319,6 +325,14 @@ class Parser:
                 raise self._source.problem(_start(args[0]), "cel.bind() variable names must be simple identifiers")
             return Bind("bind", args[0].name, args[1], args[2], at)
         return Call(name, target, args, at)
+
+    def _sort_by(self, target: Node, args: tuple[Node, ...], at: int) -> Node:
+        if isinstance(target, Literal | MapNode):
+            text = "sortBy can only be applied to a list, identifier, comprehension, call or select expression"
+            raise self._source.problem(_start(target), text)
+        items = Ident(_SORTED, at)
+        keys = Fold("map", items, (self._variable(args[0]),), None, args[1], at)
+        return Bind("bind", _SORTED, target, Call(SORT_BY, items, (keys,), at), at)
 
     def _variable(self, node: Node) -> str:
         if not isinstance(node, Ident):

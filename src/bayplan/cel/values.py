@@ -209,7 +209,7 @@ def equal(left: object, right: object) -> bool:
     if isinstance(left, bool) or isinstance(right, bool):
         return isinstance(left, bool) and isinstance(right, bool) and left == right
     if isinstance(left, int | float) and isinstance(right, int | float):
-        return left == right
+        return _compare_numbers(left, right) == 0 if left == left and right == right else False
     if isinstance(left, list):
         if not isinstance(right, list) or len(left) != len(right):
             return False
@@ -226,6 +226,23 @@ def equal(left: object, right: object) -> bool:
     if isinstance(left, Optional) and isinstance(right, Optional):
         return left.present == right.present and (not left.present or equal(left.value, right.value))
     return type(left) is type(right) and left == right
+
+
+def compare(left: object, right: object) -> int:
+    """Return -1, 0 or 1 for two values that have an order: both numbers, texts, bytes, or of one other type."""
+    if isinstance(left, int | float) and isinstance(right, int | float):
+        return _compare_numbers(left, right)
+    if isinstance(left, str) and isinstance(right, str):
+        left, right = left.encode(errors="surrogatepass"), right.encode(errors="surrogatepass")
+    order: int = (left > right) - (left < right)  # type: ignore[operator]
+    return order
+
+
+def _compare_numbers(left: float, right: float) -> int:
+    """Compare as cel-go does: an integer that meets a double is rounded to one, which makes large neighbours equal."""
+    if isinstance(left, float) != isinstance(right, float):
+        left, right = float(left), float(right)
+    return (left > right) - (left < right)
 
 
 def contains(items: list[object], wanted: object) -> bool:

@@ -24,6 +24,7 @@ under the same name) is recognised by its uid.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Protocol, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -39,6 +40,7 @@ from bayplan.cluster.run_time import EXIT_CODE_ANNOTATION, FOREVER, RUN_TIME_ANN
 from bayplan.cluster.running_together import RunningTogether
 from bayplan.cluster.store import ObjectStore, object_key
 from bayplan.cluster.timers import Timers
+from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod
 
 DEFAULT_GRACE_SECONDS = 30
@@ -87,16 +89,33 @@ class KubeletOptions(msgspec.Struct, frozen=True, kw_only=True):
 _Task = tuple[int, str, str, int]
 
 
+T = TypeVar("T", bound=KubernetesObject)
+
+
+class PodWrites(Protocol):
+    """How a kubelet writes pods and nodes."""
+
+    def update(self, new: T) -> T:
+        """Replace an object by a newer version of itself and return it as stored."""
+        ...
+
+    def remove(self, kind: type[T], key: str) -> T:
+        """Remove an object for good and return its last version."""
+        ...
+
+
 class VirtualKubelet:
     """Start, finish and remove pods, in a store, on all nodes.
 
     Args:
-        store: where pods live; written by `advance` and `terminate`.
+        store: where pods live.
         options: see `KubeletOptions`.
+        pods: writes them, in `advance` and `terminate`; the store itself unless told.
     """
 
-    def __init__(self, store: ObjectStore, options: KubeletOptions) -> None:
+    def __init__(self, store: ObjectStore, options: KubeletOptions, pods: PodWrites | None = None) -> None:
         self._store = store
+        self._pods: PodWrites = store if pods is None else pods
         self._options = options
         self._timers: Timers[_Task] = Timers()
         self._runs: dict[str, PodRun] = {}
@@ -198,7 +217,7 @@ class VirtualKubelet:
         if linger_ns <= 0:
             self._remove(pod, now_ns)
             return
-        self._store.update(
+        self._pods.update(
             replace(
                 pod,
                 metadata=replace(
@@ -214,14 +233,14 @@ class VirtualKubelet:
         metadata = pod.metadata
         self._together.gone(pod)
         if not metadata.finalizers:
-            self._store.remove(Pod, pod.key)
+            self._pods.remove(Pod, pod.key)
             return
         timestamp = format_time(now_ns)
         status = pod.status
         if not is_finished(pod):
             listed = self._options.container_statuses and bool(pod.spec.node_name)
             status = ended_status(pod, timestamp, _EXIT_CODE_OF_SIGTERM, container_statuses=listed)
-        self._store.update(
+        self._pods.update(
             replace(
                 pod,
                 metadata=replace(
@@ -260,13 +279,13 @@ class VirtualKubelet:
         elif what == FINISH:
             self._finish(pod, exit_code, time_ns)
         elif pod.metadata.deletion_timestamp is None:
-            self._store.update(self._started(pod, time_ns))
+            self._pods.update(self._started(pod, time_ns))
         return True
 
     def _finish(self, pod: Pod, exit_code: int, time_ns: int) -> None:
         listed = self._options.container_statuses
         status = ended_status(pod, format_time(time_ns), exit_code, container_statuses=listed)
-        pod = self._store.update(replace(pod, status=status))
+        pod = self._pods.update(replace(pod, status=status))
         if pod.metadata.deletion_timestamp is not None:
             self._kill(pod, time_ns)
 

@@ -131,9 +131,9 @@ class ObjectStore:
         table = self._tables.get(kind, {})
         return [cast("T", table[key]) for dependent, key in self._dependents.get(uid, ()) if dependent is kind]
 
-    def all_dependents(self, uid: str) -> list[KubernetesObject]:
-        """Return every object that has an owner reference to this uid, controlling or not."""
-        return [self._tables[kind][key] for kind, key in self._dependents.get(uid, ())]
+    def places_of_dependents(self, uid: str) -> list[tuple[Kind, str]]:
+        """Return kind and key of every object that has an owner reference to this uid, controlling or not."""
+        return list(self._dependents.get(uid, ()))
 
     def has_dependents(self, uid: str) -> bool:
         """Say whether any object has an owner reference to this uid."""

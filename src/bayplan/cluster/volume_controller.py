@@ -1,7 +1,7 @@
 """What becomes of a volume or claim that the scheduler wrote for a pod: the claim is bound, its volume made where there is none.
 
 A real cluster has a volume controller and provisioners for this; here it happens at once. Claims that are bound without any pod
-are the business of `bayplan.cluster.controllers.persistent_volumes`.
+are the business of `bayplan.controllers.persistent_volumes`.
 """
 
 from __future__ import annotations

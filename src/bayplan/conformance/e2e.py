@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import heapq
 import re
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from functools import partial
 from typing import TypeVar, cast
 
 import msgspec
@@ -19,11 +20,11 @@ from bayplan.apiserver.bridge.bridge import Bridge
 from bayplan.apiserver.rest.api import Api
 from bayplan.apiserver.rest.backend import Backend
 from bayplan.apiserver.rest.bootstrap import bootstrap
-from bayplan.apiserver.rest.messages import Request, Response, parse_query
+from bayplan.apiserver.rest.in_process import answer_at_once
 from bayplan.apiserver.store.store import Store
 from bayplan.base.durations import MILLISECOND_NS
-from bayplan.client.event_recorder import EventRecorder, PodEvent
-from bayplan.client.exchanges import Steps, exchanges_of
+from bayplan.client.action_executor import ActionExecutor
+from bayplan.client.exchanges import Steps
 from bayplan.client.requests import ApiRequest, ApiResponse
 from bayplan.cluster.store import ChangeEvent
 from bayplan.conformance.cases import Json, JsonObject
@@ -112,7 +113,9 @@ class E2eRun:
         self._changes: list[ChangeEvent] = []
         self._bridge.listen(lambda changes: self._changes.extend(changes))
         self._scheduler: Scheduler | None = None
-        self._recorder = EventRecorder(HOST_NAME, lambda: self.now)
+        self._executor = ActionExecutor(self, self, host_name=HOST_NAME, now_ns=lambda: self.now)
+        self._executor.engine = self
+        self._is_executing = False
         self._elector = LeaderElector(
             LeaderElectionOptions(),
             identity=f"{HOST_NAME}_00000000-0000-4000-8000-000000000000",
@@ -120,7 +123,7 @@ class E2eRun:
             now_ns=lambda: self.now,
             jitter=lambda: 0.0,
         )
-        self._paused: list[tuple[int, int, Generator[ApiRequest | float, ApiResponse, object]]] = []
+        self._paused: list[tuple[int, int, Callable[[], None]]] = []
         self._pauses = 0
 
     # --- the steps ----------------------------------------------------------------------------------------------------
@@ -184,7 +187,8 @@ class E2eRun:
         return f"{prefix}{namespace}/{row.plural}"
 
     def _send_step(self, method: str, path: str, body: bytes, content_type: str = "application/json") -> None:
-        response = self._handle(ApiRequest(method, path, body, content_type), "conformance/1.0")
+        request = ApiRequest(method, path, body, content_type)
+        response = answer_at_once(self.api, request, user_agent="conformance/1.0")
         if not response.ok:
             raise RuntimeError(f"{method} {path}: {response.message}")
 
@@ -227,17 +231,17 @@ class E2eRun:
             if self._scheduler is not None:
                 wakeup_ns = self._scheduler.next_wakeup_ns(self.now)
                 due += [] if wakeup_ns is None else [wakeup_ns]
-                due.append(self._recorder.next_wakeup_ns())
+                due.append(self._executor.next_wakeup_ns())
             next_ns = min(due, default=until_ns + 1)
             if next_ns > until_ns:
                 break
             self.now = max(self.now, next_ns)
             if self._scheduler is not None:
-                self._carry_out(self._scheduler.tick(self.now))
-                for recording in self._recorder.tick():
-                    self._go_on(recording.exchange())
+                self._execute(self._scheduler.tick(self.now))
+                self._executor.tick()
             while self._paused and self._paused[0][0] <= self.now:
-                self._go_on(heapq.heappop(self._paused)[2])
+                heapq.heappop(self._paused)[2]()
+            self._execute(())
             self.settle()
         self.now = max(self.now, until_ns)
 
@@ -250,75 +254,69 @@ class E2eRun:
                 return
             changes, self._changes = self._changes, []
             for change in changes:
-                self._carry_out(scheduler.handle(change.old, change.new, self.now))
+                self._execute(scheduler.handle(change.old, change.new, self.now))
             report = scheduler.schedule_one(self.now)
             if report is not None:
-                self._carry_out(report.actions)
+                self._execute(report.actions)
             elif not changes:
                 return
 
     # --- what the scheduler asks for ----------------------------------------------------------------------------------
 
-    def _carry_out(self, actions: Sequence[Action]) -> None:
-        for exchange in exchanges_of(actions, self):
-            self._go_on(exchange.steps)
+    def _execute(self, actions: Sequence[Action]) -> None:
+        self._executor.execute(actions)
+        if not self._is_executing:
+            self._is_executing = True
+            self._executor.run_all()
+            self._is_executing = False
 
     def _go_on(self, steps: Generator[ApiRequest | float, ApiResponse, object]) -> None:
-        """Drive an exchange from where it stands until it waits, or ends."""
+        """Drive the leader election from where it stands until it waits, or ends."""
         try:
             step = next(steps)
             while not isinstance(step, float):
                 step = steps.send(self._call(step))
         except StopIteration:
             return
-        self._pauses += 1
-        heapq.heappush(self._paused, (self.now + int(step * 1e9), self._pauses, steps))
+        self.call_later(step, partial(self._go_on, steps))
 
     def _call(self, request: ApiRequest) -> ApiResponse:
-        response = self._handle(request, SCHEDULER_AGENT)
+        response = answer_at_once(self.api, request, user_agent=SCHEDULER_AGENT)
         if request.method != "GET" and "/leases" not in request.path and "LeaderElection" not in request.body.decode():
             body = cast("Json", msgspec.json.decode(request.body))
             call: JsonObject = {"method": request.method, "path": request.path, "body": body, "status": response.status}
             self.calls.append(call)
         return response
 
-    def _handle(self, request: ApiRequest, agent: str) -> ApiResponse:
-        """Let the API answer; writes never wait, so neither does this."""
-        headers = {"content-type": request.content_type, "user-agent": agent, "accept": "application/json"}
-        handled = self.api.handle(
-            Request(request.method, request.path, parse_query(request.query), headers, request.body)
-        )
-        try:
-            handled.send(None)
-        except StopIteration as ended:
-            response = ended.value
-            assert isinstance(response, Response)
-            return ApiResponse(response.status, response.body)
-        raise RuntimeError(f"{request.method} {request.path} waits for something")
+    # --- the channel of the executor, and the objects as they are known ---------------------------------------------------
 
-    # --- what exchanges tell (see `bayplan.client.exchanges.ExchangeHost`) -----------------------------------------------
+    def send(self, request: ApiRequest, *, is_event: bool, answer: Callable[[ApiResponse], None]) -> ApiResponse:
+        """Return the API's answer."""
+        return self._call(request)
 
-    def now_ns(self) -> int:
-        """Return the virtual time."""
-        return self.now
+    def call_later(self, seconds: float, call: Callable[[], None]) -> None:
+        """Call a function when so much virtual time has passed."""
+        self._pauses += 1
+        heapq.heappush(self._paused, (self.now + int(seconds * 1e9), self._pauses, call))
+
+    def wake(self) -> None:
+        """Do nothing: everything is executed before time goes on."""
 
     def find(self, kind: type[T], key: str) -> T | None:
         """Return an object as the API has it."""
         self._bridge.flush()
         return self._bridge.store.get(kind, key)
 
-    def happened(self, event: PodEvent) -> None:
-        """Write an event."""
-        recording = self._recorder.record(event)
-        if recording is not None:
-            self._go_on(recording.exchange())
+    # --- what the executor tells the engine -------------------------------------------------------------------------------
 
-    def binding_failed(self, key: str, message: str, *, plugin: str, point: str) -> None:
+    def binding_failed(
+        self, key: str, message: str, *, plugin: str = "", point: str = "", generation: int | None = None
+    ) -> None:
         """Let the scheduler take a pod back."""
         assert self._scheduler is not None
-        self._carry_out(self._scheduler.binding_failed(key, message, self.now, plugin=plugin, point=point))
+        self._execute(self._scheduler.binding_failed(key, message, self.now, plugin=plugin, point=point))
 
-    def preemption_failed(self, pod: Pod) -> None:
+    def preemption_failed(self, pod: Pod, *, generation: int | None = None) -> None:
         """Let the scheduler try a preemptor again."""
         assert self._scheduler is not None
         self._scheduler.preemption_failed(pod, self.now)
@@ -330,7 +328,7 @@ class E2eRun:
         return observed(self.calls, self._list("/apis/events.k8s.io/v1/events"), self._list("/api/v1/pods"))
 
     def _list(self, path: str) -> list[JsonObject]:
-        response = self._handle(ApiRequest("GET", path), "conformance/1.0")
+        response = answer_at_once(self.api, ApiRequest("GET", path), user_agent="conformance/1.0")
         return cast("list[JsonObject]", msgspec.json.decode(response.body)["items"])
 
 

@@ -21,7 +21,6 @@ from bayplan.apiserver.bridge.typed_store import KIND_OF_TABLE
 from bayplan.apiserver.store.store import Snapshot
 from bayplan.base.errors import BayplanError, InputError
 from bayplan.base.random_streams import RandomStreams
-from bayplan.cluster.cluster import VirtualCluster
 from bayplan.cluster.store import Kind, ObjectStore
 from bayplan.engine.assemble import Assemble, assemble_scheduler
 from bayplan.engine.event_driven_queue import EventDrivenQueue
@@ -44,6 +43,7 @@ from bayplan.sim.operations import Apply
 from bayplan.sim.pod_count import DEFAULT_MAX_PODS, check_pod_count
 from bayplan.sim.result import SimulationResult
 from bayplan.sim.simulator import Progress, Simulator
+from bayplan.sim.virtual_cluster import VirtualCluster
 
 MOST_FORKS = 16
 """So many forks are kept: each holds a cluster and the records of its run."""

@@ -10,8 +10,8 @@ from typing import TypeAlias
 
 import msgspec
 
-from bayplan.cluster.deletion import Propagation
 from bayplan.cluster.store import Kind
+from bayplan.controllers.writer import Propagation
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod

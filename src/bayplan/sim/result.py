@@ -12,12 +12,12 @@ from enum import StrEnum
 
 import msgspec
 
-from bayplan.cluster.cluster import VirtualCluster
 from bayplan.engine.records import Records
 from bayplan.engine.scheduler import Scheduler
 from bayplan.formats.manifest import LoadWarning
 from bayplan.objects.pod import Pod
 from bayplan.sim.traced_queue import QueueMove
+from bayplan.sim.virtual_cluster import VirtualCluster
 from bayplan.state.cluster_state import ClusterState
 
 

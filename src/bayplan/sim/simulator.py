@@ -13,8 +13,6 @@ from typing import NamedTuple
 
 from bayplan.base.durations import DAY_NS
 from bayplan.base.errors import InputError
-from bayplan.cluster.binding_refusal import binding_refusal, update_refusal
-from bayplan.cluster.cluster import VirtualCluster
 from bayplan.cluster.store import ChangeEvent
 from bayplan.cluster.watched_kinds import WATCHED_KINDS
 from bayplan.engine.actions import Action, Bind, CycleReport, Emit, Nominate, SetCondition, Update
@@ -26,6 +24,7 @@ from bayplan.engine.scheduler import Scheduler
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod
 from bayplan.objects.resource import ResourceClaim
+from bayplan.sim.binding_refusal import binding_refusal, update_refusal
 from bayplan.sim.emitted_events import EmittedEvents
 from bayplan.sim.operations import Apply, Delete, Operation
 from bayplan.sim.perpetual import perpetual_workloads
@@ -34,6 +33,7 @@ from bayplan.sim.result import Counters, InputSummary, SimulationResult
 from bayplan.sim.timelines import Timelines
 from bayplan.sim.traced_queue import TracedQueue
 from bayplan.sim.usage import UsageMeter
+from bayplan.sim.virtual_cluster import VirtualCluster
 
 PERPETUAL_HORIZON_NS = DAY_NS
 """How long a run without an end of its own goes on after the last operation from outside, where some workload never ends."""

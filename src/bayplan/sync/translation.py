@@ -16,9 +16,9 @@ from __future__ import annotations
 from typing import Protocol, cast
 
 from bayplan.base.plain_data import Document
-from bayplan.cluster.controllers.resource_claims import DELETE_PROTECTION
 from bayplan.cluster.run_time import run_forever
 from bayplan.cluster.source_copies import SOURCE_UID
+from bayplan.controllers.resource_claims import DELETE_PROTECTION
 from bayplan.sync.document import items, part, text
 from bayplan.sync.followed_kinds import SPREAD_OWNERS, FollowedKind, ObjectRef
 from bayplan.sync.policy import SOURCE_APPLIED

@@ -14,8 +14,8 @@ from collections.abc import Mapping
 import msgspec
 
 from bayplan.base.plain_data import Document
-from bayplan.cluster.controllers.persistent_volumes import BOUND_BY_SOURCE
 from bayplan.cluster.volume_controller import PROVISIONED_BY
+from bayplan.controllers.persistent_volumes import BOUND_BY_SOURCE
 from bayplan.plugins.pod_claims import (
     BETA_STORAGE_CLASS,
     BOUND_BY_CONTROLLER,

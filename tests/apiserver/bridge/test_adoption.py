@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from bayplan.apiserver.bridge import adoption, remembering_sets
-from bayplan.apiserver.bridge.acquaintances import Acquaintances
+from bayplan.apiserver.bridge import remembering_sets
+from bayplan.controllers import adoption
+from bayplan.controllers.seen_objects import SeenObjects
 from bayplan.objects.meta import ObjectMeta
 from bayplan.objects.workloads import ReplicaSet
 from tests.apiserver.bridge.world import APPS, World, workload
@@ -17,7 +18,7 @@ def replica_set(uid: str) -> ReplicaSet:
 
 
 def test_an_object_is_new_until_it_is_noted_and_again_when_it_is_made_anew_or_gone() -> None:
-    known = Acquaintances()
+    known = SeenObjects()
     first, second = replica_set("1"), replica_set("2")
     assert known.is_new(first)
     assert known.is_new(first), "until what had to be done about it is done"
@@ -33,15 +34,15 @@ def test_an_object_is_new_until_it_is_noted_and_again_when_it_is_made_anew_or_go
 
 @pytest.mark.parametrize("kind", ["Deployment", "StatefulSet", "DaemonSet"])
 def test_controllers_forget_what_is_gone(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    memories: list[Acquaintances] = []
+    memories: list[SeenObjects] = []
 
-    class Noted(Acquaintances):
+    class Noted(SeenObjects):
         def __init__(self) -> None:
             super().__init__()
             memories.append(self)
 
     for module in (adoption, remembering_sets):
-        monkeypatch.setattr(module, "Acquaintances", Noted)
+        monkeypatch.setattr(module, "SeenObjects", Noted)
     world = World(nodes=1)
     plural = f"{kind.lower()}s"
     for number in range(3):

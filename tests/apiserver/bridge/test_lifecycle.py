@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from bayplan.apiserver.bridge.garbage_collector import GONE
+from bayplan.apiserver.bridge.document_owners import GONE
 from bayplan.apiserver.rest.loading import Source, load_documents
 from bayplan.apiserver.store.durable import DurableRecorder
 from bayplan.apiserver.store.store import Store

@@ -8,8 +8,8 @@ import msgspec
 
 from bayplan.apiserver.bridge.bridge import Bridge, BridgeOptions
 from bayplan.apiserver.store.store import Store
-from bayplan.cluster.controllers.daemon_nodes import target_node
 from bayplan.cluster.kubelet import KubeletOptions
+from bayplan.controllers.daemon_nodes import target_node
 from tests.apiserver.client import Client, Document
 
 API = "/api/v1"

@@ -7,8 +7,8 @@ import pytest
 
 from bayplan.base.errors import InputError
 from bayplan.base.go_arithmetic import MAX_DIGITS, whole_number
-from bayplan.cluster.controllers.job_indexes import IndexSet, PendingIndexes
-from bayplan.cluster.cron_schedule import parse_cron_schedule
+from bayplan.controllers.cron_schedule import parse_cron_schedule
+from bayplan.controllers.job_indexes import IndexSet, PendingIndexes
 from tests.apiserver.client import PODS, Client
 from tests.apiserver.serving import serving
 

@@ -15,12 +15,13 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from bayplan.apiserver.bridge.controlled_store import ControlledStore
+from bayplan.apiserver.bridge.api_writer import ApiWriter
 from bayplan.apiserver.bridge.controllers import ControllerSet, make_controllers
 from bayplan.apiserver.bridge.event_recorder import EventRecorder
 from bayplan.apiserver.bridge.housekeeping import EventExpiry, Leases
 from bayplan.apiserver.bridge.node_agent import NodeAgent
 from bayplan.apiserver.bridge.object_writer import CONTROLLERS, KUBELET, ObjectWriter
+from bayplan.apiserver.bridge.typed_store import TypedStore
 from bayplan.apiserver.rest.api_endpoints import publish_api_server
 from bayplan.apiserver.rest.backend import Backend
 from bayplan.apiserver.store.item import Write
@@ -82,7 +83,8 @@ class Bridge:
         self._streams = RandomStreams(seed)
         self._writer = ObjectWriter(backend)
         self._recorder = EventRecorder(self._writer, self.now_ns)
-        self.store = ControlledStore(backend.store, self._writer, self._recorder, self._streams.stream("bridge.uids"))
+        self.store = TypedStore(backend.store, self._streams.stream("bridge.uids"))
+        self._api_writer = ApiWriter(self.store, backend.store, self._writer, self._recorder)
         self._listeners: list[Listener] = []
         self._untold: list[ChangeEvent] = []
         self._seen = 0
@@ -93,12 +95,14 @@ class Bridge:
 
     def _make_workers(self) -> tuple[NodeAgent, Leases, EventExpiry, ControllerSet | None]:
         """Return kubelet, housekeeping and controllers that remember nothing."""
-        agent = NodeAgent(self.store, self.options.pods, self._recorder)
+        agent = NodeAgent(self.store, self._api_writer, self.options.pods, self._recorder)
         documents, certificate = self.backend.store, self.options.certificate
         leases, expiry = Leases(self.store, documents, self._writer, agent), EventExpiry(documents, self._writer)
         controllers = None
         if self.options.controllers:
-            controllers = make_controllers(self.backend, self.store, self._writer, agent, self._streams, certificate)
+            controllers = make_controllers(
+                self.backend, self.store, self._api_writer, self._writer, self._streams, certificate
+            )
         return agent, leases, expiry, controllers
 
     def _begin(self) -> None:

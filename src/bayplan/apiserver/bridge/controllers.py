@@ -4,33 +4,33 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bayplan.apiserver.bridge.adoption import AdoptingDeployments, AdoptingReplicaSets, PodOwnership
-from bayplan.apiserver.bridge.controlled_store import ControlledStore
-from bayplan.apiserver.bridge.deletion import ApiDeletion
-from bayplan.apiserver.bridge.deployment_progress import DeploymentProgress
-from bayplan.apiserver.bridge.document_controller import DocumentController
-from bayplan.apiserver.bridge.garbage_collector import ApiGarbageCollector
-from bayplan.apiserver.bridge.manager import PacedManager
+from bayplan.apiserver.bridge.api_writer import ApiWriter
+from bayplan.apiserver.bridge.document_controller import DocumentFollower
+from bayplan.apiserver.bridge.document_owners import DocumentGarbageCollector
 from bayplan.apiserver.bridge.namespace_controllers import NamespaceController, NamespaceFurnisher
-from bayplan.apiserver.bridge.node_agent import NodeAgent
+from bayplan.apiserver.bridge.no_admission import NoAdmission
 from bayplan.apiserver.bridge.object_writer import ObjectWriter
-from bayplan.apiserver.bridge.patience import NoAdmission, PatientNodeLifecycle, PatientPodGarbageCollector
-from bayplan.apiserver.bridge.protection import ClaimProtection, VolumeProtection
 from bayplan.apiserver.bridge.quota_controller import QuotaController
 from bayplan.apiserver.bridge.remembering_sets import RememberingDaemonSets, RememberingStatefulSets
 from bayplan.apiserver.bridge.revision_keeper import RevisionKeeper
+from bayplan.apiserver.bridge.typed_store import TypedStore
 from bayplan.apiserver.rest.backend import Backend
 from bayplan.apiserver.store.item import Write
 from bayplan.base.random_streams import RandomStreams
-from bayplan.cluster.cluster import workload_controllers
-from bayplan.cluster.controllers.controller import Controller, ControllerTools
-from bayplan.cluster.controllers.disruption import DisruptionController
-from bayplan.cluster.controllers.persistent_volumes import PersistentVolumeController
-from bayplan.cluster.controllers.pod_claims import PodClaimController
-from bayplan.cluster.controllers.resource_claims import ResourceClaimController
 from bayplan.cluster.naming import NameGenerator
-from bayplan.cluster.pod_maker import PodMaker
 from bayplan.cluster.store import Kind
+from bayplan.controllers.adoption import AdoptingDeployments, AdoptingReplicaSets, PodOwnership
+from bayplan.controllers.controller import Controller, ControllerTools
+from bayplan.controllers.deployment_progress import DeploymentProgress
+from bayplan.controllers.disruption import DisruptionController
+from bayplan.controllers.manager import ControllerManager, workload_controllers
+from bayplan.controllers.node_lifecycle import NodeLifecycleController
+from bayplan.controllers.persistent_volumes import PersistentVolumeController
+from bayplan.controllers.pod_claims import PodClaimController
+from bayplan.controllers.pod_gc import QUARANTINE_NS, PodGarbageCollector
+from bayplan.controllers.pod_maker import PodMaker
+from bayplan.controllers.protection import ClaimProtection, VolumeProtection
+from bayplan.controllers.resource_claims import ResourceClaimController
 from bayplan.objects.workloads import DaemonSet, Deployment, ReplicaSet, StatefulSet
 
 BURST = 16
@@ -46,8 +46,8 @@ class ControllerSet:
         of_documents: those that are told of every write.
     """
 
-    manager: PacedManager
-    of_documents: tuple[DocumentController, ...]
+    manager: ControllerManager
+    of_documents: tuple[DocumentFollower, ...]
 
     def begin(self, now_ns: int) -> None:
         """Look at everything there is."""
@@ -63,9 +63,9 @@ class ControllerSet:
 
 def make_controllers(
     backend: Backend,
-    store: ControlledStore,
+    store: TypedStore,
+    api_writer: ApiWriter,
     writer: ObjectWriter,
-    agent: NodeAgent,
     streams: RandomStreams,
     certificate: str,
 ) -> ControllerSet:
@@ -73,25 +73,24 @@ def make_controllers(
 
     Args:
         backend: of the API.
-        store: typed objects, written through the API.
-        writer: writes to the API.
-        agent: the kubelet.
+        store: typed objects.
+        api_writer: writes typed objects through the API.
+        writer: writes documents through the API.
         streams: of the names that controllers make up.
         certificate: of the server, PEM, or empty.
     """
     names = NameGenerator(streams.stream("bridge.names"))
     admission = NoAdmission(store)
-    deletion = ApiDeletion(store, agent, writer)
-    tools = ControllerTools(store, deletion, PodMaker(store, names, admission), burst=BURST)
-    pod_gc = PatientPodGarbageCollector(tools)
-    node_lifecycle = PatientNodeLifecycle(tools, store.narrator)
-    asked: list[PacedManager] = []
+    tools = ControllerTools(store, api_writer, PodMaker(store, api_writer, names, admission), burst=BURST)
+    pod_gc = PodGarbageCollector(tools, quarantine_ns=QUARANTINE_NS)
+    node_lifecycle = NodeLifecycleController(tools, waits_for_kubelets=True)
+    asked: list[ControllerManager] = []
 
     def ask(controller: Controller, key: str, now_ns: int) -> None:
         asked[0].ask(controller, key, now_ns)
 
     documents = backend.store
-    collector = ApiGarbageCollector(tools, documents, writer, ask)
+    collector = DocumentGarbageCollector(tools, documents, writer, ask)
     ownership = PodOwnership(tools, ask)
     own: dict[Kind, Controller] = {
         Deployment: AdoptingDeployments(tools),
@@ -99,7 +98,7 @@ def make_controllers(
         StatefulSet: RememberingStatefulSets(tools, documents),
         DaemonSet: RememberingDaemonSets(tools, documents),
     }
-    manager = PacedManager(
+    manager = ControllerManager(
         store,
         [own.get(each.kind, each) for each in workload_controllers(tools)],
         others=(
@@ -119,7 +118,7 @@ def make_controllers(
         pod_gc=pod_gc,
         node_lifecycle=node_lifecycle,
         admission=admission,
-        narrator=store.narrator,
+        retries=True,
     )
     asked.append(manager)
     of_documents = (

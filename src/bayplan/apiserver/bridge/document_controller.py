@@ -3,52 +3,48 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import Protocol
 
 import msgspec
 
 from bayplan.apiserver.bridge.object_writer import ObjectWriter
 from bayplan.apiserver.store.item import Item, Write
 from bayplan.apiserver.store.store import Store
-from bayplan.cluster.controllers.controller import Controller, ControllerTools
 from bayplan.cluster.store import ChangeEvent
-from bayplan.objects.meta import KubernetesObject, OwnerReference
-
-Ask = Callable[[Controller, str, int], None]
-"""Queues a reconcile: the controller, the key, the time."""
-
-
-class Ties(msgspec.Struct, gc=False, rename="camel", frozen=True):
-    """What ties an object to others and to life.
-
-    Attributes:
-        deletion_timestamp: when it was, or will be, deleted.
-        owner_references, finalizers: as in its metadata.
-    """
-
-    deletion_timestamp: str | None = None
-    owner_references: tuple[OwnerReference, ...] = ()
-    finalizers: tuple[str, ...] = ()
+from bayplan.controllers.controller import Ask, Controller, ControllerTools
+from bayplan.controllers.garbage_collector import OwnerRefs
+from bayplan.objects.meta import KubernetesObject
 
 
 class _Document(msgspec.Struct, gc=False):
-    metadata: Ties
+    metadata: OwnerRefs
 
 
 _decode = msgspec.json.Decoder(_Document).decode
-_NO_TIES = Ties()
 _SIGNS = (b'"ownerReferences"', b'"finalizers"', b'"deletionTimestamp"')
 
 
-def ties_of(item: Item) -> Ties:
-    """Return what ties a document to others; quickly for most, which have none."""
+def refs_of(item: Item) -> OwnerRefs:
+    """Return what ties a document to others; quickly for most, which have nothing but a uid."""
     raw = item.raw
-    if not any(sign in raw for sign in _SIGNS):
-        return _NO_TIES
-    try:
-        return _decode(raw).metadata
-    except msgspec.MsgspecError:
-        return _NO_TIES
+    if any(sign in raw for sign in _SIGNS):
+        with suppress(msgspec.MsgspecError):
+            return _decode(raw).metadata
+    return OwnerRefs(item.uid)
+
+
+class DocumentFollower(Protocol):
+    """A controller that is told of every write, of documents of all kinds."""
+
+    def begin(self, now_ns: int) -> None:
+        """Look at everything there is: at the start, and after a gap."""
+        ...
+
+    def follow(self, write: Write, now_ns: int) -> None:
+        """Look at a write."""
+        ...
 
 
 class DocumentController(Controller):
@@ -66,7 +62,7 @@ class DocumentController(Controller):
     def __init__(self, tools: ControllerTools, documents: Store, writer: ObjectWriter, ask: Ask) -> None:
         super().__init__(tools)
         self.documents = documents
-        self.writer = writer
+        self.object_writer = writer
         self._ask = ask
 
     def keys_for(self, event: ChangeEvent) -> Iterable[str]:

@@ -14,17 +14,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from bayplan.apiserver.bridge.object_writer import ObjectWriter, WriteRefused
+from bayplan.apiserver.bridge.object_writer import ObjectWriter
 from bayplan.base.durations import SECOND_NS
 from bayplan.base.go_text.times import format_time
 from bayplan.base.plain_data import Document
+from bayplan.controllers.writer import NORMAL, WriteRefused
 from bayplan.objects.kinds import kind_of
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod
 
 T = TypeVar("T")
-
-NORMAL, WARNING = "Normal", "Warning"
 
 _MOST_REMEMBERED = 4096
 _MOST_WAITING = 10_000

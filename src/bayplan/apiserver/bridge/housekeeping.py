@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 
 from bayplan.apiserver.bridge.node_agent import NodeAgent
-from bayplan.apiserver.bridge.object_writer import CONTROLLERS, KUBELET, ObjectWriter, WriteRefused
+from bayplan.apiserver.bridge.object_writer import CONTROLLERS, KUBELET, ObjectWriter
 from bayplan.apiserver.kinds.strategy import part
 from bayplan.apiserver.rest.backend import decode_item
 from bayplan.apiserver.store.item import DELETED, MODIFIED, Write
@@ -18,6 +18,7 @@ from bayplan.base.durations import SECOND_NS
 from bayplan.base.go_text.times import format_micro_time, parse_time_ns
 from bayplan.base.plain_data import Document
 from bayplan.cluster.store import ObjectStore
+from bayplan.controllers.writer import WriteRefused
 
 LEASES, LEASE_NAMESPACE = "coordination.k8s.io/leases", "kube-node-lease"
 EVENT_LIFE_NS = 3600 * SECOND_NS

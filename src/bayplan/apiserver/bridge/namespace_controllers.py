@@ -7,8 +7,8 @@ Source: pkg/controller/namespace/deletion and pkg/controller/serviceaccount v1.3
 
 from __future__ import annotations
 
-from bayplan.apiserver.bridge.document_controller import Ask, DocumentController, ties_of
-from bayplan.apiserver.bridge.garbage_collector import GONE
+from bayplan.apiserver.bridge.document_controller import DocumentController, refs_of
+from bayplan.apiserver.bridge.document_owners import GONE
 from bayplan.apiserver.bridge.object_writer import ObjectWriter
 from bayplan.apiserver.kinds.strategy import part, parts, texts
 from bayplan.apiserver.rest.backend import Backend
@@ -20,7 +20,7 @@ from bayplan.apiserver.store.store import Store
 from bayplan.base.durations import SECOND_NS
 from bayplan.base.go_text.times import format_time
 from bayplan.base.plain_data import Document
-from bayplan.cluster.controllers.controller import ControllerTools
+from bayplan.controllers.controller import Ask, ControllerTools
 
 _TERMINATING = "Terminating"
 _FINALIZER = "kubernetes"
@@ -77,7 +77,7 @@ class NamespaceController(DocumentController):
         first = {_PODS: left[_PODS]} if _PODS in left else left
         waiting = [(table, each) for table, items in first.items() for each in items if not _is_going(each)]
         for table, each in waiting[: self.burst]:
-            self.writer.delete(table, each.key, propagation="Background", uid=each.uid)
+            self.object_writer.delete(table, each.key, propagation="Background", uid=each.uid)
         if len(waiting) > self.burst:
             return now_ns
         left = self._left(key)
@@ -100,13 +100,13 @@ class NamespaceController(DocumentController):
         finalizers: dict[str, int] = {}
         for items in left.values():
             for item in items:
-                for each in ties_of(item).finalizers:
+                for each in refs_of(item).finalizers:
                     finalizers[each] = finalizers.get(each, 0) + 1
         held = sorted(f"{each} in {count} resource instances" for each, count in finalizers.items())
         stored = self.documents.get(_NAMESPACES, ("", name))
         if stored is None:
             return
-        status = dict(part(self.writer.document(_NAMESPACES, stored), "status"))
+        status = dict(part(self.object_writer.document(_NAMESPACES, stored), "status"))
         time = format_time(now_ns)
         known = {str(each.get("type")): each for each in parts(status, "conditions")}
         wanted = (
@@ -144,22 +144,22 @@ class NamespaceController(DocumentController):
             ),
         )
         status["conditions"] = [_condition(known.get(each[0]), each, time) for each in wanted]
-        self.writer.change(_NAMESPACES, ("", name), {"status": status}, "status")
+        self.object_writer.change(_NAMESPACES, ("", name), {"status": status}, "status")
 
     def _finalize(self, name: str) -> None:
-        resource = self.writer.resource(_NAMESPACES)
+        resource = self.object_writer.resource(_NAMESPACES)
         stored = self.documents.get(_NAMESPACES, ("", name))
         if stored is None:
             return
-        document = self.writer.document(_NAMESPACES, stored)
+        document = self.object_writer.document(_NAMESPACES, stored)
         finalizers = [each for each in texts(part(document, "spec"), "finalizers") if each != _FINALIZER]
         wanted: Document = {**document, "spec": {"finalizers": finalizers}}
         info = RequestInfo("update", resource, "", name, "finalize")
-        finalize(self._backend, info, wanted, WriteOptions(manager=self.writer.manager))
+        finalize(self._backend, info, wanted, WriteOptions(manager=self.object_writer.manager))
 
 
 def _is_going(item: Item) -> bool:
-    return ties_of(item).deletion_timestamp is not None
+    return refs_of(item).deletion_timestamp is not None
 
 
 def _shown(table: str) -> str:
@@ -215,8 +215,8 @@ class NamespaceFurnisher(DocumentController):
         if item is None or item.fields.get("status.phase") == _TERMINATING:
             return None
         if self.documents.get("serviceaccounts", (key, "default")) is None:
-            self.writer.create("serviceaccounts", key, {"metadata": {"name": "default", "namespace": key}})
+            self.object_writer.create("serviceaccounts", key, {"metadata": {"name": "default", "namespace": key}})
         if self.documents.get("configmaps", (key, _CERTIFICATE)) is None:
             metadata = {"name": _CERTIFICATE, "annotations": {"kubernetes.io/description": _DESCRIPTION}}
-            self.writer.create("configmaps", key, {"metadata": metadata, "data": {"ca.crt": self._certificate}})
+            self.object_writer.create("configmaps", key, {"metadata": metadata, "data": {"ca.crt": self._certificate}})
         return None

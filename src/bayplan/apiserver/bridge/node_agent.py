@@ -14,11 +14,11 @@ from contextlib import suppress
 
 from msgspec.structs import replace
 
-from bayplan.apiserver.bridge.controlled_store import ControlledStore
-from bayplan.apiserver.bridge.event_recorder import WARNING, EventRecorder
+from bayplan.apiserver.bridge.api_writer import ApiWriter
+from bayplan.apiserver.bridge.event_recorder import EventRecorder
 from bayplan.apiserver.bridge.network import NodeAddresses, pod_addresses
-from bayplan.apiserver.bridge.node_facts import completed, is_incomplete, says_whether_ready
-from bayplan.apiserver.bridge.object_writer import WriteRefused
+from bayplan.apiserver.bridge.node_facts import completed, is_incomplete
+from bayplan.apiserver.bridge.typed_store import TypedStore
 from bayplan.base.durations import SECOND_NS
 from bayplan.base.errors import InputError
 from bayplan.base.go_text.times import format_time, parse_time_ns
@@ -33,6 +33,8 @@ from bayplan.cluster.owned_pods import is_finished
 from bayplan.cluster.pod_status import ended_status
 from bayplan.cluster.run_time import ENDS_BY_ITSELF, RUN_TIME_ANNOTATION
 from bayplan.cluster.store import ADDED, ChangeEvent
+from bayplan.controllers.node_lifecycle import says_whether_ready
+from bayplan.controllers.writer import WARNING, WriteRefused
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
 
@@ -43,7 +45,8 @@ class NodeAgent(VirtualKubelet):
     """Run pods over the API.
 
     Args:
-        store: typed objects, written through the API.
+        store: typed objects.
+        writer: writes them.
         options: see `KubeletOptions`.
         recorder: of events for people.
 
@@ -51,8 +54,8 @@ class NodeAgent(VirtualKubelet):
         foreign: nodes that have a kubelet of their own.
     """
 
-    def __init__(self, store: ControlledStore, options: KubeletOptions, recorder: EventRecorder) -> None:
-        super().__init__(store, options)
+    def __init__(self, store: TypedStore, writer: ApiWriter, options: KubeletOptions, recorder: EventRecorder) -> None:
+        super().__init__(store, options, writer)
         self._recorder = recorder
         self._addresses = NodeAddresses()
         self._new_nodes: deque[str] = deque()
@@ -148,7 +151,7 @@ class NodeAgent(VirtualKubelet):
         if node is None or name in self.foreign or not is_incomplete(node):
             return
         is_new = not says_whether_ready(node)
-        self._store.update(completed(node, self._addresses, format_time(now_ns)))
+        self._pods.update(completed(node, self._addresses, format_time(now_ns)))
         if is_new:
             self._recorder.record(node, "NodeReady", f"Node {name} status is now: NodeReady", "kubelet", host=name)
 
@@ -194,6 +197,6 @@ class NodeAgent(VirtualKubelet):
         if pod.metadata.finalizers and not is_finished(pod):
             # Whoever holds it has to see that it has ended.
             status = ended_status(pod, format_time(now_ns), _EXIT_CODE_OF_SIGTERM, container_statuses=True)
-            self._store.update(replace(pod, status=status))
+            self._pods.update(replace(pod, status=status))
         if not pod.metadata.finalizers or pod.metadata.deletion_grace_period_seconds != 0:
-            self._store.remove(Pod, pod.key)
+            self._pods.remove(Pod, pod.key)

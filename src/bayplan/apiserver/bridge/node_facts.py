@@ -8,6 +8,7 @@ from bayplan.apiserver.bridge.network import NodeAddresses, internal_address
 from bayplan.apiserver.kinds.strategy import part
 from bayplan.base.plain_data import Document
 from bayplan.base.version import KUBERNETES_VERSION, __version__
+from bayplan.controllers.node_lifecycle import says_whether_ready
 from bayplan.objects.node import Node, NodeAddress, NodeCondition, NodeSpec, NodeStatus, NodeSystemInfo
 
 OPERATING_SYSTEM = "Bayplan virtual node"
@@ -20,11 +21,6 @@ _CONDITIONS = (
     ("Ready", "True", "KubeletReady", "kubelet is posting ready status"),
 )
 _OS_LABEL, _ARCHITECTURE_LABEL = "kubernetes.io/os", "kubernetes.io/arch"
-
-
-def says_whether_ready(node: Node) -> bool:
-    """Return whether a node has the condition Ready, true or not."""
-    return any(condition.type == "Ready" for condition in node.status.conditions)
 
 
 def is_incomplete(node: Node) -> bool:

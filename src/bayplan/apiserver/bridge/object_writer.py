@@ -21,25 +21,14 @@ from bayplan.apiserver.rest.request_info import RequestInfo
 from bayplan.apiserver.rest.resources import Resource
 from bayplan.apiserver.store.item import Item
 from bayplan.apiserver.store.table import Key
-from bayplan.base.errors import InputError, InvariantError
+from bayplan.base.errors import InvariantError
 from bayplan.base.plain_data import Document
+from bayplan.controllers.writer import WriteRefused
 
 CONTROLLERS = "kube-controller-manager"
 KUBELET = "kubelet"
 
 _NOT_FOUND = 404
-
-
-class WriteRefused(InputError):
-    """The API refuses what a controller wants to write.
-
-    Attributes:
-        problem: in the API's words.
-    """
-
-    def __init__(self, what: str, problem: ApiError) -> None:
-        self.problem = problem
-        super().__init__(what, got=problem.message)
 
 
 class ObjectWriter:
@@ -91,7 +80,7 @@ class ObjectWriter:
             writing.create(self._backend, info, decoded.document, WriteOptions(manager=self.manager))
         except ApiError as problem:
             name = part(document, "metadata").get("name")
-            raise WriteRefused(f"{resource.kind} {namespace}/{name}", problem) from None
+            raise WriteRefused(f"{resource.kind} {namespace}/{name}", problem.message) from None
 
     def create_alike(self, table: str, namespace: str, document: Document, likeness: Hashable) -> None:
         """Store a new object that is written as the API would decode it, and has the same fields as others before.
@@ -118,7 +107,7 @@ class ObjectWriter:
             managers = {who: managed.Owned(fields, owner.api_version, owner.time)}
             writing.store_new(self._backend, info, document, managers, options)
         except ApiError as problem:
-            raise WriteRefused(f"{resource.kind} in {namespace}", problem) from None
+            raise WriteRefused(f"{resource.kind} in {namespace}", problem.message) from None
 
     def change(
         self,
@@ -151,7 +140,7 @@ class ObjectWriter:
             writing.change(self._backend, info, old, new, managers, options)
         except (ApiError, DecodeError) as problem:
             refusal = problem if isinstance(problem, ApiError) else ApiError(400, str(problem))
-            raise WriteRefused(f"{resource.kind} {'/'.join(filter(None, key))}", refusal) from None
+            raise WriteRefused(f"{resource.kind} {'/'.join(filter(None, key))}", refusal.message) from None
 
     def _read(self, resource: Resource, old: Document, changes: Mapping[str, object], subresource: str) -> Document:
         """Return the new document as the API would read it from a client."""
@@ -193,7 +182,7 @@ class ObjectWriter:
         try:
             deleting.delete(self._backend, info, DeleteOptions(grace_seconds, uid=uid, propagation=propagation))
         except ApiError as problem:
-            raise WriteRefused(f"{resource.kind} {'/'.join(filter(None, key))}", problem) from None
+            raise WriteRefused(f"{resource.kind} {'/'.join(filter(None, key))}", problem.message) from None
 
     def drop_finalizer(self, table: str, key: Key, finalizer: str) -> None:
         """Take a finalizer off an object; one that only waited for that goes.

@@ -60,7 +60,7 @@ class QuotaController(DocumentController):
         used = recount(quota, self._usages(namespace, quota.hard))
         status = {"hard": hard, "used": {name: str(amount) for name, amount in used.items()}}
         if part(document, "status") != status:
-            self.writer.change(QUOTAS, (namespace, name), {"status": status}, "status")
+            self.object_writer.change(QUOTAS, (namespace, name), {"status": status}, "status")
         return now_ns + RESYNC_NS
 
     def _usages(self, namespace: str, hard: object) -> list[Usage]:
@@ -75,7 +75,7 @@ class QuotaController(DocumentController):
         known = set(self.documents.table_names())
         for table in tables:
             if table in known:
-                resource_of = self.writer.resource(table)
+                resource_of = self.object_writer.resource(table)
                 items = self.documents.between(table, namespace)
                 found += [usage_of(resource_of, decode_item(item)) for item in items]
         return found

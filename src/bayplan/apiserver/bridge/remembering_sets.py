@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from bayplan.apiserver.bridge.acquaintances import Acquaintances
 from bayplan.apiserver.bridge.revision_documents import REVISIONS, typed_template
 from bayplan.apiserver.rest.backend import decode_item
 from bayplan.apiserver.store.store import Store
-from bayplan.cluster.controllers.controller import ControllerTools
-from bayplan.cluster.controllers.daemon_set import DaemonSetController
-from bayplan.cluster.controllers.revisions import Revision, RevisionHistory
-from bayplan.cluster.controllers.stateful_set import StatefulSetController
+from bayplan.controllers.controller import ControllerTools
+from bayplan.controllers.daemon_set import DaemonSetController
+from bayplan.controllers.revisions import Revision, RevisionHistory
+from bayplan.controllers.seen_objects import SeenObjects
+from bayplan.controllers.stateful_set import StatefulSetController
 from bayplan.objects.workloads import DaemonSet, StatefulSet
 
 
@@ -24,7 +24,7 @@ class _Memory:
 
     def __init__(self, documents: Store) -> None:
         self._documents = documents
-        self._met = Acquaintances()
+        self._met = SeenObjects()
 
     def forget(self, key: str) -> None:
         """Forget a set that is gone."""

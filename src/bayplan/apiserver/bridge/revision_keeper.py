@@ -18,12 +18,12 @@ from bayplan.apiserver.kinds.strategy import part
 from bayplan.apiserver.rest.backend import decode_item
 from bayplan.apiserver.store.store import Store
 from bayplan.base.plain_data import Document
-from bayplan.cluster.controllers.controller import Controller, ControllerTools
-from bayplan.cluster.controllers.revisions import REVISION_LABEL
 from bayplan.cluster.naming import revision_name, template_hash
-from bayplan.cluster.pod_maker import controller_reference
 from bayplan.cluster.source_copies import is_copy
 from bayplan.cluster.store import ChangeEvent
+from bayplan.controllers.controller import Controller, ControllerTools
+from bayplan.controllers.pod_maker import controller_reference
+from bayplan.controllers.revisions import REVISION_LABEL
 from bayplan.objects.workloads import DaemonSet, StatefulSet
 
 _DEFAULT_LIMIT = 10

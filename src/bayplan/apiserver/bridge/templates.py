@@ -18,7 +18,7 @@ from bayplan.apiserver.kinds.strategy import part, parts
 from bayplan.apiserver.rest.backend import decode_item
 from bayplan.apiserver.store.store import Store
 from bayplan.base.plain_data import Document
-from bayplan.cluster.controllers.revisions import REVISION_LABEL
+from bayplan.controllers.revisions import REVISION_LABEL
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod
 from bayplan.objects.resource import ResourceClaim, ResourceClaimTemplate

@@ -31,7 +31,7 @@ from bayplan.apiserver.validation.selectors import LABEL_SELECTOR, selector_is_v
 from bayplan.base.errors import InputError
 from bayplan.base.go_text.json import json_text
 from bayplan.base.plain_data import Document
-from bayplan.cluster.cron_schedule import load_time_zone
+from bayplan.controllers.cron_schedule import load_time_zone
 from bayplan.objects.names import check_dns1123_label
 from bayplan.objects.selectors import quote
 

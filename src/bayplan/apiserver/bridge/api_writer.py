@@ -1,0 +1,178 @@
+"""Writes of controllers and kubelet, made through the API.
+
+So the typed objects never run ahead of the documents: a write that is refused has not happened. What the API made of it comes back
+through the `TypedStore`, which has followed the write by the time that a call returns.
+"""
+
+from __future__ import annotations
+
+from typing import TypeVar, cast
+
+from msgspec.structs import replace
+
+from bayplan.apiserver.bridge.event_recorder import EventRecorder
+from bayplan.apiserver.bridge.merging import merged
+from bayplan.apiserver.bridge.object_writer import ObjectWriter
+from bayplan.apiserver.bridge.status_details import complete_status
+from bayplan.apiserver.bridge.templates import Templates, plain
+from bayplan.apiserver.bridge.typed_store import TABLE_OF_KIND, TypedStore
+from bayplan.apiserver.kinds.strategy import part, parts
+from bayplan.apiserver.rest.backend import decode_item
+from bayplan.apiserver.store.store import Store
+from bayplan.apiserver.store.table import Key
+from bayplan.base.errors import InvariantError
+from bayplan.base.plain_data import Document
+from bayplan.cluster.store import object_key
+from bayplan.controllers.writer import NORMAL, Propagation
+from bayplan.objects.meta import KubernetesObject
+from bayplan.objects.storage import PersistentVolume
+from bayplan.objects.workloads import Deployment
+
+T = TypeVar("T", bound=KubernetesObject)
+
+# What controllers change of metadata; the rest is the server's.
+_METADATA = ("labels", "annotations", "owner_references", "finalizers")
+# Upstream notes the revision of a Deployment through its status, which is no new generation.
+_METADATA_WITH_STATUS = (Deployment,)
+# New objects of these kinds come with a status that is to be kept.
+_BORN_WITH_STATUS = (PersistentVolume,)
+
+
+class ApiWriter:
+    """Write typed objects through the API; see `bayplan.controllers.writer.Writer`.
+
+    Args:
+        store: the typed objects, in step with the documents.
+        documents: the API's store.
+        writer: writes documents.
+        recorder: of events.
+    """
+
+    def __init__(self, store: TypedStore, documents: Store, writer: ObjectWriter, recorder: EventRecorder) -> None:
+        self._store = store
+        self._documents = documents
+        self._writer = writer
+        self._recorder = recorder
+        self._templates = Templates(store, documents)
+
+    def create(self, new: T, now_ns: int) -> T:
+        """Create an object from its owner's template, and return it as the API stored it."""
+        kind, key = type(new), object_key(new.metadata)
+        self._writer.create(TABLE_OF_KIND[kind], new.metadata.namespace, self._templates.document_of(new))
+        stored = self._stored(kind, key)
+        if isinstance(stored, _BORN_WITH_STATUS):
+            return self.update(replace(stored, status=new.status))  # type: ignore[attr-defined]
+        return stored
+
+    def _stored(self, kind: type[T], key: str) -> T:
+        stored = self._store.get(kind, key)
+        if stored is None:
+            raise InvariantError(f"{kind.__name__} {key} has been written and is not there")
+        return stored
+
+    def update(self, new: T) -> T:
+        """Write what differs from the stored version, and return the object as it is then.
+
+        Raises:
+            InvariantError: the object is not there, or has another uid.
+            WriteRefused: the API refuses it.
+        """
+        kind, key = type(new), object_key(new.metadata)
+        old = self._store.get(kind, key)
+        if old is None or old.metadata.uid != new.metadata.uid:
+            raise InvariantError(f"update of {kind.__name__} {key} with uid {new.metadata.uid!r}, which is not stored")
+        table, place = TABLE_OF_KIND[kind], (new.metadata.namespace, new.metadata.name)
+        has_status = self._writer.resource(table).has_status
+        document = self._document(table, place)
+        changes = _changes(document, old, new, with_status=not has_status)
+        if changes:
+            through = "status" if kind in _METADATA_WITH_STATUS and tuple(changes) == ("metadata",) else ""
+            self._writer.change(table, place, changes, through, old=document)
+            document = self._document(table, place)
+        if has_status and getattr(new, "status") != getattr(old, "status"):  # noqa: B009  # Not every kind has one.
+            self._write_status(table, place, document, old, new)
+        # Gone, where the write took the last finalizer off.
+        return self._store.get(kind, key) or new
+
+    def _write_status(
+        self, table: str, place: Key, document: Document, old: KubernetesObject, new: KubernetesObject
+    ) -> None:
+        before, after = (plain(each.status) for each in (old, new))  # type: ignore[attr-defined]
+        status = cast("Document", merged(document.get("status") or {}, before, after))
+        complete_status(new, document, status, parts(part(document, "status"), "conditions"), self._writer.now())
+        self._writer.change(table, place, {"status": status}, "status", old=document)
+
+    def _document(self, table: str, place: Key) -> Document:
+        item = self._documents.get(table, place)
+        if item is None:
+            raise InvariantError(f"{table} {place} has a typed form and no document")
+        return decode_item(item)
+
+    def remove(self, kind: type[T], key: str) -> T:
+        """Delete an object without grace, and return its last version; one with finalizers stays until they are gone.
+
+        Raises:
+            InvariantError: the object is not there.
+            WriteRefused: the API refuses it.
+        """
+        old = self._stored(kind, key)
+        place = (old.metadata.namespace, old.metadata.name)
+        self._writer.delete(TABLE_OF_KIND[kind], place, grace_seconds=0, uid=old.metadata.uid)
+        return old
+
+    def delete(
+        self,
+        item: KubernetesObject,
+        now_ns: int,
+        *,
+        grace_seconds: int | None = None,
+        propagation: Propagation = Propagation.BACKGROUND,
+    ) -> None:
+        """Delete an object as a client would, which knows grace periods, finalizers and propagation."""
+        metadata = item.metadata
+        self._writer.delete(
+            TABLE_OF_KIND[type(item)],
+            (metadata.namespace, metadata.name),
+            grace_seconds=grace_seconds,
+            propagation=propagation.value,
+            uid=metadata.uid,
+        )
+
+    def drop_finalizer(self, item: KubernetesObject, finalizer: str) -> None:
+        """Take a finalizer off an object; the API lets go of one that only waited for that."""
+        metadata = item.metadata
+        if finalizer in metadata.finalizers:
+            self._writer.drop_finalizer(TABLE_OF_KIND[type(item)], (metadata.namespace, metadata.name), finalizer)
+
+    def record(self, item: KubernetesObject, reason: str, message: str, component: str, *, type_: str = NORMAL) -> None:
+        """Record an event about an object, in the version that is stored."""
+        stored = self._store.get(type(item), object_key(item.metadata))
+        if stored is not None and stored.metadata.uid == item.metadata.uid:
+            item = stored
+        self._recorder.record(item, reason, message, component, type_=type_)
+
+
+def _changes(document: Document, old: KubernetesObject, new: KubernetesObject, *, with_status: bool) -> Document:
+    """Return the parts of the document that a new version changes, but for a status with an endpoint of its own."""
+    names = [
+        name
+        for name in old.__struct_fields__
+        if name != "metadata"
+        and (with_status or name != "status")
+        and getattr(old, name) is not getattr(new, name)
+        and getattr(old, name) != getattr(new, name)
+    ]
+    metadata = {
+        name: getattr(new.metadata, name)
+        for name in _METADATA
+        if getattr(new.metadata, name) != getattr(old.metadata, name)
+    }
+    changes: Document = {}
+    if metadata:
+        wanted = replace(old.metadata, **metadata)
+        changes["metadata"] = merged(part(document, "metadata"), plain(old.metadata), plain(wanted))
+    encoded = dict(zip(old.__struct_fields__, old.__struct_encode_fields__, strict=True)) if names else {}
+    for name in names:
+        field = encoded[name]
+        changes[field] = merged(document.get(field), plain(getattr(old, name)), plain(getattr(new, name)))
+    return changes

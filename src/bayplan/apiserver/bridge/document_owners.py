@@ -1,0 +1,194 @@
+"""The garbage collector over the API: owner references of documents of every kind, typed or not.
+
+Which owners are gone and still have dependents is kept in a table of its own, so that a restart in the middle changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from bayplan.apiserver.bridge.document_controller import refs_of
+from bayplan.apiserver.bridge.object_writer import ObjectWriter
+from bayplan.apiserver.kinds.strategy import part, parts, texts
+from bayplan.apiserver.store.item import DELETED, Item, Write
+from bayplan.apiserver.store.store import Store
+from bayplan.base.plain_data import Document
+from bayplan.cluster.owned_pods import JOB_TRACKING_FINALIZER
+from bayplan.cluster.store import ChangeEvent
+from bayplan.controllers.controller import Ask, ControllerTools
+from bayplan.controllers.garbage_collector import GarbageCollector, OwnerGraph, OwnerRefs
+
+GONE = "bayplan.io/gone-owners"
+"""The table of owners that are gone; no resource is served from it."""
+
+Place = tuple[str, str, str]  # Table, namespace, name.
+_MAX_SHARED = 10_000
+
+
+class DocumentOwners(OwnerGraph[Place]):
+    """The owners of documents.
+
+    Args:
+        documents: the API's store.
+        writer: writes to the API.
+    """
+
+    def __init__(self, documents: Store, writer: ObjectWriter) -> None:
+        self._documents = documents
+        self._writer = writer
+        self._refs: dict[Place, OwnerRefs] = {}
+        # Pods of one owner share what ties them to it.
+        self._alike: dict[OwnerRefs, OwnerRefs] = {}
+        self._dependents: dict[str, dict[Place, None]] = {}
+
+    # --- the index ----------------------------------------------------------------------------------------------------
+
+    def clear(self) -> None:
+        """Forget all references."""
+        self._refs.clear()
+        self._dependents.clear()
+
+    def link(self, place: Place, refs: OwnerRefs) -> None:
+        """Take in the references of an object that is new or changed."""
+        before = self._refs.get(place)
+        if before is None or before.owner_references != refs.owner_references:
+            self.unlink(place)
+            for owner in refs.owner_references:
+                self._dependents.setdefault(owner.uid, {})[place] = None
+        if refs.owner_references:
+            self._refs[place] = self._shared(replace_uid(refs))
+
+    def unlink(self, place: Place) -> OwnerRefs:
+        """Forget the references of an object and return them."""
+        refs = self._refs.pop(place, OwnerRefs())
+        for owner in refs.owner_references:
+            others = self._dependents.get(owner.uid)
+            if others is not None:
+                others.pop(place, None)
+                if not others:
+                    del self._dependents[owner.uid]
+        return refs
+
+    def _shared(self, refs: OwnerRefs) -> OwnerRefs:
+        if len(self._alike) >= _MAX_SHARED:
+            self._alike.clear()
+        return self._alike.setdefault(refs, refs)
+
+    # --- the graph ----------------------------------------------------------------------------------------------------
+
+    def dependents(self, uid: str) -> list[Place]:
+        """Return the objects that have an owner reference to a uid."""
+        return list(self._dependents.get(uid, ()))
+
+    def refs(self, place: Place) -> OwnerRefs | None:
+        """Return the references of an object; None if it is gone."""
+        item = self._item(place)
+        return refs_of(item) if item is not None else None
+
+    def is_gone(self, uid: str) -> bool:
+        """Say whether an owner is gone and has dependents left."""
+        return self._documents.get(GONE, ("", uid)) is not None
+
+    def note_gone(self, uid: str) -> None:
+        """Note that an owner is gone."""
+        if not self.is_gone(uid):
+            self._documents.put(GONE, Item(b"{}", self._documents.revision + 1, "", uid, uid, {}, {}))
+
+    def forget_gone(self, uid: str) -> None:
+        """Note that an owner that is gone has no dependents left."""
+        if self.is_gone(uid):
+            self._documents.remove(GONE, Item(b"{}", self._documents.revision + 1, "", uid, uid, {}, {}))
+
+    def delete(self, place: Place, now_ns: int, *, foreground: bool) -> None:
+        """Delete an object."""
+        table, namespace, name = place
+        item = self._item(place)
+        if item is not None:
+            policy = "Foreground" if foreground else ""
+            self._writer.delete(table, (namespace, name), propagation=policy, uid=item.uid)
+
+    def drop_reference(self, place: Place, uid: str) -> None:
+        """Take the reference to an owner off an object."""
+        item = self._item(place)
+        if item is None:
+            return
+        table, namespace, name = place
+        metadata = dict(part(self._writer.document(table, item), "metadata"))
+        owners = parts(metadata, "ownerReferences")
+        controls = any(owner.get("uid") == uid and owner.get("controller") for owner in owners)
+        _set(metadata, "ownerReferences", [owner for owner in owners if owner.get("uid") != uid])
+        if controls:
+            # Nobody is left to count the pod for its Job.
+            left = [each for each in texts(metadata, "finalizers") if each != JOB_TRACKING_FINALIZER]
+            _set(metadata, "finalizers", left)
+        self._writer.change(table, (namespace, name), {"metadata": metadata})
+
+    def drop_finalizer(self, place: Place, finalizer: str) -> None:
+        """Take a finalizer off an object."""
+        table, namespace, name = place
+        self._writer.drop_finalizer(table, (namespace, name), finalizer)
+
+    def _item(self, place: Place) -> Item | None:
+        return self._documents.get(place[0], place[1:])
+
+
+class DocumentGarbageCollector(GarbageCollector[Place]):
+    """The garbage collector of the API, which learns of objects by the writes of its store; a `DocumentFollower`.
+
+    Args:
+        tools: see `ControllerTools`.
+        documents: the API's store.
+        writer: writes to the API.
+        ask: queues its reconciles.
+    """
+
+    def __init__(self, tools: ControllerTools, documents: Store, writer: ObjectWriter, ask: Ask) -> None:
+        self._owners = DocumentOwners(documents, writer)
+        super().__init__(tools, self._owners)
+        self._documents = documents
+        self._ask = ask
+
+    def keys_for(self, event: ChangeEvent) -> Iterable[str]:
+        """Return nothing: writes tell more than typed events."""
+        return ()
+
+    def begin(self, now_ns: int) -> None:
+        """Read the references of everything there is."""
+        self._owners.clear()
+        self.forget_all()
+        for table in self._documents.table_names():
+            for item in self._documents.table(table).items():
+                if table == GONE:
+                    self._ask(self, item.name, now_ns)
+                else:
+                    self._note(table, item, now_ns)
+
+    def follow(self, write: Write, now_ns: int) -> None:
+        """Keep the references up to date; ask about owners that went, that ask for their dependents, or that wait for this one."""
+        if write.table == GONE:
+            return
+        if write.type != DELETED:
+            self._note(write.table, write.new, now_ns)
+            return
+        item = write.new
+        refs = self._owners.unlink((write.table, item.namespace, item.name))
+        for uid in self.went(OwnerRefs(item.uid, None, refs.owner_references)):
+            self._ask(self, uid, now_ns)
+
+    def _note(self, table: str, item: Item, now_ns: int) -> None:
+        place, refs = (table, item.namespace, item.name), refs_of(item)
+        self._owners.link(place, refs)
+        for uid in self.note(place, refs):
+            self._ask(self, uid, now_ns)
+
+
+def replace_uid(refs: OwnerRefs) -> OwnerRefs:
+    """Return references without the object's own uid, which are alike for all pods of one owner."""
+    return OwnerRefs("", refs.deletion_timestamp, refs.owner_references, refs.finalizers)
+
+
+def _set(metadata: Document, name: str, value: object) -> None:
+    if value:
+        metadata[name] = value
+    else:
+        metadata.pop(name, None)

@@ -1,0 +1,253 @@
+"""Executes the scheduler's actions: exchanges with an API, those of one pod one after the other, and events.
+
+Hosts differ in how a request reaches the API, how time passes and when work is done; that is their `Channel`. They are
+`app.action_pump` (our own API, in process, in slices), `live.dispatcher` (a cluster, over connections) and `conformance.e2e`
+(our own API, in virtual time).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Protocol, TypeVar
+
+from msgspec import Struct
+
+from bayplan.client.event_recorder import EventRecorder, EventRecording, PodEvent
+from bayplan.client.exchanges import Steps, exchanges_of
+from bayplan.client.requests import ApiRequest, ApiResponse
+from bayplan.client.volume_writes import Objects
+from bayplan.engine.actions import Action, Bind
+from bayplan.objects.meta import KubernetesObject
+from bayplan.objects.pod import Pod
+
+T = TypeVar("T", bound=KubernetesObject)
+
+MAX_EVENTS = 20_000
+"""Events that may wait to be written; more are dropped. Upstream has a queue of 1,000 before its rate limit, and none behind it."""
+
+_log = logging.getLogger("bayplan.scheduler")
+
+
+class Engine(Protocol):
+    """Is told what was refused: `bayplan.live.engine_host.EngineHost`."""
+
+    def binding_failed(
+        self, key: str, message: str, *, plugin: str = ..., point: str = ..., generation: int | None = ...
+    ) -> None:
+        """Take that a pod could not be bound; see `bayplan.engine.scheduler.Scheduler.binding_failed`."""
+        ...
+
+    def preemption_failed(self, pod: Pod, *, generation: int | None = ...) -> None:
+        """Take that victims could not be evicted; see `Scheduler.preemption_failed`."""
+        ...
+
+
+class Channel(Protocol):
+    """How a host reaches its API."""
+
+    def send(self, request: ApiRequest, *, is_event: bool, answer: Callable[[ApiResponse], None]) -> ApiResponse | None:
+        """Return the API's answer, or None and call `answer` with it later."""
+        ...
+
+    def call_later(self, seconds: float, call: Callable[[], None]) -> None:
+        """Call a function when so much time has passed."""
+        ...
+
+    def wake(self) -> None:
+        """See to it that `ActionExecutor.run_next` is called: there is something to do."""
+        ...
+
+
+class _Work(Struct, gc=False):
+    """Requests of one pod that follow one another, or of one event (without a pod).
+
+    Attributes:
+        generation: of the scheduler that wants them; a scheduler that came later does not hear of failures.
+    """
+
+    pod: Pod | None
+    steps: Steps
+    is_binding: bool
+    generation: int
+
+
+class ActionExecutor:
+    """Turns actions into requests, and what is refused into calls of the engine. Everything happens on one thread.
+
+    Args:
+        channel: to the API. objects: the cluster as it is known.
+        host_name: of this machine, for events.
+        now_ns: the time.
+
+    Attributes:
+        engine: set before anything is executed.
+        on_written: is called with a pod when an exchange about it has ended: its binding, its condition, its nomination.
+        dropped_events: events that were not written because too many waited.
+        failures: exchanges that ended in an exception: bugs.
+    """
+
+    engine: Engine
+
+    def __init__(self, channel: Channel, objects: Objects, *, host_name: str, now_ns: Callable[[], int]) -> None:
+        self._channel = channel
+        self._objects = objects
+        self._now_ns = now_ns
+        self._recorder = EventRecorder(host_name, now_ns)
+        self._ready: deque[_Work] = deque()
+        self._events: deque[_Work] = deque()
+        self._behind: dict[str, deque[_Work]] = {}
+        self._unwritten_events = 0
+        self.on_written: Callable[[Pod], None] | None = None
+        self.dropped_events = 0
+        self.failures = 0
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing waits and nothing is under way."""
+        return not (self._ready or self._behind or self._unwritten_events)
+
+    def execute(self, actions: Sequence[Action], generation: int = 0) -> None:
+        """Plan the exchanges of actions; `run_next` begins them.
+
+        Args:
+            actions: as one call of the scheduler returned them, whole.
+            generation: how often the scheduler that returned them had been remade.
+        """
+        host = _Outcomes(self, generation)
+        try:
+            exchanges = exchanges_of(actions, host)
+        except Exception:
+            self.failures += 1
+            _log.exception("actions of the scheduler")
+            for action in actions:
+                if isinstance(action, Bind):
+                    host.give_up(action.pod.key)
+            return
+        self._ready.extend(_Work(each.pod, each.steps, each.is_binding, generation) for each in exchanges)
+
+    def run_next(self) -> bool:
+        """Begin what waits longest, exchanges before events; return whether there was anything."""
+        if self._ready:
+            self._begin(self._ready.popleft())
+        elif self._events:
+            self._drive(self._events.popleft(), None)
+        else:
+            return False
+        return True
+
+    def run_all(self) -> None:
+        """Begin everything that waits."""
+        while self.run_next():
+            pass
+
+    def next_wakeup_ns(self) -> int:
+        """Return when `tick` has something to do next."""
+        return self._recorder.next_wakeup_ns()
+
+    def tick(self) -> None:
+        """Write counts of events that came again, if they are due."""
+        if self._now_ns() < self._recorder.next_wakeup_ns():
+            return
+        for recording in self._recorder.tick():
+            self._write(recording)
+
+    # --- one exchange -------------------------------------------------------------------------------------------------
+
+    def _begin(self, work: _Work) -> None:
+        """Begin an exchange, or let it wait for the one of its pod that is under way."""
+        assert work.pod is not None
+        behind = self._behind.get(work.pod.key)
+        if behind is not None:
+            behind.append(work)
+            return
+        self._behind[work.pod.key] = deque()
+        self._drive(work, None)
+
+    def _drive(self, work: _Work, response: ApiResponse | None) -> None:
+        """Drive an exchange from where it stands until it ends, or waits for an answer or for time."""
+        steps = work.steps
+        resume = partial(self._drive, work)
+        try:
+            step = next(steps) if response is None else steps.send(response)
+            while not isinstance(step, float):
+                answer = self._channel.send(step, is_event=work.pod is None, answer=resume)
+                if answer is None:
+                    return
+                step = steps.send(answer)
+        except StopIteration:
+            self._ended(work)
+            return
+        except Exception:
+            self.failures += 1
+            _log.exception("an exchange about %s", work.pod.key if work.pod is not None else "an event")
+            if work.is_binding and work.pod is not None:
+                _Outcomes(self, work.generation).give_up(work.pod.key)
+            self._ended(work)
+            return
+        self._channel.call_later(step, partial(resume, None))
+
+    def _ended(self, work: _Work) -> None:
+        pod = work.pod
+        if pod is None:
+            self._unwritten_events -= 1
+            return
+        behind = self._behind.pop(pod.key)
+        if behind:
+            self._ready.extendleft(reversed(behind))
+            self._channel.wake()
+        if self.on_written is not None:
+            self.on_written(pod)
+
+    # --- events -------------------------------------------------------------------------------------------------------
+
+    def _record(self, event: PodEvent) -> None:
+        recording = self._recorder.record(event)
+        if recording is not None:
+            self._write(recording)
+
+    def _write(self, recording: EventRecording) -> None:
+        if self._unwritten_events >= MAX_EVENTS:
+            self.dropped_events += 1
+            return
+        self._unwritten_events += 1
+        self._events.append(_Work(None, _recorded(recording), False, 0))
+        self._channel.wake()
+
+
+class _Outcomes:
+    """What exchanges ask and report (`bayplan.client.exchanges.ExchangeHost`), and which scheduler had asked for them."""
+
+    def __init__(self, executor: ActionExecutor, generation: int) -> None:
+        self._executor = executor
+        self._generation = generation
+
+    def now_ns(self) -> int:
+        """Return the time."""
+        return self._executor._now_ns()
+
+    def find(self, kind: type[T], key: str) -> T | None:
+        """Return an object as the API has it, or None."""
+        return self._executor._objects.find(kind, key)
+
+    def happened(self, event: PodEvent) -> None:
+        """Have an event written."""
+        self._executor._record(event)
+
+    def binding_failed(self, key: str, message: str, *, plugin: str, point: str) -> None:
+        """Tell the engine that a pod could not be bound; a scheduler that came later does not hear of it."""
+        self._executor.engine.binding_failed(key, message, plugin=plugin, point=point, generation=self._generation)
+
+    def preemption_failed(self, pod: Pod) -> None:
+        """Tell the engine that victims could not be evicted; a scheduler that came later does not hear of it."""
+        self._executor.engine.preemption_failed(pod, generation=self._generation)
+
+    def give_up(self, key: str) -> None:
+        """Tell the engine that nothing will come of a binding, for a bug of ours: the pod must not wait for ever."""
+        self.binding_failed(key, "internal error", plugin="DefaultBinder", point="Bind")
+
+
+def _recorded(recording: EventRecording) -> Steps:
+    yield from recording.exchange()

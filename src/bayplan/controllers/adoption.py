@@ -1,0 +1,224 @@
+"""Ownership by selector: Deployments and ReplicaSets adopt what nobody controls, and let go of pods that no longer match.
+
+In the virtual cluster ownership is the owner reference alone. People change labels: a pod that is taken out of its ReplicaSet to be
+looked at lives on by itself, and a Deployment that is made anew over orphans of an older one takes them over.
+
+Source: pkg/controller/controller_ref_manager.go v1.36.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from msgspec.structs import replace
+
+from bayplan.cluster.owned_pods import is_active
+from bayplan.cluster.source_copies import is_copy
+from bayplan.cluster.store import ChangeEvent
+from bayplan.controllers.controller import Ask, Controller, ControllerTools
+from bayplan.controllers.deployment import DeploymentController
+from bayplan.controllers.pod_maker import controller_reference
+from bayplan.controllers.replica_set import ReplicaSetController
+from bayplan.controllers.seen_objects import SeenObjects
+from bayplan.controllers.writer import Writer
+from bayplan.objects.meta import KubernetesObject, LabelSelector
+from bayplan.objects.pod import Pod
+from bayplan.objects.selectors import NOTHING, Selector, SelectorError, compile_label_selector
+from bayplan.objects.workloads import Deployment, ReplicaSet
+
+_MOST_SELECTORS = 10_000
+
+
+class _Selectors:
+    """Compiled selectors, by the identity of what they were compiled from."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[LabelSelector, Selector]] = {}
+
+    def match(self, selector: LabelSelector | None, item: KubernetesObject) -> bool:
+        """Say whether a selector takes an object; one that is absent, empty or wrong takes none."""
+        if selector is None or not (selector.match_labels or selector.match_expressions):
+            return False
+        known = self._known.get(id(selector))
+        if known is None:
+            try:
+                compiled = compile_label_selector(selector)
+            except SelectorError:
+                compiled = NOTHING
+            if len(self._known) >= _MOST_SELECTORS:
+                self._known.clear()
+            known = self._known[id(selector)] = (selector, compiled)
+        return known[1].matches(item.metadata.labels)
+
+
+def _adopt(writer: Writer, owner: KubernetesObject, item: KubernetesObject) -> None:
+    owners = (*item.metadata.owner_references, controller_reference(owner))
+    writer.update(replace(item, metadata=replace(item.metadata, owner_references=owners)))
+
+
+def _is_orphan(item: KubernetesObject, namespace: str) -> bool:
+    metadata = item.metadata
+    return metadata.namespace == namespace and metadata.deletion_timestamp is None and metadata.controller() is None
+
+
+class AdoptingDeployments(DeploymentController):
+    """Reconcile Deployments; a new one first adopts the ReplicaSets that it selects."""
+
+    def __init__(self, tools: ControllerTools) -> None:
+        super().__init__(tools)
+        self._selectors = _Selectors()
+        self._met = SeenObjects()
+
+    def reconcile(self, key: str, now_ns: int) -> int | None:
+        """Adopt, then take one step of a rollout or of scaling; see `DeploymentController.reconcile`."""
+        item = self.store.get(Deployment, key)
+        if item is None:
+            self._met.forget(key)
+        elif self._met.is_new(item) and item.metadata.deletion_timestamp is None:
+            for each in list(self.store.all(ReplicaSet)):
+                if _is_orphan(each, item.metadata.namespace) and self._selectors.match(item.spec.selector, each):
+                    _adopt(self.writer, item, each)
+            self._met.note(item)
+        return super().reconcile(key, now_ns)
+
+
+class PodOwnership(Controller):
+    """Reconcile pods whose labels are new, by key: with the ReplicaSet that controls them, or one that selects them.
+
+    Args:
+        tools: see `ControllerTools`.
+        ask: queues a reconcile.
+
+    Attributes:
+        orphans: keys of the pods that nobody controls, by namespace.
+        replica_sets: the controller that is asked again when one of its pods is let go.
+    """
+
+    kind = Pod
+    watches = (ReplicaSet,)
+
+    def __init__(self, tools: ControllerTools, ask: Ask) -> None:
+        super().__init__(tools)
+        self._selectors = _Selectors()
+        self._ask = ask
+        self.orphans: dict[str, dict[str, None]] = {}
+        self.replica_sets: Controller | None = None
+        self._by_namespace: dict[str, dict[str, None]] = {}
+        # Labels that no ReplicaSet of a namespace takes, and how many of them had come and gone there by then.
+        self._unclaimed: dict[tuple[str, int], tuple[dict[str, str], int]] = {}
+        self._changes: dict[str, int] = {}
+
+    @property
+    def watches_pods(self) -> bool:
+        """Whether it wants to see the events of all pods."""
+        return True
+
+    def keys_for(self, event: ChangeEvent) -> Iterable[str]:
+        """Return a pod whose labels or owners have changed, or that came without an owner."""
+        item, old = event.new, event.old
+        if not isinstance(event.object, Pod):
+            self._note_replica_set(event)
+            return ()
+        if item is None:
+            self.orphans.get(event.object.metadata.namespace, {}).pop(event.object.key, None)
+            return ()
+        before, now = (old.metadata if old is not None else None), item.metadata
+        if before is not None and before.labels is now.labels and before.owner_references is now.owner_references:
+            return ()
+        if now.controller() is None:
+            self.orphans.setdefault(now.namespace, {})[item.key] = None
+            known = self._unclaimed.get((now.namespace, id(now.labels)))
+            is_known = known is not None and known[0] is now.labels and known[1] == self._changes.get(now.namespace, 0)
+            return () if is_known or now.namespace not in self._by_namespace else (item.key,)
+        self.orphans.get(now.namespace, {}).pop(item.key, None)
+        return (item.key,) if before is not None else ()
+
+    def _note_replica_set(self, event: ChangeEvent) -> None:
+        metadata, key = event.object.metadata, event.object.key
+        keys = self._by_namespace.setdefault(metadata.namespace, {})
+        if event.new is None or event.old is None:
+            self._changes[metadata.namespace] = self._changes.get(metadata.namespace, 0) + 1
+        if event.new is not None:
+            keys[key] = None
+        else:
+            keys.pop(key, None)
+        if not keys:
+            del self._by_namespace[metadata.namespace]
+
+    def reconcile(self, key: str, now_ns: int) -> int | None:
+        """Let go of a pod that does not match, or find it an owner.
+
+        Raises:
+            WriteRefused: the API refuses it.
+        """
+        pod = self.store.pods.get(key)
+        if pod is None or pod.metadata.deletion_timestamp is not None:
+            return None
+        if pod.metadata.controller() is not None:
+            self._let_go(pod, now_ns)
+        elif is_active(pod):
+            self._find_owner(pod)
+        return None
+
+    def _let_go(self, pod: Pod, now_ns: int) -> None:
+        """Take a pod from the ReplicaSet that does not select it any more."""
+        controller = pod.metadata.controller()
+        if controller is None or controller.kind != ReplicaSet.__name__:
+            return
+        owner = self.store.get(ReplicaSet, f"{pod.metadata.namespace}/{controller.name}")
+        if owner is None or owner.metadata.uid != controller.uid or self._selectors.match(owner.spec.selector, pod):
+            return
+        left = tuple(each for each in pod.metadata.owner_references if each.uid != controller.uid)
+        self.writer.update(replace(pod, metadata=replace(pod.metadata, owner_references=left)))
+        if self.replica_sets is not None:
+            self._ask(self.replica_sets, owner.key, now_ns)
+
+    def _find_owner(self, pod: Pod) -> None:
+        metadata = pod.metadata
+        for name in list(self._by_namespace.get(metadata.namespace, ())):
+            owner = self.store.get(ReplicaSet, name)
+            if owner is None or owner.metadata.deletion_timestamp is not None or is_copy(owner):
+                continue
+            if self._selectors.match(owner.spec.selector, pod):
+                _adopt(self.writer, owner, pod)
+                return
+        if len(self._unclaimed) >= _MOST_SELECTORS:
+            self._unclaimed.clear()
+        changes = self._changes.get(metadata.namespace, 0)
+        self._unclaimed[(metadata.namespace, id(metadata.labels))] = (metadata.labels, changes)
+
+
+class AdoptingReplicaSets(ReplicaSetController):
+    """Reconcile ReplicaSets; a new one first adopts the pods that it selects.
+
+    Args:
+        tools: see `ControllerTools`.
+        ownership: knows the pods that nobody controls.
+    """
+
+    def __init__(self, tools: ControllerTools, ownership: PodOwnership) -> None:
+        super().__init__(tools)
+        self._selectors = _Selectors()
+        self._ownership = ownership
+        self._met = SeenObjects()
+        ownership.replica_sets = self
+
+    def reconcile(self, key: str, now_ns: int) -> int | None:
+        """Adopt, then create or delete pods; see `ReplicaSetController.reconcile`."""
+        item = self.store.get(ReplicaSet, key)
+        if item is None:
+            self._met.forget(key)
+        elif self._met.is_new(item) and item.metadata.deletion_timestamp is None:
+            if not is_copy(item):
+                self._adopt_pods(item)
+            self._met.note(item)
+        return super().reconcile(key, now_ns)
+
+    def _adopt_pods(self, item: ReplicaSet) -> None:
+        namespace = item.metadata.namespace
+        for key in list(self._ownership.orphans.get(namespace, ())):
+            pod = self.store.pods.get(key)
+            if pod is None or not _is_orphan(pod, namespace) or not is_active(pod):
+                continue
+            if self._selectors.match(item.spec.selector, pod):
+                _adopt(self.writer, item, pod)

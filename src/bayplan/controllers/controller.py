@@ -1,0 +1,126 @@
+"""What a controller is, and what it has to work with."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from typing import ClassVar
+
+import msgspec
+
+from bayplan.base.errors import InputError
+from bayplan.cluster.store import ChangeEvent, Kind, ObjectStore
+from bayplan.controllers.pod_maker import PodMaker, PreparedTemplate
+from bayplan.controllers.writer import NORMAL, WARNING, Writer, WriteRefused
+from bayplan.objects.meta import KubernetesObject
+from bayplan.objects.pod import Pod, PodSpec
+
+UNLIMITED = 2**31
+
+Ask = Callable[["Controller", str, int], None]
+"""Queues a reconcile: the controller, the key, the time."""
+
+
+class ControllerTools(msgspec.Struct, frozen=True):
+    """What controllers work with.
+
+    Attributes:
+        store: to read.
+        writer: to write.
+        pods: makes pods from templates.
+        burst: how many pods one turn of a controller may create or delete; it goes on in its next one, at the same time.
+    """
+
+    store: ObjectStore
+    writer: Writer
+    pods: PodMaker
+    burst: int = UNLIMITED
+
+
+class Controller(ABC):
+    """One control loop.
+
+    Attributes:
+        component: who it is in the events that it records.
+        kind: the objects that it reconciles. It is called for a key of them when one changes, and when an object that
+            one of them controls changes.
+        watches: further kinds but pods whose events it wants to see, see `keys_for`.
+        watches_pods: whether it wants to see the events of all pods. Asked again after every event of another kind.
+        follows_pods: whether it wants to see every event of a pod that one of its objects controls, see `pod_changed`.
+    """
+
+    kind: ClassVar[Kind]
+    component: ClassVar[str] = ""
+    watches: ClassVar[tuple[Kind, ...]] = ()
+    follows_pods: ClassVar[bool] = False
+
+    def __init__(self, tools: ControllerTools) -> None:
+        self.store = tools.store
+        self.writer = tools.writer
+        self.pods = tools.pods
+        self.burst = tools.burst
+
+    @property
+    def watches_pods(self) -> bool:
+        """Whether it wants to see the events of all pods."""
+        return False
+
+    @abstractmethod
+    def reconcile(self, key: str, now_ns: int) -> int | None:
+        """Bring one object a step nearer to what it asks for.
+
+        Args:
+            key: of the object, which may be gone.
+            now_ns: the time.
+
+        Returns:
+            When to be called again although nothing changed, or None.
+
+        Raises:
+            InputError: what the object asks for can't be had (a priority class that does not exist). It is called
+                again when a priority class or the object changes.
+        """
+
+    def keys_for(self, event: ChangeEvent) -> Iterable[str]:
+        """Return the keys to reconcile after an event of a kind in `watches`, or of a pod."""
+        raise AssertionError(f"{type(self).__name__} watches {event.kind.__name__} and does not say why")
+
+    def failed(self, key: str, problem: InputError) -> None:  # noqa: B027
+        """Report that a reconcile of an object could not be done; the manager calls this, and tries again."""
+
+    # --- what several of them do ------------------------------------------------------------------------------------
+
+    def record(self, item: KubernetesObject, reason: str, message: str, *, type_: str = NORMAL) -> None:
+        """Record an event about an object."""
+        self.writer.record(item, reason, message, self.component, type_=type_)
+
+    def create_pod(
+        self,
+        owner: KubernetesObject,
+        prepared: PreparedTemplate,
+        now_ns: int,
+        *,
+        name_prefix: str = "",
+        spec: PodSpec | None = None,
+        labels: dict[str, str] | None = None,
+        annotations: dict[str, str] | None = None,
+    ) -> Pod:
+        """Create one pod of an owner and report it, or that it was refused; see `PodMaker.create`."""
+        try:
+            pod = self.pods.create(
+                prepared, now_ns, name_prefix=name_prefix, spec=spec, labels=labels, annotations=annotations
+            )
+        except WriteRefused as refusal:
+            self.record(owner, "FailedCreate", f"Error creating: {refusal.message}", type_=WARNING)
+            raise
+        self.record(owner, "SuccessfulCreate", f"Created pod: {pod.metadata.name}")
+        return pod
+
+    def delete_pod(self, owner: KubernetesObject, pod: Pod, now_ns: int) -> None:
+        """Delete a pod of an owner and report it."""
+        self.writer.delete(pod, now_ns)
+        self.record(owner, "SuccessfulDelete", f"Deleted pod: {pod.metadata.name}")
+
+    def pod_changed(self, key: str, event: ChangeEvent) -> None:
+        """Note an event of a pod that the object of this key controls; the object is reconciled after it anyway."""
+        raise AssertionError(f"{type(self).__name__} follows pods and does nothing about it")

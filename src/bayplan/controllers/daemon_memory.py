@@ -1,0 +1,141 @@
+"""What the DaemonSet controller knows of one set without looking at every node again: pods by node, verdicts, tallies.
+
+With 5,000 nodes, a pod that starts on one of them must not cost a look at the other 4,999. Events of pods and nodes
+make single nodes dirty; a reconcile looks at those, and the tallies of the status move by what changed there.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import msgspec
+
+from bayplan.cluster.store import ChangeEvent, object_key
+from bayplan.controllers.daemon_nodes import NodeEligibility, target_node
+from bayplan.controllers.pod_maker import PreparedTemplate
+from bayplan.controllers.revisions import REVISION_LABEL, RevisionHistory
+from bayplan.objects.node import Node
+from bayplan.objects.pod import Pod
+from bayplan.objects.workloads import PodTemplateSpec
+
+
+class NodeTally(msgspec.Struct, frozen=True):
+    """What one node adds to the status of a DaemonSet; each 0 or 1."""
+
+    desired: int = 0
+    current: int = 0
+    misscheduled: int = 0
+    ready: int = 0
+    available: int = 0
+    updated: int = 0
+
+
+_NOTHING = NodeTally()
+
+
+class DaemonMemory:
+    """What is known of one DaemonSet.
+
+    Attributes:
+        history: the versions of its template.
+        dirty: names of nodes to look at, in the order in which they became so.
+        is_halfway: whether a turn has left some of them for the next.
+        pods: keys of its pods by the node that they are on or were made for.
+        by_hash: how many of its pods that are not being deleted carry each hash.
+        waiting: nodes whose pod is ready but not yet available.
+        retry: nodes with a failed pod that has to stay for a while.
+        totals: the sum of the tallies.
+        backoff: by node, the delay (ns) before a failed pod is deleted, and when it was last used.
+    """
+
+    def __init__(self) -> None:
+        self.history = RevisionHistory()
+        self.dirty: dict[str, None] = {}
+        self.is_halfway = False
+        self.pods: dict[str, dict[str, None]] = {}
+        self.by_hash: Counter[str] = Counter()
+        self.waiting: dict[str, None] = {}
+        self.retry: dict[str, None] = {}
+        self.totals = _NOTHING
+        self.backoff: dict[str, tuple[int, int]] = {}
+        self.prepared: PreparedTemplate | None = None
+        self._template: PodTemplateSpec | None = None
+        self._eligibility: NodeEligibility | None = None
+        self._verdicts: dict[str, tuple[Node, tuple[bool, bool]]] = {}
+        self._tallies: dict[str, NodeTally] = {}
+
+    def follow_template(self, template: PodTemplateSpec) -> bool:
+        """Take note of the template; say whether it is another one than last time, so that every node is dirty."""
+        if self._template is template:
+            return False
+        self._template = template
+        self._eligibility = NodeEligibility(template)
+        self._verdicts.clear()
+        return True
+
+    def judge(self, node: Node) -> tuple[bool, bool]:
+        """Return whether a pod should start on a node, and whether one may stay; see `NodeEligibility.judge`."""
+        name = node.metadata.name
+        known = self._verdicts.get(name)
+        if known is not None:
+            before = known[0]
+            if before is node or (
+                before.metadata.labels == node.metadata.labels and before.spec.taints == node.spec.taints
+            ):
+                return known[1]
+        if self._eligibility is None:
+            return False, False
+        verdict = self._eligibility.judge(node)
+        self._verdicts[name] = (node, verdict)
+        return verdict
+
+    def follow_pod(self, event: ChangeEvent) -> None:
+        """Take note of an event of one of the set's pods."""
+        old, new = event.old, event.new
+        if isinstance(old, Pod):
+            key, name = object_key(old.metadata), target_node(old)
+            on_node = self.pods.get(name)
+            if on_node is not None and (new is None or target_node(_pod(new)) != name):
+                on_node.pop(key, None)
+                if not on_node:
+                    del self.pods[name]
+            self.dirty[name] = None
+            if old.metadata.deletion_timestamp is None:
+                self.by_hash[old.metadata.labels.get(REVISION_LABEL, "")] -= 1
+        if isinstance(new, Pod):
+            name = target_node(new)
+            self.pods.setdefault(name, {})[object_key(new.metadata)] = None
+            self.dirty[name] = None
+            if new.metadata.deletion_timestamp is None:
+                self.by_hash[new.metadata.labels.get(REVISION_LABEL, "")] += 1
+
+    def forget_node(self, name: str) -> None:
+        """Drop what is known of a node that is gone, its pods aside."""
+        self._verdicts.pop(name, None)
+        self.backoff.pop(name, None)
+        self.waiting.pop(name, None)
+        self.tally(name, _NOTHING)
+
+    def tally(self, name: str, new: NodeTally) -> None:
+        """Set what a node adds to the status."""
+        old = self._tallies.get(name, _NOTHING)
+        if old == new:
+            return
+        if new == _NOTHING:
+            del self._tallies[name]
+        else:
+            self._tallies[name] = new
+        totals = self.totals
+        self.totals = NodeTally(
+            totals.desired + new.desired - old.desired,
+            totals.current + new.current - old.current,
+            totals.misscheduled + new.misscheduled - old.misscheduled,
+            totals.ready + new.ready - old.ready,
+            totals.available + new.available - old.available,
+            totals.updated + new.updated - old.updated,
+        )
+
+
+def _pod(item: object) -> Pod:
+    assert isinstance(item, Pod)
+    return item

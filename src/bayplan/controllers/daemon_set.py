@@ -1,0 +1,313 @@
+"""The DaemonSet controller: one pod on every node that fits, and a rolling update from one template to the next.
+
+Pods are made unbound, with a required node affinity to the name of their node; the scheduler binds them.
+`daemon_nodes` says which nodes fit, `daemon_memory` what need not be looked at again, `daemon_rollout` which pods an
+update replaces next. Source: pkg/controller/daemon v1.36.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from msgspec.structs import replace
+
+from bayplan.base.durations import SECOND_NS
+from bayplan.base.go_text.times import parse_time_ns
+from bayplan.cluster.owned_pods import condition_time, is_finished, is_ready
+from bayplan.cluster.store import DELETED, MODIFIED, ChangeEvent, object_key
+from bayplan.controllers.availability import is_available
+from bayplan.controllers.controller import Controller, ControllerTools
+from bayplan.controllers.daemon_memory import DaemonMemory, NodeTally
+from bayplan.controllers.daemon_nodes import daemon_template, pinned_spec
+from bayplan.controllers.daemon_rollout import DaemonRollout
+from bayplan.controllers.pod_maker import PreparedTemplate
+from bayplan.controllers.revisions import REVISION_LABEL, Revision, RevisionHistory
+from bayplan.controllers.rollout_arithmetic import scaled_value
+from bayplan.objects.node import Node
+from bayplan.objects.pod import Pod
+from bayplan.objects.workloads import DaemonSet
+
+_FIRST_BACKOFF_NS = SECOND_NS
+_LONGEST_BACKOFF_NS = 15 * 60 * SECOND_NS
+
+
+class DaemonSetController(Controller):
+    """Reconcile DaemonSets."""
+
+    kind = DaemonSet
+    component = "daemonset-controller"
+    watches = (Node,)
+    follows_pods = True
+
+    def __init__(self, tools: ControllerTools) -> None:
+        super().__init__(tools)
+        self._memories: dict[str, DaemonMemory] = {}
+
+    def pod_changed(self, key: str, event: ChangeEvent) -> None:
+        """Note which node a pod's event concerns."""
+        controller = event.object.metadata.controller()
+        if controller is not None:
+            self._memory(controller.uid).follow_pod(event)
+
+    def keys_for(self, event: ChangeEvent) -> Iterable[str]:
+        """Return the DaemonSets to which a change of a node may matter: all, unless nothing they read has changed."""
+        old, new = event.old, event.new
+        if event.type == MODIFIED and isinstance(old, Node) and isinstance(new, Node):
+            same_labels = old.metadata.labels is new.metadata.labels or old.metadata.labels == new.metadata.labels
+            if same_labels and old.spec.taints == new.spec.taints:
+                return ()
+        name = event.object.metadata.name
+        keys = []
+        for item in self.store.all(DaemonSet):
+            memory = self._memory(item.metadata.uid)
+            memory.dirty[name] = None
+            if event.type == DELETED:
+                memory.forget_node(name)
+            keys.append(object_key(item.metadata))
+        return keys
+
+    def _memory(self, uid: str) -> DaemonMemory:
+        memory = self._memories.get(uid)
+        if memory is None:
+            memory = self._memories[uid] = DaemonMemory()
+        return memory
+
+    def history_of(self, uid: str) -> RevisionHistory:
+        """Return the versions that a set has had, for hosts that know older ones."""
+        return self._memory(uid).history
+
+    def reconcile(self, key: str, now_ns: int) -> int | None:
+        """Create and delete pods on the nodes that changed, go on with a rolling update, then write the status."""
+        item = self.store.get(DaemonSet, key)
+        if item is None:
+            self._forget_gone()
+            return None
+        if item.metadata.deletion_timestamp is not None:
+            return None
+        memory = self._memory(item.metadata.uid)
+        revision = self._revision(item, memory)
+        if memory.follow_template(item.spec.template):
+            memory.dirty.update(dict.fromkeys(self.store.nodes))
+            memory.dirty.update(dict.fromkeys(memory.pods))
+        if not memory.is_halfway:
+            memory.dirty.update(memory.waiting)
+            memory.dirty.update(memory.retry)
+            memory.retry.clear()
+        dirty = list(memory.dirty)[: self.burst]
+        for name in dirty:
+            del memory.dirty[name]
+        memory.is_halfway = busy = bool(memory.dirty)
+        again_ns = now_ns if busy else None
+        for name in dirty:
+            node = self.store.nodes.get(name)
+            acted, alarm_ns = self._manage(item, memory, revision, name, node, now_ns)
+            busy = busy or acted
+            again_ns = _earlier(again_ns, alarm_ns)
+            again_ns = _earlier(again_ns, self._count(item, memory, revision, name, node, now_ns))
+        if not busy and _rolls(item) and _is_outdated(memory, revision) and self._roll(item, memory, revision, now_ns):
+            again_ns = now_ns
+        self._write_status(item, memory)
+        return again_ns
+
+    def _forget_gone(self) -> None:
+        stored = {item.metadata.uid for item in self.store.all(DaemonSet)}
+        for uid in list(self._memories):
+            if uid not in stored and not self._memories[uid].pods:
+                del self._memories[uid]
+
+    def _revision(self, item: DaemonSet, memory: DaemonMemory) -> Revision:
+        history = memory.history
+        if not history.revisions:
+            # A set that comes with its pods and has nothing new to tell is at the version of its newest pod.
+            owned = self.store.owned_pods(item.metadata.uid)
+            hashes = [pod.metadata.labels.get(REVISION_LABEL, "") for pod in owned.active.values()]
+            if hashes and hashes[-1] and item.status.observed_generation == item.metadata.generation:
+                history.adopt(hashes[-1], item.spec.template)
+        revision = history.current(item.spec.template)
+        if len(history.revisions) > 1:
+            limit = item.spec.revision_history_limit
+            live = {hash_ for hash_, count in memory.by_hash.items() if count > 0}
+            history.truncate(10 if limit is None else limit, live)
+        return revision
+
+    # --- one node -----------------------------------------------------------------------------------------------------
+
+    def _manage(
+        self, item: DaemonSet, memory: DaemonMemory, revision: Revision, name: str, node: Node | None, now_ns: int
+    ) -> tuple[bool, int | None]:
+        """Create or delete pods for one node; return whether it did, and when to look again."""
+        pods = self._pods_on(memory, name)
+        if node is None:
+            # The pods that ran there are pod garbage; those that never got there would wait for ever.
+            stranded = [pod for pod in pods if not pod.spec.node_name and pod.metadata.deletion_timestamp is None]
+            return self._delete(item, stranded, now_ns), None
+        should_run, may_stay = memory.judge(node)
+        if should_run and not pods:
+            self._create(item, memory, revision, name, now_ns)
+            return True, None
+        present = [pod for pod in pods if pod.metadata.deletion_timestamp is None]
+        if not may_stay:
+            return self._delete(item, present, now_ns), None
+        surplus: list[Pod] = []
+        running: list[Pod] = []
+        again_ns: int | None = None
+        for pod in present:
+            if not is_finished(pod):
+                running.append(pod)
+            elif pod.status.phase == "Failed" and (wait_ns := _back_off(memory, name, now_ns)) > 0:
+                again_ns = _earlier(again_ns, now_ns + wait_ns)
+                memory.retry[name] = None
+            else:
+                surplus.append(pod)
+        surplus += self._too_many(item, revision, running, now_ns)
+        acted = self._delete(item, surplus, now_ns)
+        if not running and should_run and _surges(item):
+            self._create(item, memory, revision, name, now_ns)
+            acted = True
+        return acted, again_ns
+
+    def _too_many(self, item: DaemonSet, revision: Revision, running: list[Pod], now_ns: int) -> list[Pod]:
+        """Return the pods to delete of several that run on one node: all but the oldest, or but the two of a surge."""
+        if len(running) <= 1:
+            return []
+        running = sorted(running, key=_age)
+        if not _surges(item):
+            return running[1:]
+        updated = [pod for pod in running if pod.metadata.labels.get(REVISION_LABEL) == revision.hash]
+        outdated = [pod for pod in running if pod.metadata.labels.get(REVISION_LABEL) != revision.hash]
+        surplus = updated[1:] + outdated[1:]
+        if updated and outdated:
+            new_serves = is_available(updated[0], item.spec.min_ready_seconds, now_ns)
+            if not is_ready(outdated[0]) or new_serves:
+                surplus.append(outdated[0])
+        return surplus
+
+    def _create(self, item: DaemonSet, memory: DaemonMemory, revision: Revision, name: str, now_ns: int) -> None:
+        prepared = self._prepared(item, memory, revision)
+        self.create_pod(item, prepared, now_ns, spec=pinned_spec(prepared.spec, name))
+
+    def _prepared(self, item: DaemonSet, memory: DaemonMemory, revision: Revision) -> PreparedTemplate:
+        prepared = memory.prepared
+        if prepared is None or not self.pods.is_current(prepared, item.spec.template):
+            template = item.spec.template
+            labels = {**template.metadata.labels, REVISION_LABEL: revision.hash}
+            prepared = self.pods.prepare(item, daemon_template(template), labels=labels)
+            prepared = memory.prepared = prepared.of_template(template)
+        return prepared
+
+    def _delete(self, item: DaemonSet, pods: list[Pod], now_ns: int) -> bool:
+        for pod in pods:
+            self.delete_pod(item, pod, now_ns)
+        return bool(pods)
+
+    def _pods_on(self, memory: DaemonMemory, name: str) -> list[Pod]:
+        """Return the set's pods on a node, without those that are finished and being deleted already."""
+        stored = self.store.pods
+        found = [stored[key] for key in memory.pods.get(name, ()) if key in stored]
+        return [pod for pod in found if pod.metadata.deletion_timestamp is None or not is_finished(pod)]
+
+    # --- rolling update -----------------------------------------------------------------------------------------------
+
+    def _roll(self, item: DaemonSet, memory: DaemonMemory, revision: Revision, now_ns: int) -> bool:
+        """Delete outdated pods, and create those of a surge; say whether more could be done at once."""
+        rollout = DaemonRollout(item, revision.hash, memory.totals.desired, now_ns)
+        names = dict.fromkeys((*self.store.nodes, *memory.pods))
+        for name in names:
+            node = self.store.nodes.get(name)
+            should_run = node is not None and memory.judge(node)[0]
+            pods = self._pods_on(memory, name)
+            if should_run or pods:
+                rollout.see(name, pods, should_run=should_run)
+        outdated, surging = rollout.pods_to_delete(), rollout.nodes_to_surge()
+        self._delete(item, outdated[: self.burst], now_ns)
+        for name in surging[: self.burst]:
+            self._create(item, memory, revision, name, now_ns)
+        return max(len(outdated), len(surging)) > self.burst
+
+    # --- status -------------------------------------------------------------------------------------------------------
+
+    def _count(
+        self, item: DaemonSet, memory: DaemonMemory, revision: Revision, name: str, node: Node | None, now_ns: int
+    ) -> int | None:
+        """Set what a node adds to the status, and return when its pod will be available, if that is to come."""
+        if node is None:
+            memory.forget_node(name)
+            return None
+        should_run, _ = memory.judge(node)
+        pods = self._pods_on(memory, name)
+        if not should_run or not pods:
+            memory.tally(name, NodeTally(desired=int(should_run), misscheduled=int(bool(pods) and not should_run)))
+            return None
+        pod = pods[0] if len(pods) == 1 else min(pods, key=_age)
+        ready = is_ready(pod)
+        available = is_available(pod, item.spec.min_ready_seconds, now_ns)
+        updated = pod.metadata.labels.get(REVISION_LABEL) == revision.hash
+        memory.tally(
+            name, NodeTally(desired=1, current=1, ready=int(ready), available=int(available), updated=int(updated))
+        )
+        # Beside the pod that counts there may be the one of a surge, which takes its place when it is available.
+        waiting = [
+            each for each in pods if is_ready(each) and not is_available(each, item.spec.min_ready_seconds, now_ns)
+        ]
+        if not waiting:
+            memory.waiting.pop(name, None)
+            return None
+        memory.waiting[name] = None
+        times = [since for each in waiting if (since := condition_time(each, "Ready", "True")) is not None]
+        return min(map(parse_time_ns, times)) + item.spec.min_ready_seconds * SECOND_NS if times else None
+
+    def _write_status(self, item: DaemonSet, memory: DaemonMemory) -> None:
+        totals = memory.totals
+        status = replace(
+            item.status,
+            desired_number_scheduled=totals.desired,
+            current_number_scheduled=totals.current,
+            number_misscheduled=totals.misscheduled,
+            number_ready=totals.ready,
+            number_available=totals.available,
+            number_unavailable=totals.desired - totals.available,
+            updated_number_scheduled=totals.updated,
+            observed_generation=item.metadata.generation,
+        )
+        if status != item.status:
+            self.writer.update(replace(item, status=status))
+
+
+def _earlier(one: int | None, other: int | None) -> int | None:
+    if one is None or other is None:
+        return other if one is None else one
+    return min(one, other)
+
+
+def _age(pod: Pod) -> tuple[bool, str, str]:
+    """Sort key: scheduled pods first, then by age, then by name."""
+    metadata = pod.metadata
+    return not pod.spec.node_name, metadata.creation_timestamp or "", metadata.name
+
+
+def _rolls(item: DaemonSet) -> bool:
+    return item.spec.update_strategy.type in ("", "RollingUpdate")
+
+
+def _surges(item: DaemonSet) -> bool:
+    rolling = item.spec.update_strategy.rolling_update
+    return _rolls(item) and rolling is not None and scaled_value(rolling.max_surge, 1, round_up=True) > 0
+
+
+def _is_outdated(memory: DaemonMemory, revision: Revision) -> bool:
+    """Say whether a pod that is not being deleted carries another hash than the newest."""
+    return any(count > 0 and hash_ != revision.hash for hash_, count in memory.by_hash.items())
+
+
+def _back_off(memory: DaemonMemory, name: str, now_ns: int) -> int:
+    """Return how long a failed pod on a node has to stay; when it may go, double the time for the next one."""
+    known = memory.backoff.get(name)
+    if known is None or now_ns - known[1] > 2 * _LONGEST_BACKOFF_NS:
+        memory.backoff[name] = (_FIRST_BACKOFF_NS, now_ns)
+        return 0
+    delay_ns, since_ns = known
+    left_ns = delay_ns - (now_ns - since_ns)
+    if left_ns > 0:
+        return left_ns
+    memory.backoff[name] = (min(2 * delay_ns, _LONGEST_BACKOFF_NS), now_ns)
+    return 0

@@ -1,0 +1,164 @@
+"""The condition Progressing of Deployments: whether a rollout moves, is done, is paused, or has not moved for too long.
+
+The Deployment controller of the virtual cluster does without it; people and ``kubectl rollout status`` read it. Progress is told
+from the counts in the status, as upstream does; when a rollout moved last is remembered here, and counts anew after a restart.
+
+Source: pkg/controller/deployment/progress.go v1.36.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from msgspec.structs import replace
+
+from bayplan.base.durations import SECOND_NS
+from bayplan.base.go_text.times import format_time
+from bayplan.cluster.store import ChangeEvent
+from bayplan.controllers.controller import Controller, ControllerTools
+from bayplan.controllers.deployment import REVISION_ANNOTATION
+from bayplan.controllers.rollout_arithmetic import desired_replicas
+from bayplan.objects.meta import Condition
+from bayplan.objects.workloads import Deployment, DeploymentStatus, ReplicaSet
+
+PROGRESSING = "Progressing"
+
+_AVAILABLE = "NewReplicaSetAvailable"
+_TIMED_OUT = "ProgressDeadlineExceeded"
+_PAUSED, _RESUMED = "DeploymentPaused", "DeploymentResumed"
+_NEVER = 2**31 - 1
+
+
+@dataclass(slots=True)
+class _Rollout:
+    """What was seen of a Deployment last.
+
+    Attributes:
+        replica_set: uid of the newest one.
+        status: that it had.
+        moved_ns: when it moved last.
+    """
+
+    replica_set: str
+    status: DeploymentStatus
+    moved_ns: int
+
+
+class DeploymentProgress(Controller):
+    """Reconcile Deployments, by key: the one condition."""
+
+    kind = Deployment
+    watches = (Deployment,)
+
+    def __init__(self, tools: ControllerTools) -> None:
+        super().__init__(tools)
+        self._rollouts: dict[str, _Rollout] = {}
+
+    def keys_for(self, event: ChangeEvent) -> Iterable[str]:
+        """Return the Deployment that changed."""
+        if event.new is None:
+            self._rollouts.pop(event.object.metadata.uid, None)
+            return ()
+        return (event.object.key,)
+
+    def reconcile(self, key: str, now_ns: int) -> int | None:
+        """Write the condition where it changes; return when a rollout that stands still has taken too long."""
+        item = self.store.get(Deployment, key)
+        if item is None or item.metadata.deletion_timestamp is not None:
+            return None
+        known = next((each for each in item.status.conditions if each.type == PROGRESSING), None)
+        seconds = item.spec.progress_deadline_seconds
+        if seconds is None or seconds == _NEVER:
+            if known is not None:
+                self._write(item, None)
+            return None
+        if item.status.observed_generation < item.metadata.generation:
+            # Its controller has not looked at it yet; when it has, this one is called again.
+            return None
+        if item.spec.paused or (known is not None and known.reason == _PAUSED):
+            self._pause(item, known, now_ns)
+            return None
+        replica_set = self._newest(item)
+        if replica_set is None:
+            return None
+        return self._follow(item, replica_set, known, seconds * SECOND_NS, now_ns)
+
+    def _pause(self, item: Deployment, known: Condition | None, now_ns: int) -> None:
+        if known is not None and known.reason == _TIMED_OUT:
+            return
+        reason, text = (_PAUSED, "paused") if item.spec.paused else (_RESUMED, "resumed")
+        rollout = self._rollouts.get(item.metadata.uid)
+        if rollout is not None:
+            rollout.moved_ns = now_ns
+        self._set(item, known, "Unknown", reason, f"Deployment is {text}", now_ns)
+
+    def _follow(
+        self, item: Deployment, replica_set: ReplicaSet, known: Condition | None, deadline_ns: int, now_ns: int
+    ) -> int | None:
+        uid, status, name = item.metadata.uid, item.status, replica_set.metadata.name
+        before = self._rollouts.get(uid)
+        is_new = before is not None and before.replica_set != replica_set.metadata.uid
+        if before is None or is_new:
+            before = _Rollout(replica_set.metadata.uid, status, now_ns)
+        moved = _moves(before.status, status)
+        rollout = _Rollout(before.replica_set, status, now_ns if moved else before.moved_ns)
+        self._rollouts[uid] = rollout
+        reason = known.reason if known is not None and not is_new else ""
+        if reason == _AVAILABLE and status.replicas == status.updated_replicas:
+            return None
+        desired = desired_replicas(item)
+        if status.updated_replicas == status.replicas == status.available_replicas == desired:
+            text = f'ReplicaSet "{name}" has successfully progressed.'
+            self._set(item, known, "True", _AVAILABLE, text, now_ns)
+            return None
+        if moved:
+            self._set(item, known, "True", "ReplicaSetUpdated", f'ReplicaSet "{name}" is progressing.', now_ns)
+        elif not reason:
+            is_made = is_new or replica_set.metadata.generation == 1
+            made, text = ("NewReplicaSetCreated", "Created") if is_made else ("FoundNewReplicaSet", "Found")
+            self._set(item, known, "True", made, f'{text} new replica set "{name}"', now_ns)
+        elif reason == _TIMED_OUT:
+            return None
+        elif now_ns >= rollout.moved_ns + deadline_ns:
+            self._set(item, known, "False", _TIMED_OUT, f'ReplicaSet "{name}" has timed out progressing.', now_ns)
+            return None
+        return rollout.moved_ns + deadline_ns
+
+    def _set(
+        self, item: Deployment, known: Condition | None, status: str, reason: str, message: str, now_ns: int
+    ) -> None:
+        if known is not None and (known.status, known.reason, known.message) == (status, reason, message):
+            return
+        since = known.last_transition_time if known is not None and known.status == status else None
+        condition = Condition(
+            type=PROGRESSING,
+            status=status,
+            reason=reason,
+            message=message,
+            last_transition_time=since or format_time(now_ns),
+        )
+        self._write(item, condition)
+
+    def _write(self, item: Deployment, condition: Condition | None) -> None:
+        others = tuple(each for each in item.status.conditions if each.type != PROGRESSING)
+        conditions = others if condition is None else (*others, condition)
+        self.writer.update(replace(item, status=replace(item.status, conditions=conditions)))
+
+    def _newest(self, item: Deployment) -> ReplicaSet | None:
+        """Return the ReplicaSet of the revision that the Deployment is at."""
+        revision = item.metadata.annotations.get(REVISION_ANNOTATION)
+        for each in self.store.dependents(item.metadata.uid, ReplicaSet):
+            if each.metadata.annotations.get(REVISION_ANNOTATION) == revision:
+                return each
+        return None
+
+
+def _moves(before: DeploymentStatus, after: DeploymentStatus) -> bool:
+    """Say whether new pods have come, become ready or available, or old ones gone."""
+    return (
+        after.updated_replicas > before.updated_replicas
+        or after.replicas - after.updated_replicas < before.replicas - before.updated_replicas
+        or after.ready_replicas > before.ready_replicas
+        or after.available_replicas > before.available_replicas
+    )

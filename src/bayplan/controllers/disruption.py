@@ -1,0 +1,246 @@
+"""The disruption controller: how many pods each PodDisruptionBudget allows to go at this moment.
+
+Preemption reads ``status.disruptionsAllowed`` when it chooses victims, so a budget whose status nobody writes would
+forbid everything. A budget's pods are followed event by event; a change of one pod does not count the others again.
+
+A recorded cluster may come without the owners of its pods. Where a budget needs to know their scale and can't, the
+status that it came with is kept; one that came without allows nothing, as upstream does.
+
+Left out: ``disruptedPods``, which the eviction API writes. Source: pkg/controller/disruption v1.36.3 and
+https://kubernetes.io/docs/concepts/workloads/pods/disruptions/
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from msgspec.structs import replace
+
+from bayplan.base.errors import InputError
+from bayplan.base.go_text.times import format_time
+from bayplan.cluster.owned_pods import is_ready
+from bayplan.cluster.store import DELETED, ChangeEvent, object_key
+from bayplan.controllers.controller import Controller, ControllerTools
+from bayplan.controllers.rollout_arithmetic import scaled_value
+from bayplan.objects.kinds import kind_of
+from bayplan.objects.meta import Condition, LabelSelector, OwnerReference
+from bayplan.objects.pod import Pod
+from bayplan.objects.policy import PodDisruptionBudget, PodDisruptionBudgetStatus
+from bayplan.objects.selectors import NOTHING, SelectorError, compile_label_selector
+from bayplan.objects.workloads import Deployment, ReplicaSet, ReplicationController, StatefulSet
+
+_ALLOWED = "DisruptionAllowed"
+_Scalable = ReplicationController | ReplicaSet | StatefulSet
+_SCALABLE: dict[str, type[_Scalable]] = {
+    "ReplicationController": ReplicationController,
+    "ReplicaSet": ReplicaSet,
+    "StatefulSet": StatefulSet,
+}
+_NEVER_SYNCED = PodDisruptionBudgetStatus()
+_MEMO_SIZE = 10_000
+
+
+class _UnknownScaleError(Exception):
+    """The scale of a pod's controller can't be told; the text is upstream's."""
+
+
+class _Memory:
+    """The pods of one budget."""
+
+    def __init__(self, selector: LabelSelector | None) -> None:
+        self.selector = selector
+        try:
+            self._compiled = compile_label_selector(selector)
+        except SelectorError:
+            self._compiled = NOTHING
+        self._matches: dict[int, tuple[dict[str, str], bool]] = {}
+        self.healthy: dict[str, bool] = {}
+        self.healthy_count = 0
+        self.owners: Counter[OwnerReference] = Counter()
+        self._owner_of: dict[str, OwnerReference] = {}
+
+    def follow(self, key: str, pod: Pod | None) -> bool:
+        """Take note of a pod as it is now (None: gone); say whether that changes anything."""
+        if pod is None or not self._selects(pod.metadata.labels):
+            return self._drop(key)
+        healthy = pod.metadata.deletion_timestamp is None and is_ready(pod)
+        known = self.healthy.get(key)
+        if known is None:
+            owner = pod.metadata.controller()
+            if owner is not None:
+                self._owner_of[key] = owner
+                self.owners[owner] += 1
+        if known == healthy:
+            return False
+        self.healthy[key] = healthy
+        self.healthy_count += healthy - bool(known)
+        return True
+
+    def _drop(self, key: str) -> bool:
+        known = self.healthy.pop(key, None)
+        if known is None:
+            return False
+        self.healthy_count -= known
+        owner = self._owner_of.pop(key, None)
+        if owner is not None:
+            self.owners[owner] -= 1
+            if not self.owners[owner]:
+                del self.owners[owner]
+        return True
+
+    def pod_of(self, owner: OwnerReference) -> str:
+        """Return the name of a pod that an object controls."""
+        return next(key.rpartition("/")[2] for key, known in self._owner_of.items() if known == owner)
+
+    def _selects(self, labels: dict[str, str]) -> bool:
+        # By identity: the pods of a template share their labels.
+        known = self._matches.get(id(labels))
+        if known is None:
+            if len(self._matches) >= _MEMO_SIZE:
+                self._matches.clear()
+            known = self._matches[id(labels)] = (labels, self._compiled.matches(labels))
+        return known[1]
+
+
+class DisruptionController(Controller):
+    """Reconcile PodDisruptionBudgets."""
+
+    kind = PodDisruptionBudget
+    component = "controllermanager"
+    watches = (PodDisruptionBudget,)
+
+    def __init__(self, tools: ControllerTools) -> None:
+        super().__init__(tools)
+        self._memories: dict[str, _Memory] = {}
+
+    @property
+    def watches_pods(self) -> bool:
+        """Whether there are budgets, so that pods matter."""
+        return bool(self._memories)
+
+    def keys_for(self, event: ChangeEvent) -> Iterable[str]:
+        """Return the budget that changed, or the budgets to which the change of a pod matters."""
+        item = event.object
+        key = object_key(item.metadata)
+        if isinstance(item, Pod):
+            return self._budgets_of(item.metadata.namespace, key, item if event.type != DELETED else None)
+        if event.type == DELETED:
+            self._memories.pop(key, None)
+        elif isinstance(item, PodDisruptionBudget):
+            self._follow_budget(key, item)
+        return (key,)
+
+    def _budgets_of(self, namespace: str, key: str, pod: Pod | None) -> list[str]:
+        prefix = f"{namespace}/"
+        changed = []
+        for budget, memory in self._memories.items():
+            if budget.startswith(prefix) and memory.follow(key, pod):
+                changed.append(budget)
+        return changed
+
+    def _follow_budget(self, key: str, item: PodDisruptionBudget) -> None:
+        memory = self._memories.get(key)
+        if memory is not None and memory.selector == item.spec.selector:
+            return
+        memory = self._memories[key] = _Memory(item.spec.selector)
+        for pod_key, pod in self.store.pods.items():
+            if pod.metadata.namespace == item.metadata.namespace:
+                memory.follow(pod_key, pod)
+
+    def reconcile(self, key: str, now_ns: int) -> int | None:
+        """Write the status of a budget."""
+        item = self.store.get(PodDisruptionBudget, key)
+        memory = self._memories.get(key)
+        if item is None or memory is None:
+            return None
+        try:
+            expected, desired = self._wanted(item, memory)
+        except _UnknownScaleError as problem:
+            if replace(item.status, conditions=()) == _NEVER_SYNCED:
+                condition = _condition(item, False, "SyncFailed", str(problem), now_ns)
+                self._write(item, replace(item.status, conditions=(condition,)))
+            return None
+        except InputError as problem:
+            raise InputError(f"PodDisruptionBudget {key}", wanted=problem.wanted, got=problem.got) from None
+        allowed = max(memory.healthy_count - desired, 0) if expected > 0 else 0
+        reason = "SufficientPods" if allowed > 0 else "InsufficientPods"
+        self._write(
+            item,
+            replace(
+                item.status,
+                current_healthy=memory.healthy_count,
+                desired_healthy=desired,
+                expected_pods=expected,
+                disruptions_allowed=allowed,
+                observed_generation=item.metadata.generation,
+                conditions=(_condition(item, allowed > 0, reason, "", now_ns),),
+            ),
+        )
+        return None
+
+    def _write(self, item: PodDisruptionBudget, status: PodDisruptionBudgetStatus) -> None:
+        if status != item.status:
+            self.writer.update(replace(item, status=status))
+            if status.observed_generation != item.status.observed_generation and status.expected_pods == 0:
+                self.record(item, "NoPods", "No matching pods found")
+
+    def _wanted(self, item: PodDisruptionBudget, memory: _Memory) -> tuple[int, int]:
+        """Return how many pods there should be, and how many of them must be healthy."""
+        spec, namespace = item.spec, item.metadata.namespace
+        if spec.max_unavailable is not None:
+            expected = self._scale(namespace, memory)
+            return expected, max(expected - scaled_value(spec.max_unavailable, expected, round_up=True), 0)
+        if isinstance(spec.min_available, str):
+            expected = self._scale(namespace, memory)
+            return expected, scaled_value(spec.min_available, expected, round_up=True)
+        if spec.min_available is not None:
+            return len(memory.healthy), spec.min_available
+        return 0, 0
+
+    def _scale(self, namespace: str, memory: _Memory) -> int:
+        """Return the sum of the replicas of all controllers of the pods; pods without one do not count."""
+        scales: dict[str, int] = {}
+        for owner in memory.owners:
+            found = self._scale_of(owner, namespace)
+            if found is None:
+                raise _UnknownScaleError(f'found no controllers for pod "{memory.pod_of(owner)}"')
+            uid, replicas = found
+            scales[uid] = replicas
+        return sum(scales.values())
+
+    def _scale_of(self, owner: OwnerReference, namespace: str) -> tuple[str, int] | None:
+        """Return the uid and the replicas of a pod's controller: of the Deployment, where one controls its ReplicaSet."""
+        kind = _SCALABLE.get(owner.kind)
+        if kind is None:
+            row = next((kind_of(type_) for type_ in self.store.kinds() if type_.__name__ == owner.kind), None)
+            plural = f"{row.plural}.{row.group}" if row is not None else owner.kind
+            raise _UnknownScaleError(f"{plural} does not implement the scale subresource")
+        found = self.store.get(kind, f"{namespace}/{owner.name}")
+        if found is None or found.metadata.uid != owner.uid:
+            return None
+        parent = found.metadata.controller()
+        if isinstance(found, ReplicaSet) and parent is not None and parent.kind == "Deployment":
+            deployment = self.store.get(Deployment, f"{namespace}/{parent.name}")
+            if deployment is None or deployment.metadata.uid != parent.uid:
+                return None
+            return parent.uid, 1 if deployment.spec.replicas is None else deployment.spec.replicas
+        replicas = found.spec.replicas
+        return owner.uid, 1 if replicas is None else replicas
+
+
+def _condition(item: PodDisruptionBudget, allowed: bool, reason: str, message: str, now_ns: int) -> Condition:
+    """Return the condition of a budget; it keeps its time where its status stays the same."""
+    status = "True" if allowed else "False"
+    since = format_time(now_ns)
+    for present in item.status.conditions:
+        if present.type == _ALLOWED and present.status == status and present.last_transition_time is not None:
+            since = present.last_transition_time
+    return Condition(
+        type=_ALLOWED,
+        status=status,
+        reason=reason,
+        message=message,
+        observed_generation=item.metadata.generation,
+        last_transition_time=since,
+    )

@@ -1,0 +1,282 @@
+"""The garbage collector: what becomes of objects of every kind when their owners go.
+
+Background: dependents are deleted once the owner is gone. Foreground: the owner waits for those that block it. Orphan: they
+lose the reference. Only owners that were seen to go count: objects that come with the reference to an owner that was never
+here (a dump of pods without their ReplicaSets) are left alone, where upstream would delete them.
+
+The rules are here; which objects there are, and how they are changed, an `OwnerGraph` knows: of typed objects in a simulation
+(`StoreOwners`), of documents of every kind over the API (`bayplan.apiserver.bridge.document_owners`).
+
+Source: pkg/controller/garbagecollector v1.36.3, https://kubernetes.io/docs/concepts/architecture/garbage-collection/
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from typing import Generic, TypeVar
+
+import msgspec
+from msgspec.structs import replace
+
+from bayplan.cluster.owned_pods import JOB_TRACKING_FINALIZER
+from bayplan.cluster.store import DELETED, ChangeEvent, Kind, ObjectStore, object_key
+from bayplan.controllers.controller import Controller, ControllerTools
+from bayplan.controllers.writer import FOREGROUND_FINALIZER, ORPHAN_FINALIZER, Propagation, Writer
+from bayplan.objects.meta import KubernetesObject, OwnerReference
+
+P = TypeVar("P")
+
+
+class OwnerRefs(msgspec.Struct, gc=False, rename="camel", frozen=True):
+    """What ties an object to others and to life.
+
+    Attributes:
+        uid: of the object.
+        deletion_timestamp: when it was, or will be, deleted.
+        owner_references, finalizers: as in its metadata.
+    """
+
+    uid: str = ""
+    deletion_timestamp: str | None = None
+    owner_references: tuple[OwnerReference, ...] = ()
+    finalizers: tuple[str, ...] = ()
+
+    @property
+    def asks_for_dependents(self) -> bool:
+        """Whether it is being deleted, and waits for its dependents or wants them orphaned."""
+        asks = FOREGROUND_FINALIZER in self.finalizers or ORPHAN_FINALIZER in self.finalizers
+        return asks and self.deletion_timestamp is not None
+
+
+class OwnerGraph(ABC, Generic[P]):
+    """Who owns whom. Objects are named by their place, whatever that is."""
+
+    @abstractmethod
+    def dependents(self, uid: str) -> list[P]:
+        """Return the objects that have an owner reference to a uid, in the order in which they came."""
+
+    @abstractmethod
+    def refs(self, place: P) -> OwnerRefs | None:
+        """Return the references of an object; None if it is gone."""
+
+    @abstractmethod
+    def is_gone(self, uid: str) -> bool:
+        """Say whether an owner is gone and has dependents left."""
+
+    @abstractmethod
+    def note_gone(self, uid: str) -> None:
+        """Note that an owner is gone."""
+
+    @abstractmethod
+    def forget_gone(self, uid: str) -> None:
+        """Note that an owner that is gone has no dependents left."""
+
+    @abstractmethod
+    def delete(self, place: P, now_ns: int, *, foreground: bool) -> None:
+        """Delete an object; without `foreground` one that asks to orphan or wait for its own keeps that wish."""
+
+    @abstractmethod
+    def drop_reference(self, place: P, uid: str) -> None:
+        """Take the reference to an owner off an object, and the finalizer of a Job that controlled it."""
+
+    @abstractmethod
+    def drop_finalizer(self, place: P, finalizer: str) -> None:
+        """Take a finalizer off an object."""
+
+
+class GarbageCollector(Controller, Generic[P]):
+    """Reconcile owners, by uid: those that are gone, and those that wait for their dependents.
+
+    Args:
+        tools: see `ControllerTools`.
+        graph: of the objects.
+    """
+
+    kind = KubernetesObject
+
+    def __init__(self, tools: ControllerTools, graph: OwnerGraph[P]) -> None:
+        super().__init__(tools)
+        self.graph = graph
+        self._waiting: dict[str, P] = {}
+
+    # --- looking ------------------------------------------------------------------------------------------------------
+
+    def forget_all(self) -> None:
+        """Forget which owners wait; every object is noted again."""
+        self._waiting.clear()
+
+    def note(self, place: P, refs: OwnerRefs) -> list[str]:
+        """Take in an object that is new or changed; return the owners that are to be reconciled."""
+        found = []
+        if refs.asks_for_dependents:
+            self._waiting[refs.uid] = place
+            found.append(refs.uid)
+        for owner in refs.owner_references:
+            if owner.uid in self._waiting or self.graph.is_gone(owner.uid):
+                found.append(owner.uid)
+        return found
+
+    def went(self, refs: OwnerRefs) -> list[str]:
+        """Take in that an object is gone; return the owners that are to be reconciled, itself among them."""
+        found = [owner.uid for owner in refs.owner_references if owner.uid in self._waiting]
+        self._waiting.pop(refs.uid, None)
+        if self.graph.dependents(refs.uid):
+            self.graph.note_gone(refs.uid)
+            found.append(refs.uid)
+        return found
+
+    # --- acting -------------------------------------------------------------------------------------------------------
+
+    def reconcile(self, key: str, now_ns: int) -> int | None:
+        """Delete, wait for, or let go of the dependents of one owner.
+
+        Raises:
+            WriteRefused: a write is refused.
+        """
+        place = self._waiting.get(key)
+        refs = self.graph.refs(place) if place is not None else None
+        if place is not None and refs is not None and refs.uid == key:
+            return self._serve(place, refs, now_ns)
+        if not self.graph.is_gone(key):
+            return None
+        left = [each for each in self.graph.dependents(key) if not self._is_going(each)]
+        for dependent in left[: self.burst]:
+            self._lose_owner(dependent, key, now_ns)
+        if len(left) > self.burst:
+            return now_ns
+        self.graph.forget_gone(key)
+        return None
+
+    def _serve(self, place: P, owner: OwnerRefs, now_ns: int) -> int | None:
+        """Do what an owner that is being deleted asks for."""
+        uid = owner.uid
+        dependents = self.graph.dependents(uid)
+        if ORPHAN_FINALIZER in owner.finalizers:
+            for dependent in dependents[: self.burst]:
+                self.graph.drop_reference(dependent, uid)
+            if len(dependents) > self.burst:
+                return now_ns
+            self._let_go(place, uid, ORPHAN_FINALIZER)
+            return None
+        left = [each for each in dependents if not self._is_going(each)]
+        for dependent in left[: self.burst]:
+            # What it owns in turn goes before it as well.
+            refs = self.graph.refs(dependent)
+            owns = refs is not None and bool(self.graph.dependents(refs.uid))
+            self.graph.delete(dependent, now_ns, foreground=owns)
+        if len(left) > self.burst:
+            return now_ns
+        if not any(self._blocks(each, uid) for each in self.graph.dependents(uid)):
+            self._let_go(place, uid, FOREGROUND_FINALIZER)
+        return None
+
+    def _let_go(self, place: P, uid: str, finalizer: str) -> None:
+        self._waiting.pop(uid, None)
+        self.graph.drop_finalizer(place, finalizer)
+
+    def _lose_owner(self, dependent: P, uid: str, now_ns: int) -> None:
+        refs = self.graph.refs(dependent)
+        owners = refs.owner_references if refs is not None else ()
+        if any(not self.graph.is_gone(owner.uid) for owner in owners if owner.uid != uid):
+            self.graph.drop_reference(dependent, uid)
+        else:
+            self.graph.delete(dependent, now_ns, foreground=False)
+
+    def _is_going(self, place: P) -> bool:
+        refs = self.graph.refs(place)
+        return refs is None or refs.deletion_timestamp is not None
+
+    def _blocks(self, place: P, uid: str) -> bool:
+        """Say whether an object that is still there holds back the deletion of its owner."""
+        refs = self.graph.refs(place)
+        return refs is not None and any(
+            owner.uid == uid and bool(owner.block_owner_deletion) for owner in refs.owner_references
+        )
+
+
+# --- typed objects ----------------------------------------------------------------------------------------------------
+
+Place = tuple[Kind, str]
+
+
+class StoreOwners(OwnerGraph[Place]):
+    """The owners of the objects of a store.
+
+    Args:
+        store: that keeps the index of dependents.
+        writer: changes objects.
+    """
+
+    def __init__(self, store: ObjectStore, writer: Writer) -> None:
+        self._store = store
+        self._writer = writer
+        self._gone: dict[str, None] = {}
+
+    def dependents(self, uid: str) -> list[Place]:
+        """Return the objects that have an owner reference to a uid."""
+        return self._store.places_of_dependents(uid)
+
+    def refs(self, place: Place) -> OwnerRefs | None:
+        """Return the references of an object; None if it is gone."""
+        item = self._store.get(*place)
+        return refs_of(item) if item is not None else None
+
+    def is_gone(self, uid: str) -> bool:
+        """Say whether an owner is gone and has dependents left."""
+        return uid in self._gone
+
+    def note_gone(self, uid: str) -> None:
+        """Note that an owner is gone."""
+        self._gone[uid] = None
+
+    def forget_gone(self, uid: str) -> None:
+        """Note that an owner that is gone has no dependents left."""
+        self._gone.pop(uid, None)
+
+    def delete(self, place: Place, now_ns: int, *, foreground: bool) -> None:
+        """Delete an object."""
+        item = self._store.get(*place)
+        if item is not None:
+            propagation = Propagation.FOREGROUND if foreground else Propagation.BACKGROUND
+            self._writer.delete(item, now_ns, propagation=propagation)
+
+    def drop_reference(self, place: Place, uid: str) -> None:
+        """Take the reference to an owner off an object."""
+        item = self._store.get(*place)
+        if item is None:
+            return
+        metadata = item.metadata
+        owners = tuple(owner for owner in metadata.owner_references if owner.uid != uid)
+        finalizers = metadata.finalizers
+        controller = metadata.controller()
+        if controller is not None and controller.uid == uid:
+            # Nobody is left to count the pod for its Job.
+            finalizers = tuple(name for name in finalizers if name != JOB_TRACKING_FINALIZER)
+        metadata = replace(metadata, owner_references=owners, finalizers=finalizers)
+        self._writer.update(replace(item, metadata=metadata))
+
+    def drop_finalizer(self, place: Place, finalizer: str) -> None:
+        """Take a finalizer off an object."""
+        item = self._store.get(*place)
+        if item is not None:
+            self._writer.drop_finalizer(item, finalizer)
+
+
+class StoreGarbageCollector(GarbageCollector[Place]):
+    """The garbage collector of a store, which learns of objects by their events."""
+
+    def __init__(self, tools: ControllerTools) -> None:
+        super().__init__(tools, StoreOwners(tools.store, tools.writer))
+
+    def keys_for(self, event: ChangeEvent) -> Iterable[str]:
+        """Return the uid of an owner that went or asks for its dependents, and of owners that wait for this object."""
+        item = event.object
+        refs = refs_of(item)
+        return self.went(refs) if event.type == DELETED else self.note((event.kind, object_key(item.metadata)), refs)
+
+
+def refs_of(item: KubernetesObject) -> OwnerRefs:
+    """Return the references of a typed object."""
+    metadata = item.metadata
+    return OwnerRefs(metadata.uid, metadata.deletion_timestamp, metadata.owner_references, metadata.finalizers)

@@ -1,0 +1,434 @@
+"""The Job controller: pods until enough of them have succeeded, or too many failed.
+
+Every pod carries a finalizer until it is counted, so that a pod that goes away is counted once and only once; what
+the status says and what carries the finalizer together are the whole truth. A reconcile looks at the pods that ended
+since the last one, not at those that were counted long ago.
+
+Left out: ``podFailurePolicy`` and ``successPolicy`` (the typed objects do not have them), and container restarts, since
+the virtual kubelet does not restart containers. Source: pkg/controller/job and pkg/controller/ttlafterfinished v1.36.3.
+"""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from bayplan.base.durations import SECOND_NS
+from bayplan.base.go_arithmetic import whole_number
+from bayplan.base.go_text.times import format_time, parse_time_ns
+from bayplan.cluster.naming import indexed_pod_name_prefix
+from bayplan.cluster.owned_pods import JOB_TRACKING_FINALIZER, is_active
+from bayplan.cluster.store import ChangeEvent, object_key
+from bayplan.controllers.controller import Controller, ControllerTools
+from bayplan.controllers.job_indexes import INDEX_ANNOTATION, PendingIndexes, completion_index
+from bayplan.controllers.job_status import (
+    COMPLETE,
+    FAILED,
+    FAILURE_TARGET,
+    SUCCESS_CRITERIA_MET,
+    SUSPENDED,
+    Backoff,
+    backoff_end_ns,
+    find_condition,
+    finish_condition,
+    finished_ns,
+    with_job_condition,
+)
+from bayplan.controllers.pod_maker import PreparedTemplate
+from bayplan.controllers.pod_ranking import rank_active
+from bayplan.controllers.writer import WARNING, Propagation
+from bayplan.objects.meta import Condition
+from bayplan.objects.pod import Pod
+from bayplan.objects.workloads import Job
+
+INDEX_FAILURES_ANNOTATION = "batch.kubernetes.io/job-index-failure-count"
+
+_OWN_NAME = "kubernetes.io/job-controller"
+_DEFAULT_BACKOFF_LIMIT = 6
+
+
+class _Memory:
+    """What the controller remembers of one Job: nothing that pods and status do not tell, but quicker."""
+
+    def __init__(self, job: Job) -> None:
+        self.backoff = Backoff()
+        self.indexes = PendingIndexes(job.status.completed_indexes, job.status.failed_indexes or "")
+        self.index_failures: dict[int, tuple[int, int]] = {}
+        self.prepared: PreparedTemplate | None = None
+
+
+class JobController(Controller):
+    """Reconcile Jobs."""
+
+    kind = Job
+    component = "job-controller"
+    follows_pods = True
+
+    def __init__(self, tools: ControllerTools) -> None:
+        super().__init__(tools)
+        self._memories: dict[str, _Memory] = {}
+        self._orphans: dict[str, dict[str, None]] = {}
+
+    def pod_changed(self, key: str, event: ChangeEvent) -> None:
+        """Follow which indexes have active pods, and which pods carry the finalizer of a Job that is gone."""
+        pod = event.object
+        controller = pod.metadata.controller()
+        if controller is None or not isinstance(pod, Pod):
+            return
+        memory = self._memories.get(controller.uid)
+        if memory is not None:
+            was = isinstance(event.old, Pod) and is_active(event.old)
+            now = isinstance(event.new, Pod) and is_active(event.new)
+            if was != now and (index := completion_index(pod)) >= 0:
+                (memory.indexes.start if now else memory.indexes.stop)(index)
+        if event.new is not None and JOB_TRACKING_FINALIZER in pod.metadata.finalizers:
+            job = self.store.get(Job, key)
+            if job is None or job.metadata.uid != controller.uid:
+                self._orphans.setdefault(key, {})[object_key(pod.metadata)] = None
+
+    def reconcile(self, key: str, now_ns: int) -> int | None:
+        """Count what ended, decide whether the Job is over, create or delete pods, write the status."""
+        self._release_orphans(key)
+        job = self.store.get(Job, key)
+        if job is None:
+            self._forget_gone()
+            return None
+        if job.spec.managed_by not in (None, _OWN_NAME):
+            return None
+        if finish_condition(job) is not None:
+            self._memories.pop(job.metadata.uid, None)
+            return self._clean_up(job, now_ns)
+        run = _Run(self, job, self._memory(job), now_ns)
+        run.reconcile()
+        if run.finished:
+            return self.reconcile(key, now_ns)
+        return run.again_ns
+
+    def _memory(self, job: Job) -> _Memory:
+        memory = self._memories.get(job.metadata.uid)
+        if memory is None:
+            memory = self._memories[job.metadata.uid] = _Memory(job)
+            for pod in self.store.owned_pods(job.metadata.uid).active.values():
+                if (index := completion_index(pod)) >= 0:
+                    memory.indexes.start(index)
+        return memory
+
+    def _release_orphans(self, key: str) -> None:
+        for pod_key in self._orphans.pop(key, ()):
+            pod = self.store.pods.get(pod_key)
+            if pod is not None and pod.metadata.deletion_timestamp is not None:
+                self.writer.drop_finalizer(pod, JOB_TRACKING_FINALIZER)
+
+    def _forget_gone(self) -> None:
+        stored = {item.metadata.uid for item in self.store.all(Job)}
+        for uid in list(self._memories):
+            if uid not in stored:
+                del self._memories[uid]
+
+    def _clean_up(self, job: Job, now_ns: int) -> int | None:
+        """Let go of pods that a finished Job still holds, and delete the Job when its time to live is over."""
+        for pod in list(self.store.owned_pods(job.metadata.uid).uncounted.values()):
+            self.writer.drop_finalizer(pod, JOB_TRACKING_FINALIZER)
+        ttl_seconds = job.spec.ttl_seconds_after_finished
+        condition = finish_condition(job)
+        if ttl_seconds is None or condition is None or job.metadata.deletion_timestamp is not None:
+            return None
+        ended = condition.last_transition_time
+        expires_ns = (parse_time_ns(ended) if ended is not None else now_ns) + ttl_seconds * SECOND_NS
+        if now_ns < expires_ns:
+            return expires_ns
+        self.writer.delete(job, now_ns, propagation=Propagation.FOREGROUND)
+        return None
+
+
+class _Run:
+    """One reconcile of one Job."""
+
+    def __init__(self, controller: JobController, job: Job, memory: _Memory, now_ns: int) -> None:
+        self._controller = controller
+        self._store = controller.store
+        self._writer = controller.writer
+        self._pods = controller.pods
+        self._burst = controller.burst
+        self._job = job
+        self._memory = memory
+        self._now_ns = now_ns
+        self._uid = job.metadata.uid
+        spec = job.spec
+        self._indexed = spec.completion_mode == "Indexed"
+        self._completions = spec.completions
+        if self._completions is None and spec.parallelism is None:
+            self._completions = 1
+        self._parallelism = 1 if spec.parallelism is None else spec.parallelism
+        self._per_index = self._indexed and spec.backoff_limit_per_index is not None
+        self._status = job.status
+        self._conditions = job.status.conditions
+        self.finished = False
+        self.again_ns: int | None = None
+
+    def reconcile(self) -> None:
+        """Do everything; see `JobController.reconcile`."""
+        job = self._job
+        succeeded, failed, ignored = self._newly_ended()
+        self._memory.backoff.note(succeeded, failed)
+        self._count(succeeded, failed)
+        released = succeeded + failed + ignored
+        suspended = bool(job.spec.suspend)
+        if self._status.start_time is None and not suspended:
+            self._status = replace(self._status, start_time=format_time(self._now_ns))
+        end = self._find_end()
+        if end is not None:
+            released += self._kill_active(end)
+        elif job.metadata.deletion_timestamp is None:
+            self._manage(suspended)
+            if self._is_complete():
+                text = "Reached expected number of succeeded pods"
+                end = self._condition(SUCCESS_CRITERIA_MET, "CompletionsReached", text)
+            else:
+                self._note_suspension(suspended)
+        for pod in released:
+            self._release(pod)
+        self._write(end)
+
+    # --- counting -----------------------------------------------------------------------------------------------------
+
+    def _newly_ended(self) -> tuple[list[Pod], list[Pod], list[Pod]]:
+        """Return the pods that ended and are not counted yet: succeeded, failed, and those of indexes out of range."""
+        succeeded: list[Pod] = []
+        failed: list[Pod] = []
+        ignored: list[Pod] = []
+        for pod in self._store.owned_pods(self._uid).uncounted.values():
+            if pod.status.phase == "Succeeded":
+                kind = succeeded
+            elif pod.status.phase == "Failed" or not self._replaces_failed_only():
+                # A pod that is being deleted counts as failed, since it may never get to say so itself.
+                kind = failed
+            else:
+                continue
+            (kind if self._counts(pod) else ignored).append(pod)
+        return succeeded, failed, ignored
+
+    def _counts(self, pod: Pod) -> bool:
+        return not self._indexed or 0 <= completion_index(pod) < (self._completions or 0)
+
+    def _replaces_failed_only(self) -> bool:
+        return self._job.spec.pod_replacement_policy == "Failed"
+
+    def _count(self, succeeded: list[Pod], failed: list[Pod]) -> None:
+        status = self._status
+        if not self._indexed:
+            status = replace(status, succeeded=status.succeeded + len(succeeded))
+        else:
+            indexes = self._memory.indexes
+            for pod in succeeded:
+                indexes.done.add(completion_index(pod))
+            if self._per_index:
+                self._count_failures_of_indexes(failed)
+                status = replace(status, failed_indexes=str(indexes.failed))
+            if succeeded:
+                status = replace(status, succeeded=len(indexes.done), completed_indexes=str(indexes.done))
+        self._status = replace(status, failed=status.failed + len(failed))
+
+    def _count_failures_of_indexes(self, failed: list[Pod]) -> None:
+        limit = self._job.spec.backoff_limit_per_index or 0
+        for pod in failed:
+            index = completion_index(pod)
+            text = pod.metadata.annotations.get(INDEX_FAILURES_ANNOTATION, "0")
+            before = whole_number(text) if text.isascii() and text.isdecimal() else 0
+            if before >= limit:
+                self._memory.indexes.failed.add(index)
+            known = self._memory.index_failures.get(index, (0, 0))
+            self._memory.index_failures[index] = max(known, (before + 1, finished_ns(pod)))
+
+    def _release(self, pod: Pod) -> None:
+        """Take the finalizer off a pod that is counted."""
+        stored = self._store.pods.get(object_key(pod.metadata))
+        if stored is not None and stored.metadata.uid == pod.metadata.uid:
+            self._writer.drop_finalizer(stored, JOB_TRACKING_FINALIZER)
+
+    # --- the end ------------------------------------------------------------------------------------------------------
+
+    def _find_end(self) -> Condition | None:
+        """Return the condition under which the Job ends, as decided earlier or now; None while it goes on."""
+        known = find_condition(self._job, SUCCESS_CRITERIA_MET) or find_condition(self._job, FAILURE_TARGET)
+        if known is not None:
+            return known
+        spec = self._job.spec
+        limit = spec.backoff_limit
+        if limit is None:
+            limit = 2**31 - 1 if self._per_index else _DEFAULT_BACKOFF_LIMIT
+        if self._status.failed > limit:
+            text = "Job has reached the specified backoff limit"
+            return self._condition(FAILURE_TARGET, "BackoffLimitExceeded", text)
+        if spec.active_deadline_seconds is not None and self._status.start_time is not None and not spec.suspend:
+            deadline_ns = parse_time_ns(self._status.start_time) + spec.active_deadline_seconds * SECOND_NS
+            if self._now_ns >= deadline_ns:
+                text = "Job was active longer than specified deadline"
+                return self._condition(FAILURE_TARGET, "DeadlineExceeded", text)
+            self._look_again(deadline_ns)
+        return self._find_failed_indexes() if self._per_index else None
+
+    def _find_failed_indexes(self) -> Condition | None:
+        indexes = self._memory.indexes
+        most = self._job.spec.max_failed_indexes
+        if most is not None and len(indexes.failed) > most:
+            text = "Job has exceeded the specified maximal number of failed indexes"
+            return self._condition(FAILURE_TARGET, "MaxFailedIndexesExceeded", text)
+        if len(indexes.failed) > 0 and len(indexes.failed) + len(indexes.done) >= (self._completions or 0):
+            return self._condition(FAILURE_TARGET, "FailedIndexes", "Job has failed indexes")
+        return None
+
+    def _kill_active(self, end: Condition) -> list[Pod]:
+        """Delete the pods that are still active and return them. They count as failed where the Job fails."""
+        active = list(self._store.owned_pods(self._uid).active.values())
+        if len(active) > self._burst:
+            active = active[: self._burst]
+            self._look_again(self._now_ns)
+        for pod in active:
+            self._controller.delete_pod(self._job, pod, self._now_ns)
+        if end.type == FAILURE_TARGET:
+            counted = sum(map(self._counts, active))
+            self._status = replace(self._status, failed=self._status.failed + counted)
+        return active
+
+    def _is_complete(self) -> bool:
+        if self._store.owned_pods(self._uid).active:
+            return False
+        if self._completions is None:
+            return self._status.succeeded > 0
+        return self._status.succeeded >= self._completions
+
+    def _condition(self, type_: str, reason: str, message: str) -> Condition:
+        return Condition(
+            type=type_, status="True", reason=reason, message=message, last_transition_time=format_time(self._now_ns)
+        )
+
+    # --- pods ---------------------------------------------------------------------------------------------------------
+
+    def _manage(self, suspended: bool) -> None:
+        """Create what is missing, or delete what is too much; a suspended Job has no pods."""
+        owned = self._store.owned_pods(self._uid)
+        active = len(owned.active)
+        wanted = 0 if suspended else self._wanted(active)
+        if active > wanted:
+            pods = list(owned.active.values())
+            surplus = pods if wanted == 0 else rank_active(pods)[: active - wanted]
+            if len(surplus) > self._burst:
+                self._look_again(self._now_ns)
+            for pod in surplus[: self._burst]:
+                # Without its finalizer it is not counted as failed.
+                self._writer.drop_finalizer(pod, JOB_TRACKING_FINALIZER)
+                stored = self._store.pods[object_key(pod.metadata)]
+                self._controller.delete_pod(self._job, stored, self._now_ns)
+            return
+        leaving = len(owned.terminating) if self._replaces_failed_only() else 0
+        missing = wanted - leaving - active
+        if missing <= 0:
+            return
+        if not self._per_index:
+            end_ns = self._memory.backoff.end_ns()
+            if self._now_ns < end_ns:
+                self._look_again(end_ns)
+                return
+        if missing > self._burst:
+            missing = self._burst
+            self._look_again(self._now_ns)
+        if self._indexed:
+            self._create_indexed(missing)
+        else:
+            prepared = self._prepared()
+            for _ in range(missing):
+                self._controller.create_pod(self._job, prepared, self._now_ns)
+
+    def _wanted(self, active: int) -> int:
+        """Return how many pods should be active."""
+        if self._completions is None:
+            # A work queue: once a pod has succeeded no more are started.
+            return active if self._status.succeeded > 0 else self._parallelism
+        return max(min(self._completions - self._status.succeeded, self._parallelism), 0)
+
+    def _create_indexed(self, count: int) -> None:
+        job, memory = self._job, self._memory
+        prepared = self._prepared()
+        indexes = memory.indexes.take(count, self._completions or 0)
+        held = []
+        for index in indexes:
+            failures, last_ns = memory.index_failures.get(index, (0, 0))
+            if self._per_index and self._now_ns < (end_ns := backoff_end_ns(failures, last_ns)):
+                held.append(index)
+                self._look_again(end_ns)
+                continue
+            annotations = {**prepared.annotations, INDEX_ANNOTATION: str(index)}
+            if self._per_index:
+                annotations[INDEX_FAILURES_ANNOTATION] = str(failures)
+            self._controller.create_pod(
+                job,
+                prepared,
+                self._now_ns,
+                name_prefix=indexed_pod_name_prefix(job.metadata.name, index),
+                spec=replace(prepared.spec, hostname=f"{job.metadata.name}-{index}"),
+                labels={**prepared.labels, INDEX_ANNOTATION: str(index)},
+                annotations=annotations,
+            )
+        memory.indexes.give_back(held)
+
+    def _prepared(self) -> PreparedTemplate:
+        prepared = self._memory.prepared
+        template = self._job.spec.template
+        if prepared is None or not self._pods.is_current(prepared, template):
+            prepared = self._pods.prepare(self._job, template, finalizers=(JOB_TRACKING_FINALIZER,))
+            self._memory.prepared = prepared
+        return prepared
+
+    def _look_again(self, time_ns: int) -> None:
+        self.again_ns = time_ns if self.again_ns is None else min(self.again_ns, time_ns)
+
+    # --- status -------------------------------------------------------------------------------------------------------
+
+    def _note_suspension(self, suspended: bool) -> None:
+        reason, message = ("JobSuspended", "Job suspended") if suspended else ("JobResumed", "Job resumed")
+        status = "True" if suspended else "False"
+        conditions = with_job_condition(self._conditions, SUSPENDED, status, reason, message, self._now_ns)
+        if conditions is not self._conditions:
+            # The time limit of a Job counts from when it was last resumed.
+            start = None if suspended else format_time(self._now_ns)
+            self._conditions, self._status = conditions, replace(self._status, start_time=start)
+
+    def _write(self, end: Condition | None) -> None:
+        owned = self._store.owned_pods(self._uid)
+        conditions = self._conditions
+        status = self._status
+        if end is not None:
+            if end not in conditions:
+                conditions = (*conditions, end)
+            if not owned.active and not owned.terminating and not owned.uncounted:
+                type_ = FAILED if end.type == FAILURE_TARGET else COMPLETE
+                conditions = with_job_condition(conditions, type_, "True", end.reason, end.message, self._now_ns)
+                if type_ == COMPLETE:
+                    status = replace(status, completion_time=format_time(self._now_ns))
+                self.finished = True
+        status = replace(
+            status,
+            active=len(owned.active),
+            ready=len(owned.ready),
+            terminating=len(owned.terminating),
+            conditions=conditions,
+        )
+        if status != self._job.status:
+            self._writer.update(replace(self._job, status=status))
+            self._report(status.conditions)
+
+    def _report(self, conditions: tuple[Condition, ...]) -> None:
+        """Report how the Job ended, and that it was suspended or resumed."""
+        job, record = self._job, self._controller.record
+        new = replace(job, status=replace(job.status, conditions=conditions))
+        ended = finish_condition(new)
+        if ended is not None and finish_condition(job) is None:
+            if ended.type == COMPLETE:
+                record(job, "Completed", "Job completed")
+            elif ended.type == FAILED:
+                record(job, ended.reason, ended.message, type_=WARNING)
+        was, suspended = (find_condition(each, SUSPENDED) is not None for each in (job, new))
+        if suspended and not was:
+            record(job, "Suspended", "Job suspended")
+        elif was and not suspended:
+            record(job, "Resumed", "Job resumed")

@@ -1,0 +1,309 @@
+"""The controller manager: a work queue that turns change events into reconciles, in one fixed order.
+
+Events say which keys to look at; a key that is queued is not queued again; keys are worked off first in, first out. So
+the order of everything that controllers do follows from the order of the writes before it, and from nothing else.
+
+Controllers do not run in the middle of a host's write. Work waits until the host lets time pass (`run`), so that all
+pods that are bound at one instant are one reconcile of their owner, not thousands. `next_wakeup` tells that work is
+waiting.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Iterable, Sequence
+
+from bayplan.base.durations import SECOND_NS
+from bayplan.base.errors import InputError, InvariantError
+from bayplan.cluster.admission import PodAdmission
+from bayplan.cluster.store import DELETED, MODIFIED, ChangeEvent, Kind, ObjectStore
+from bayplan.cluster.timers import Timers
+from bayplan.controllers.controller import Controller, ControllerTools
+from bayplan.controllers.cron_job import CronJobController
+from bayplan.controllers.daemon_set import DaemonSetController
+from bayplan.controllers.deployment import DeploymentController
+from bayplan.controllers.job import JobController
+from bayplan.controllers.node_lifecycle import NodeLifecycleController
+from bayplan.controllers.pod_gc import PodGarbageCollector
+from bayplan.controllers.replica_set import ReplicaSetController
+from bayplan.controllers.replication_controller import ReplicationControllerController
+from bayplan.controllers.stateful_set import StatefulSetController
+from bayplan.objects.meta import KubernetesObject
+from bayplan.objects.pod import Pod
+from bayplan.objects.policy import LimitRange, PriorityClass, ResourceQuota
+
+_MOST_RECONCILES_AT_ONCE = 100_000
+_FIRST_WAIT_NS = SECOND_NS // 4
+_LONGEST_WAIT_NS = 16 * SECOND_NS
+_log = logging.getLogger("bayplan.controllers")
+
+_Work = tuple[Controller, str]
+
+
+class ControllerManager:
+    """Run controllers over a store.
+
+    Args:
+        store: what they share; the manager follows its journal.
+        controllers: of workloads, one for each kind; their order is part of the result.
+        others: controllers that only see the events of the kinds they watch.
+        garbage_collector: told about every deletion.
+        pod_gc: one of the others; told about pods on nodes that are not there.
+        node_lifecycle: one of the others; told about pods that come to nodes which they may have to leave.
+        admission: told when priority classes change.
+        sync_delay_ns: how long controllers take to notice a change; 0 lets them act in the same instant.
+        retries: try what failed again and again, ever more slowly, and go on after an exception that is no `InputError`. For
+            servers; a simulation tries again when something changes, and its bugs end it.
+
+    Attributes:
+        failures: what can't be done, by ``Kind key``.
+        problems: what controllers raised that was no `InputError`, by ``Controller key``: bugs of ours.
+    """
+
+    def __init__(
+        self,
+        store: ObjectStore,
+        controllers: Sequence[Controller],
+        *,
+        others: Sequence[Controller],
+        garbage_collector: Controller,
+        pod_gc: PodGarbageCollector,
+        node_lifecycle: NodeLifecycleController,
+        admission: PodAdmission,
+        sync_delay_ns: int = 0,
+        retries: bool = False,
+    ) -> None:
+        self._store = store
+        self._by_kind: dict[Kind, Controller] = {item.kind: item for item in controllers}
+        self._by_owner: dict[str, Controller] = {item.kind.__name__: item for item in controllers}
+        self._others = tuple(others)
+        self._pod_watchers = [item for item in others if item.watches_pods]
+        self._watchers: dict[Kind, list[Controller]] = {}
+        for controller in (*controllers, *others):
+            for kind in controller.watches:
+                self._watchers.setdefault(kind, []).append(controller)
+        self._garbage_collector = garbage_collector
+        self._pod_gc = pod_gc
+        self._node_lifecycle = node_lifecycle
+        self._admission = admission
+        self._sync_delay_ns = sync_delay_ns
+        self._position = 0
+        self._queue: deque[_Work] = deque()
+        self._queued: set[_Work] = set()
+        self._due_ns: int | None = None
+        self._timers: Timers[_Work] = Timers()
+        self._alarms: dict[_Work, int] = {}
+        self._retries = retries
+        self._waits: dict[_Work, int] = {}
+        self.failures: dict[str, InputError] = {}
+        self.problems: dict[str, Exception] = {}
+        self._failed: dict[_Work, None] = {}
+
+    # --- what to do ---------------------------------------------------------------------------------------------------
+
+    def follow(self, now_ns: int) -> None:
+        """Queue what the writes since the last call make necessary. Called after every write of the host."""
+        self._observe_journal()
+        if self._queue and self._due_ns is None:
+            self._due_ns = now_ns + self._sync_delay_ns
+
+    def close(self, now_ns: int) -> None:
+        """Follow the last writes of a journal that the host takes: the next one begins anew."""
+        self.follow(now_ns)
+        self._position = 0
+
+    def _observe_journal(self) -> None:
+        # This is a toll on every write, and most writes are of pods that nobody owns; hence the order of the tests.
+        journal = self._store.journal()
+        nodes = self._store.nodes
+        evicting = self._node_lifecycle.evicting
+        policies = self._admission.policies if self._admission.policies.counts else None
+        for position in range(self._position, len(journal)):
+            event = journal[position]
+            item = event.new
+            if isinstance(item, Pod):
+                if policies is not None and policies.gives_back(event):
+                    for work in self._failed:
+                        self._add(*work)
+                node_name = item.spec.node_name
+                if node_name:
+                    if node_name not in nodes:
+                        self._add(self._pod_gc, node_name)
+                    elif node_name in evicting:
+                        self._add(self._node_lifecycle, node_name)
+                if item.metadata.owner_references:
+                    self._tell_owners(event, item)
+                if self._pod_watchers:
+                    self._tell_watchers(event, self._pod_watchers)
+            else:
+                self._observe(event)
+        self._position = len(journal)
+
+    def _observe(self, event: ChangeEvent) -> None:
+        """Queue what an event makes necessary: of another kind than pods, or of a pod that is gone."""
+        item = event.object
+        kind = event.kind
+        # The object's own controller goes first: a ReplicaSet that was made smaller gives up its pods before its
+        # Deployment takes the room for new ones.
+        own = self._by_kind.get(kind)
+        if own is not None and _asks_for_something_new(event):
+            self._add(own, item.key)
+        if item.metadata.owner_references:
+            self._tell_owners(event, item)
+        if kind is PriorityClass or kind is LimitRange or kind is ResourceQuota:
+            self._admission.forget()
+            for work in self._failed:
+                self._add(*work)
+        if kind is Pod:
+            if self._admission.policies.gives_back(event):
+                for work in self._failed:
+                    self._add(*work)
+            self._tell_watchers(event, self._pod_watchers)
+        else:
+            self._tell_watchers(event, self._watchers.get(kind, ()))
+            self._pod_watchers = [item for item in self._others if item.watches_pods]
+        if event.type == DELETED or item.metadata.finalizers:
+            self._tell_watchers(event, (self._garbage_collector,))
+
+    def _tell_owners(self, event: ChangeEvent, item: KubernetesObject) -> None:
+        metadata = item.metadata
+        for owner in metadata.owner_references:
+            if owner.controller and owner.kind in self._by_owner:
+                controller = self._by_owner[owner.kind]
+                key = f"{metadata.namespace}/{owner.name}"
+                if controller.follows_pods and event.kind is Pod:
+                    controller.pod_changed(key, event)
+                self._add(controller, key)
+
+    def _tell_watchers(self, event: ChangeEvent, watchers: Iterable[Controller]) -> None:
+        for watcher in watchers:
+            for key in watcher.keys_for(event):
+                self._add(watcher, key)
+
+    def ask(self, controller: Controller, key: str, now_ns: int) -> None:
+        """Queue a reconcile that no typed event asks for."""
+        self._add(controller, key)
+        if self._due_ns is None:
+            self._due_ns = now_ns
+
+    def _add(self, controller: Controller, key: str) -> None:
+        work = (controller, key)
+        if work not in self._queued:
+            self._queued.add(work)
+            self._queue.append(work)
+
+    # --- doing it -----------------------------------------------------------------------------------------------------
+
+    def next_wakeup(self) -> int | None:
+        """Return when `run` has something to do next: now where work is queued, else the earliest alarm; or None."""
+        alarm = self._timers.next_time
+        if self._due_ns is None:
+            return alarm
+        return self._due_ns if alarm is None else min(self._due_ns, alarm)
+
+    def run(self, now_ns: int) -> None:
+        """Reconcile until nothing is left to do at this time.
+
+        Raises:
+            InvariantError: controllers keep each other busy for ever: a bug of ours.
+        """
+        self._wake(now_ns)
+        if self._due_ns is None or self._due_ns > now_ns:
+            return
+        self._due_ns = None
+        budget = _MOST_RECONCILES_AT_ONCE + 100 * len(self._queue)
+        while self._queue:
+            budget -= 1
+            if budget < 0:
+                raise InvariantError(f"controllers do not come to rest at {now_ns} ns; next: {self._queue[0]}")
+            self._do_next(now_ns)
+
+    def step(self, now_ns: int) -> bool:
+        """Do one reconcile that is due by now; say whether there was one. For hosts that answer requests between."""
+        self._wake(now_ns)
+        if self._queue:
+            self._do_next(now_ns)
+            self._due_ns = now_ns if self._queue else None
+            return True
+        self._due_ns = None
+        return False
+
+    def _wake(self, now_ns: int) -> None:
+        """Queue the reconciles whose alarms have come."""
+        while (due := self._timers.pop_due(now_ns)) is not None:
+            time_ns, work = due
+            if self._alarms.get(work) == time_ns:
+                del self._alarms[work]
+                self._add(*work)
+                if self._due_ns is None or self._due_ns > time_ns:
+                    self._due_ns = time_ns
+
+    def _do_next(self, now_ns: int) -> None:
+        work = self._queue.popleft()
+        self._queued.discard(work)
+        try:
+            self._reconcile(work, now_ns)
+        except InputError as problem:
+            self._note_failure(work, problem, now_ns)
+        except Exception as problem:
+            if not self._retries:
+                raise
+            # One controller's bug must not stop the others, nor the API.
+            name = f"{type(work[0]).__name__} {work[1]}"
+            _log.exception("controller %s", name)
+            self.problems[name] = problem
+        self._observe_journal()
+
+    def _reconcile(self, work: _Work, now_ns: int) -> None:
+        controller, key = work
+        again_ns = controller.reconcile(key, now_ns)
+        self._waits.pop(work, None)
+        if work in self._failed:
+            del self._failed[work]
+            self.failures.pop(f"{controller.kind.__name__} {key}", None)
+        if again_ns is not None:
+            known = self._alarms.get(work)
+            if known is None or again_ns < known:
+                self._set_alarm(work, again_ns)
+
+    def _note_failure(self, work: _Work, problem: InputError, now_ns: int) -> None:
+        controller, key = work
+        self._failed[work] = None
+        self.failures[f"{controller.kind.__name__} {key}"] = problem
+        controller.failed(key, problem)
+        if self._retries:
+            wait_ns = self._waits.get(work, _FIRST_WAIT_NS)
+            self._waits[work] = min(2 * wait_ns, _LONGEST_WAIT_NS)
+            self._set_alarm(work, now_ns + wait_ns)
+
+    def _set_alarm(self, work: _Work, time_ns: int) -> None:
+        self._alarms[work] = time_ns
+        self._timers.set(time_ns, work)
+
+
+def workload_controllers(tools: ControllerTools) -> list[Controller]:
+    """Return the controllers of workloads, in the order that is part of every result."""
+    return [
+        CronJobController(tools),
+        JobController(tools),
+        DeploymentController(tools),
+        ReplicaSetController(tools),
+        ReplicationControllerController(tools),
+        StatefulSetController(tools),
+        DaemonSetController(tools),
+    ]
+
+
+def _asks_for_something_new(event: ChangeEvent) -> bool:
+    """Say whether an event of an object may concern its own controller: anything but a write of status alone."""
+    old, new = event.old, event.new
+    if event.type != MODIFIED or old is None or new is None:
+        return True
+    before, after = old.metadata, new.metadata
+    return (
+        getattr(old, "spec", None) is not getattr(new, "spec", None)
+        or before.deletion_timestamp != after.deletion_timestamp
+        or before.annotations is not after.annotations
+        or before.labels is not after.labels
+    )

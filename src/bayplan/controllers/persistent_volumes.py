@@ -1,0 +1,231 @@
+"""Volumes and claims that find one another without any pod: upstream's persistent volume controller, and every provisioner.
+
+What is done at once here takes a real cluster a while. Claims of classes that wait for their first consumer are left to the
+scheduler, unless a volume was made for them by name. A volume that is provisioned without a pod can be reached from everywhere,
+as nobody says from where it should be. Left out: drivers of other makes than the class says, resizing, and what becomes of claims
+whose volume is lost. Source: pkg/controller/volume/persistentvolume v1.36.3,
+https://kubernetes.io/docs/concepts/storage/persistent-volumes/
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Iterable
+
+from msgspec.structs import replace
+
+from bayplan.base.go_text.times import parse_time_ns
+from bayplan.cluster.store import ChangeEvent
+from bayplan.cluster.volume_controller import PROVISIONED_BY, bound_claim, provisioned_volume, volume_writes
+from bayplan.controllers.controller import Controller, ControllerTools
+from bayplan.objects.quantity import Quantity
+from bayplan.objects.selectors import EVERYTHING, compile_label_selector
+from bayplan.objects.storage import PersistentVolume, PersistentVolumeClaim, PersistentVolumeStatus, StorageClass
+from bayplan.plugins.pod_claims import (
+    BETA_STORAGE_CLASS,
+    BIND_COMPLETED,
+    SELECTED_NODE,
+    WAIT_FOR_FIRST_CONSUMER,
+    class_of_claim,
+    class_of_volume,
+    storage_amount,
+)
+from bayplan.plugins.volume_binding.matching import could_hold, is_available, is_bound_to
+from bayplan.plugins.volume_binding.reservation import volume_for_claim
+
+DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
+NO_PROVISIONER = "kubernetes.io/no-provisioner"
+BOUND_BY_SOURCE = "bayplan.io/bound-by-source"
+"""The annotation of claims that are copies of another cluster's (`bayplan.sync`): they get the volumes that they have there."""
+
+_CLASS = "class "
+
+
+class PersistentVolumeController(Controller):
+    """Reconcile claims, by ``namespace/name``, volumes, by name, and all claims of a class that wait, by ``class name``."""
+
+    kind = PersistentVolumeClaim
+    watches = (PersistentVolumeClaim, PersistentVolume, StorageClass)
+
+    def __init__(self, tools: ControllerTools) -> None:
+        super().__init__(tools)
+        # Claims that are not bound, with their classes, and by class.
+        self._class_of: dict[str, str] = {}
+        self._unbound: dict[str, dict[str, None]] = {}
+        # By class the volumes that anybody may take, by size and name; by claim those that only it may; those whose claim was
+        # deleted, with its uid.
+        self._free: dict[str, list[tuple[Quantity, str]]] = {}
+        self._meant: dict[str, dict[str, None]] = {}
+        self._released: dict[str, str] = {}
+
+    def keys_for(self, event: ChangeEvent) -> Iterable[str]:
+        """Return a claim that is not bound, a volume that changed, and the claims that a volume or class may help."""
+        old, new = event.old, event.new
+        if isinstance(new, StorageClass):
+            # It may be the one of claims that name none, too.
+            return (f"{_CLASS}{new.metadata.name}", _CLASS)
+        if isinstance(old, PersistentVolume):
+            self._forget(old)
+        if isinstance(new, PersistentVolume):
+            return [new.metadata.name, *self._waiting_for(new)]
+        if isinstance(old, PersistentVolumeClaim):
+            self._drop(old.key)
+        if isinstance(new, PersistentVolumeClaim):
+            return self._of_claim(new)
+        if isinstance(old, PersistentVolumeClaim) and old.spec.volume_name:
+            self._released[old.spec.volume_name] = old.metadata.uid
+            return (old.spec.volume_name,)
+        return ()
+
+    def _of_claim(self, claim: PersistentVolumeClaim) -> Iterable[str]:
+        if BIND_COMPLETED in claim.metadata.annotations or BOUND_BY_SOURCE in claim.metadata.annotations:
+            return ()
+        storage_class = self._class_of[claim.key] = class_of_claim(claim)
+        self._unbound.setdefault(storage_class, {})[claim.key] = None
+        return (claim.key,)
+
+    def _drop(self, key: str) -> None:
+        storage_class = self._class_of.pop(key, None)
+        if storage_class is not None:
+            del self._unbound[storage_class][key]
+
+    def _waiting_for(self, volume: PersistentVolume) -> list[str]:
+        """Note for whom a volume is, and return the claim, or the class of claims, that could take it now."""
+        name, reference = volume.metadata.name, volume.spec.claim_ref
+        if reference is not None:
+            key = f"{reference.namespace}/{reference.name}"
+            self._meant.setdefault(key, {})[name] = None
+            return [key] if key in self._class_of else []
+        storage_class = class_of_volume(volume)
+        insort(self._free.setdefault(storage_class, []), (storage_amount(volume.spec.capacity), name))
+        return [f"{_CLASS}{storage_class}"] if self._unbound.get(storage_class) else []
+
+    def _forget(self, volume: PersistentVolume) -> None:
+        name, reference = volume.metadata.name, volume.spec.claim_ref
+        if reference is not None:
+            self._meant.get(f"{reference.namespace}/{reference.name}", {}).pop(name, None)
+        else:
+            self._take(volume)
+
+    def _take(self, volume: PersistentVolume) -> None:
+        """Note that a volume is no longer there for anybody."""
+        free = self._free.get(class_of_volume(volume), [])
+        entry = (storage_amount(volume.spec.capacity), volume.metadata.name)
+        place = bisect_left(free, entry)
+        if place < len(free) and free[place] == entry:
+            del free[place]
+
+    def reconcile(self, key: str, now_ns: int) -> int | None:
+        """Bind a claim, or have its volume made; make a volume available, or take it back from a claim that is gone."""
+        if key.startswith(_CLASS):
+            for claim in list(self._unbound.get(key.removeprefix(_CLASS), ())):
+                self._look_at(claim, now_ns)
+        elif "/" in key:
+            if key in self._class_of:
+                self._look_at(key, now_ns)
+        else:
+            volume = self.store.get(PersistentVolume, key)
+            if volume is not None and volume.metadata.deletion_timestamp is None:
+                self._settle(volume, now_ns)
+        return None
+
+    # Claims.
+
+    def _look_at(self, key: str, now_ns: int) -> None:
+        """Do what there is to do for an unbound claim."""
+        claim = self.store.get(PersistentVolumeClaim, key)
+        if claim is None or claim.metadata.deletion_timestamp is not None:
+            return
+        claim = self._with_class(claim)
+        if class_of_claim(claim) != self._class_of[key]:
+            # It has just got the default class, and is looked at again as one of that.
+            return
+        self._bind(claim, now_ns)
+
+    def _with_class(self, claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
+        """Return a claim that says nothing of a class with the default one, where there is one."""
+        annotations = claim.metadata.annotations
+        if claim.spec.storage_class_name is not None or BETA_STORAGE_CLASS in annotations or claim.spec.volume_name:
+            return claim
+        default = _default_class(self.store.all(StorageClass))
+        if default is None:
+            return claim
+        return self.writer.update(replace(claim, spec=replace(claim.spec, storage_class_name=default.metadata.name)))
+
+    def _bind(self, claim: PersistentVolumeClaim, now_ns: int) -> None:
+        volume = self._volume_for(claim)
+        if volume is not None:
+            if volume.spec.claim_ref is None:
+                # At once, since the next claim may be looked at before the events of this write are.
+                self._take(volume)
+            for changed in volume_writes(volume_for_claim(volume, claim), self.store):
+                self.writer.update(changed)
+            return
+        storage_class = self.store.get(StorageClass, class_of_claim(claim))
+        if claim.spec.volume_name or storage_class is None or _waits(claim, storage_class):
+            return
+        if storage_class.provisioner not in ("", NO_PROVISIONER):
+            node = self.store.nodes.get(claim.metadata.annotations.get(SELECTED_NODE, ""))
+            made = self.writer.create(provisioned_volume(claim, storage_class, self.store, node), now_ns)
+            text = f"Successfully provisioned volume {made.metadata.name}"
+            self.writer.record(claim, "ProvisioningSucceeded", text, made.metadata.annotations.get(PROVISIONED_BY, ""))
+            self.writer.update(bound_claim(claim, made))
+
+    def _volume_for(self, claim: PersistentVolumeClaim) -> PersistentVolume | None:
+        """Return the volume that a claim takes: the one it names, one that is meant for it, or else the smallest that fits."""
+        requested = storage_amount(claim.spec.resources.requests)
+        if claim.spec.volume_name:
+            named = self.store.get(PersistentVolume, claim.spec.volume_name)
+            if named is None or is_bound_to(named, claim):
+                return named
+            fits = could_hold(named, claim, requested) and class_of_volume(named) == class_of_claim(claim)
+            return named if fits and set(claim.spec.access_modes) <= set(named.spec.access_modes) else None
+        for name in sorted(self._meant.get(claim.key, {})):
+            meant = self.store.get(PersistentVolume, name)
+            if meant is not None and is_bound_to(meant, claim) and could_hold(meant, claim, requested):
+                return meant
+        storage_class = self.store.get(StorageClass, class_of_claim(claim))
+        if storage_class is not None and _waits(claim, storage_class):
+            return None
+        selector = EVERYTHING if claim.spec.selector is None else compile_label_selector(claim.spec.selector)
+        free = self._free.get(class_of_claim(claim), [])
+        for place in range(bisect_left(free, (requested, "")), len(free)):
+            volume = self.store.get(PersistentVolume, free[place][1])
+            if volume is not None and could_hold(volume, claim, requested) and is_available(volume, claim, selector):
+                return volume
+        return None
+
+    # Volumes.
+
+    def _settle(self, volume: PersistentVolume, now_ns: int) -> None:
+        """Say what a volume without a claim is; those of deleted claims are kept or deleted, as they ask for."""
+        reference, name = volume.spec.claim_ref, volume.metadata.name
+        released = self._released.pop(name, None)
+        if reference is None:
+            if volume.status.phase in ("", "Pending"):
+                self.writer.update(replace(volume, status=PersistentVolumeStatus(phase="Available")))
+            return
+        if released is None or (reference.uid and reference.uid != released):
+            return
+        if volume.spec.persistent_volume_reclaim_policy == "Delete":
+            self.writer.delete(volume, now_ns)
+        elif volume.status.phase != "Released":
+            self.writer.update(replace(volume, status=PersistentVolumeStatus(phase="Released")))
+
+
+def _waits(claim: PersistentVolumeClaim, storage_class: StorageClass) -> bool:
+    """Say whether a claim is not to be looked at before a pod uses it and has its node."""
+    if storage_class.volume_binding_mode != WAIT_FOR_FIRST_CONSUMER:
+        return False
+    return SELECTED_NODE not in claim.metadata.annotations
+
+
+def _default_class(classes: Iterable[StorageClass]) -> StorageClass | None:
+    """Return the default class: of several the newest, of equally old ones the first by name."""
+    marked = [item for item in classes if item.metadata.annotations.get(DEFAULT_CLASS) == "true"]
+    return min(marked, key=lambda item: (-_created_ns(item), item.metadata.name), default=None)
+
+
+def _created_ns(item: StorageClass) -> int:
+    created = item.metadata.creation_timestamp
+    return parse_time_ns(created) if created is not None else 0

@@ -1,0 +1,115 @@
+"""Pod garbage collection: pods whose node is gone are failed and removed; of finished pods only the newest are kept.
+
+Upstream waits 40 seconds before it believes that a node is gone for good; so do servers. In a simulation a node that is removed
+is gone, so its pods go at once. The limit on finished pods is off by default: a report wants to see them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from msgspec.structs import replace
+
+from bayplan.base.durations import SECOND_NS
+from bayplan.base.go_text.times import format_time, parse_time_ns
+from bayplan.cluster.owned_pods import is_finished
+from bayplan.cluster.pod_status import with_condition
+from bayplan.cluster.store import DELETED, ChangeEvent
+from bayplan.controllers.controller import Controller, ControllerTools
+from bayplan.objects.node import Node
+from bayplan.objects.pod import Pod, PodCondition
+
+_FINISHED_PODS = ""
+_CHECK_PERIOD_NS = 20 * SECOND_NS
+
+
+QUARANTINE_NS = 40 * SECOND_NS
+"""How long upstream waits for a node to come back."""
+
+
+class PodGarbageCollector(Controller):
+    """Reconcile nodes, by name: the pods of those that are gone. The empty name stands for the finished pods.
+
+    Args:
+        tools: see `ControllerTools`.
+        quarantine_ns: how long a node may be missing before its pods are removed.
+        terminated_pod_threshold: how many finished pods may stay (``--terminated-pod-gc-threshold``); 0 keeps all.
+    """
+
+    kind = Node
+    watches = (Node,)
+
+    def __init__(self, tools: ControllerTools, *, quarantine_ns: int = 0, terminated_pod_threshold: int = 0) -> None:
+        super().__init__(tools)
+        self._quarantine_ns = quarantine_ns
+        self._missing_since: dict[str, int] = {}
+        self._threshold = terminated_pod_threshold
+        self._finished: dict[str, None] = {}
+        self._next_check_ns = 0
+
+    @property
+    def watches_pods(self) -> bool:
+        """Whether finished pods are counted."""
+        return self._threshold > 0
+
+    def keys_for(self, event: ChangeEvent) -> Iterable[str]:
+        """Look at a node that is gone; follow which pods are finished, and look at them when there are too many."""
+        item = event.object
+        if not isinstance(item, Pod):
+            return (item.metadata.name,) if event.type == DELETED else ()
+        if event.type == DELETED or not is_finished(item):
+            self._finished.pop(item.key, None)
+            return ()
+        self._finished[item.key] = None
+        return (_FINISHED_PODS,) if len(self._finished) > self._threshold else ()
+
+    def reconcile(self, key: str, now_ns: int) -> int | None:
+        """Remove the pods of a node that is gone, or the oldest of too many finished pods."""
+        if key == _FINISHED_PODS:
+            return self._trim(now_ns)
+        if key in self.store.nodes or not self.store.pods_on(key):
+            self._missing_since.pop(key, None)
+            return None
+        until_ns = self._missing_since.setdefault(key, now_ns) + self._quarantine_ns
+        if now_ns < until_ns:
+            return until_ns
+        condition = PodCondition(
+            type="DisruptionTarget",
+            status="True",
+            reason="DeletionByPodGC",
+            message="PodGC: node no longer exists",
+            last_transition_time=format_time(now_ns),
+        )
+        pods = [pod for pod in self.store.pods_on(key) if not _is_removed(pod)]
+        for pod in pods[: self.burst]:
+            if not is_finished(pod):
+                status = with_condition(replace(pod.status, phase="Failed"), condition)
+                pod = self.writer.update(replace(pod, status=status))
+            self.writer.delete(pod, now_ns, grace_seconds=0)
+        return now_ns if len(pods) > self.burst else None
+
+    def _trim(self, now_ns: int) -> int | None:
+        """Remove the oldest finished pods past the threshold, looking every 20 seconds as upstream does."""
+        surplus = len(self._finished) - self._threshold
+        if surplus <= 0:
+            return None
+        if now_ns < self._next_check_ns:
+            return self._next_check_ns
+        self._next_check_ns = now_ns + _CHECK_PERIOD_NS
+        pods = [self.store.pods[key] for key in self._finished if key in self.store.pods]
+        for pod in sorted(pods, key=_removal_order)[:surplus]:
+            self.writer.delete(pod, now_ns, grace_seconds=0)
+        return None
+
+
+def _is_removed(pod: Pod) -> bool:
+    """Say whether only finalizers keep a pod."""
+    metadata = pod.metadata
+    return metadata.deletion_timestamp is not None and metadata.deletion_grace_period_seconds == 0 and is_finished(pod)
+
+
+def _removal_order(pod: Pod) -> tuple[bool, int, str]:
+    """Evicted pods first, then by age, then by name."""
+    created = pod.metadata.creation_timestamp
+    evicted = pod.status.phase == "Failed" and pod.status.reason == "Evicted"
+    return not evicted, parse_time_ns(created) if created is not None else 0, pod.metadata.name

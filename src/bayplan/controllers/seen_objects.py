@@ -1,0 +1,27 @@
+"""Objects that a controller has seen: what has to be done once, when an object is new to it, has been done for these."""
+
+from __future__ import annotations
+
+from bayplan.objects.meta import KubernetesObject
+
+
+class SeenObjects:
+    """Objects that a controller has seen, by key, with their uids."""
+
+    def __init__(self) -> None:
+        self._uids: dict[str, str] = {}
+
+    def __len__(self) -> int:
+        return len(self._uids)
+
+    def is_new(self, item: KubernetesObject) -> bool:
+        """Say whether an object has not been met; one that was made anew under its name has not."""
+        return self._uids.get(item.key) != item.metadata.uid
+
+    def note(self, item: KubernetesObject) -> None:
+        """Note that an object was met: what had to be done about it is done."""
+        self._uids[item.key] = item.metadata.uid
+
+    def forget(self, key: str) -> None:
+        """Forget an object that is gone."""
+        self._uids.pop(key, None)

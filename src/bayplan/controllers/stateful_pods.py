@@ -1,0 +1,146 @@
+"""The pods of a StatefulSet and their claims: ordinals, names, labels, volumes, and who owns a claim.
+
+Source: https://kubernetes.io/docs/concepts/workloads/controllers/statefulset/
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from msgspec.structs import replace
+
+from bayplan.controllers.controller import Controller
+from bayplan.controllers.pod_maker import PreparedTemplate, controller_reference
+from bayplan.controllers.revisions import REVISION_LABEL
+from bayplan.controllers.writer import WARNING, WriteRefused
+from bayplan.objects.meta import ObjectMeta, OwnerReference
+from bayplan.objects.pod import Pod, PodSpec, Volume
+from bayplan.objects.storage import PersistentVolumeClaim
+from bayplan.objects.volumes import PersistentVolumeClaimVolumeSource
+from bayplan.objects.workloads import StatefulSet
+
+POD_NAME_LABEL = "statefulset.kubernetes.io/pod-name"
+POD_INDEX_LABEL = "apps.kubernetes.io/pod-index"
+
+
+def ordinal_of(pod_name: str) -> int:
+    """Return the ordinal at the end of a pod's name; -1 where there is none."""
+    _, dash, digits = pod_name.rpartition("-")
+    if not dash or not digits.isascii() or not digits.isdecimal() or int(digits) >= 2**31:
+        return -1
+    return int(digits)
+
+
+def first_ordinal(item: StatefulSet) -> int:
+    """Return the ordinal of the first pod."""
+    return item.spec.ordinals.start if item.spec.ordinals is not None else 0
+
+
+def claim_name(template: PersistentVolumeClaim, pod_name: str) -> str:
+    """Return the name of the claim that a pod has from a claim template: ``<template>-<set>-<ordinal>``."""
+    return f"{template.metadata.name}-{pod_name}"
+
+
+class StatefulPods:
+    """Make the pods of StatefulSets, with their claims.
+
+    Args:
+        controller: whose pods they are; reports what is made.
+    """
+
+    def __init__(self, controller: Controller) -> None:
+        self._controller = controller
+        self._store = controller.store
+        self._writer = controller.writer
+
+    def create(
+        self, item: StatefulSet, prepared: PreparedTemplate, revision_name: str, ordinal: int, now_ns: int
+    ) -> Pod | None:
+        """Create one pod, its claims before it. None where one of the claims is being deleted: then it waits for that."""
+        name = f"{item.metadata.name}-{ordinal}"
+        if any(claim.metadata.deletion_timestamp is not None for claim in self._claims(item, name)):
+            return None
+        self.create_missing_claims(item, name, now_ns)
+        labels = {
+            **prepared.labels,
+            REVISION_LABEL: revision_name,
+            POD_NAME_LABEL: name,
+            POD_INDEX_LABEL: str(ordinal),
+        }
+        spec = _with_identity(prepared.spec, item, name)
+        record, set_name = self._controller.record, item.metadata.name
+        try:
+            pod = self._controller.pods.create(prepared, now_ns, name=name, spec=spec, labels=labels)
+        except WriteRefused as refusal:
+            text = f"create Pod {name} in StatefulSet {set_name} failed error: {refusal.message}"
+            record(item, "FailedCreate", text, type_=WARNING)
+            raise
+        record(item, "SuccessfulCreate", f"create Pod {name} in StatefulSet {set_name} successful")
+        self.own_claims(item, pod, condemned=False)
+        return pod
+
+    def create_missing_claims(self, item: StatefulSet, pod_name: str, now_ns: int) -> None:
+        """Create the claims of a pod that do not exist yet."""
+        namespace = item.metadata.namespace
+        for template in item.spec.volume_claim_templates:
+            name = claim_name(template, pod_name)
+            if self._store.get(PersistentVolumeClaim, f"{namespace}/{name}") is not None:
+                continue
+            selector = item.spec.selector
+            labels: Mapping[str, str] = selector.match_labels if selector is not None else {}
+            metadata = ObjectMeta(
+                name=name,
+                namespace=namespace,
+                labels={**template.metadata.labels, **labels},
+                annotations=template.metadata.annotations,
+            )
+            status = replace(template.status, phase=template.status.phase or "Pending")
+            self._writer.create(PersistentVolumeClaim(metadata=metadata, spec=template.spec, status=status), now_ns)
+            text = f"create Claim {name} Pod {pod_name} in StatefulSet {item.metadata.name} success"
+            self._controller.record(item, "SuccessfulCreate", text)
+
+    def own_claims(self, item: StatefulSet, pod: Pod, *, condemned: bool) -> None:
+        """Let set or pod own the claims of a pod, as the set's retention policy says.
+
+        Retained claims have no owner. Claims that go with the set are owned by it; claims that go when the set shrinks
+        are owned by the pod from the moment that it is condemned.
+        """
+        policy = item.spec.persistent_volume_claim_retention_policy
+        with_set = policy is not None and policy.when_deleted == "Delete"
+        with_pod = policy is not None and policy.when_scaled == "Delete"
+        owners: tuple[OwnerReference, ...] = ()
+        if with_pod and condemned:
+            owners = (controller_reference(pod),)
+        elif with_set:
+            owners = (controller_reference(item),)
+        ours = (item.metadata.uid, pod.metadata.uid)
+        for claim in self._claims(item, pod.metadata.name):
+            metadata = claim.metadata
+            foreign = tuple(owner for owner in metadata.owner_references if owner.uid not in ours)
+            if any(owner.controller for owner in foreign):
+                continue
+            if foreign + owners != metadata.owner_references:
+                self._writer.update(replace(claim, metadata=replace(metadata, owner_references=foreign + owners)))
+
+    def _claims(self, item: StatefulSet, pod_name: str) -> list[PersistentVolumeClaim]:
+        namespace = item.metadata.namespace
+        names = [claim_name(template, pod_name) for template in item.spec.volume_claim_templates]
+        found = [self._store.get(PersistentVolumeClaim, f"{namespace}/{name}") for name in names]
+        return [claim for claim in found if claim is not None]
+
+
+def _with_identity(spec: PodSpec, item: StatefulSet, name: str) -> PodSpec:
+    """Return the spec of one pod: with its host name, its subdomain, and its claims in place of the template's volumes."""
+    templates = item.spec.volume_claim_templates
+    if not templates:
+        return replace(spec, hostname=name, subdomain=item.spec.service_name)
+    claimed = [template.metadata.name for template in templates]
+    own = tuple(
+        Volume(
+            name=template.metadata.name,
+            persistent_volume_claim=PersistentVolumeClaimVolumeSource(claim_name=claim_name(template, name)),
+        )
+        for template in templates
+    )
+    others = tuple(volume for volume in spec.volumes if volume.name not in claimed)
+    return replace(spec, hostname=name, subdomain=item.spec.service_name, volumes=own + others)

@@ -1,0 +1,351 @@
+"""The StatefulSet controller: numbered pods, one after the other or all at once, and updates from the highest down.
+
+OrderedReady sets create a pod only when all before it are running and ready, and delete from the top, one at a time;
+Parallel sets do not wait. An update replaces the pods of older revisions from the highest ordinal down to the
+partition.
+
+In an ordered set of 1,000 pods each start asks whether all pods before it are ready. The controller remembers how far
+it has looked and starts from there; a change of a pod below brings it back.
+
+Left out: ``maxUnavailable`` of rolling updates (a gate that is off). Source: pkg/controller/statefulset v1.36.3.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from msgspec.structs import replace
+
+from bayplan.base.durations import SECOND_NS
+from bayplan.base.go_text.times import parse_time_ns
+from bayplan.cluster.naming import revision_name
+from bayplan.cluster.owned_pods import OwnedPods, condition_time, is_finished, is_ready
+from bayplan.cluster.store import ChangeEvent
+from bayplan.controllers.availability import count_available, is_available
+from bayplan.controllers.controller import Controller, ControllerTools
+from bayplan.controllers.pod_maker import PreparedTemplate, controller_reference
+from bayplan.controllers.revisions import REVISION_LABEL, Revision, RevisionHistory
+from bayplan.controllers.stateful_pods import StatefulPods, first_ordinal, ordinal_of
+from bayplan.objects.meta import KubernetesObject
+from bayplan.objects.pod import Pod
+from bayplan.objects.selectors import SelectorError, compile_label_selector
+from bayplan.objects.workloads import PodTemplateSpec, StatefulSet
+
+
+class _Memory:
+    """What the controller remembers of one set, by uid."""
+
+    def __init__(self) -> None:
+        self.history = RevisionHistory()
+        self.by_revision: Counter[str] = Counter()
+        self.healthy_below = 0
+        self.seen: object = None
+        self.prepared: dict[str, PreparedTemplate] = {}
+
+
+class StatefulSetController(Controller):
+    """Reconcile StatefulSets."""
+
+    kind = StatefulSet
+    component = "statefulset-controller"
+    follows_pods = True
+
+    def __init__(self, tools: ControllerTools) -> None:
+        super().__init__(tools)
+        self._stateful_pods = StatefulPods(self)
+        self._memories: dict[str, _Memory] = {}
+
+    def pod_changed(self, key: str, event: ChangeEvent) -> None:
+        """Count pods by revision, and forget that the changed pod was found healthy."""
+        for pod, step in ((event.old, -1), (event.new, 1)):
+            if not isinstance(pod, Pod):
+                continue
+            controller = pod.metadata.controller()
+            if controller is None:
+                continue
+            memory = self._memories.setdefault(controller.uid, _Memory())
+            if pod.metadata.deletion_timestamp is None:
+                memory.by_revision[pod.metadata.labels.get(REVISION_LABEL, "")] += step
+            memory.healthy_below = min(memory.healthy_below, max(ordinal_of(pod.metadata.name), 0))
+
+    def reconcile(self, key: str, now_ns: int) -> int | None:
+        """Take the steps that the order of the set allows, then write the status."""
+        item = self.store.get(StatefulSet, key)
+        if item is None:
+            self._forget_gone()
+            return None
+        memory = self._memories.setdefault(item.metadata.uid, _Memory())
+        update = self._revision(item, memory)
+        current = memory.history.find(_hash_in(item, item.status.current_revision)) or update
+        run = _Run(self, item, memory, current, update, now_ns)
+        if item.metadata.deletion_timestamp is None:
+            run.step()
+        self._write_status(item, memory, current, update, now_ns)
+        return run.again_ns
+
+    def _forget_gone(self) -> None:
+        """Drop the memory of sets that no longer exist and have no pods."""
+        stored = {item.metadata.uid for item in self.store.all(StatefulSet)}
+        for uid in list(self._memories):
+            if uid not in stored and not self.store.owned_pods(uid):
+                del self._memories[uid]
+
+    def delete_pod(self, owner: KubernetesObject, pod: Pod, now_ns: int) -> None:
+        """Delete a pod of a set and report it."""
+        self.writer.delete(pod, now_ns)
+        text = f"delete Pod {pod.metadata.name} in StatefulSet {owner.metadata.name} successful"
+        self.record(owner, "SuccessfulDelete", text)
+
+    def history_of(self, uid: str) -> RevisionHistory:
+        """Return the versions that a set has had, for hosts that know older ones."""
+        return self._memories.setdefault(uid, _Memory()).history
+
+    # --- revisions ----------------------------------------------------------------------------------------------------
+
+    def _revision(self, item: StatefulSet, memory: _Memory) -> Revision:
+        history = memory.history
+        if not history.revisions:
+            known = _hash_in(item, item.status.update_revision)
+            if known and item.status.observed_generation == item.metadata.generation:
+                history.adopt(known, item.spec.template)
+        revision = history.current(item.spec.template)
+        if len(history.revisions) > 1:
+            limit = item.spec.revision_history_limit
+            live = {_hash_in(item, name) for name, count in memory.by_revision.items() if count > 0}
+            history.truncate(10 if limit is None else limit, live | {_hash_in(item, item.status.current_revision)})
+        return revision
+
+    def prepared(self, item: StatefulSet, memory: _Memory, template: PodTemplateSpec, name: str) -> PreparedTemplate:
+        """Return what the pods of one revision share."""
+        known = memory.prepared.get(name)
+        if known is None or not self.pods.is_current(known, template):
+            known = memory.prepared[name] = self.pods.prepare(item, template)
+        return known
+
+    @property
+    def stateful_pods(self) -> StatefulPods:
+        """Makes pods and claims."""
+        return self._stateful_pods
+
+    # --- status -------------------------------------------------------------------------------------------------------
+
+    def _write_status(
+        self, item: StatefulSet, memory: _Memory, current: Revision, update: Revision, now_ns: int
+    ) -> None:
+        item = self.store.get(StatefulSet, item.key) or item
+        owned = self.store.owned_pods(item.metadata.uid)
+        current_name, update_name = _name(item, current), _name(item, update)
+        ready = available = len(owned.ready) + sum(map(is_ready, owned.terminating.values()))
+        if item.spec.min_ready_seconds > 0:
+            available, _ = count_available(owned, item.spec.min_ready_seconds, now_ns)
+        status = replace(
+            item.status,
+            observed_generation=item.metadata.generation,
+            replicas=len(owned),
+            ready_replicas=ready,
+            available_replicas=available,
+            current_replicas=memory.by_revision[current_name],
+            updated_replicas=memory.by_revision[update_name],
+            current_revision=current_name,
+            update_revision=update_name,
+            collision_count=0,
+        )
+        if _rolls(item) and status.updated_replicas == ready == len(owned) == _replicas(item):
+            status = replace(status, current_replicas=status.updated_replicas, current_revision=update_name)
+        if status != item.status:
+            self.writer.update(replace(item, status=status))
+
+
+class _Run:
+    """One reconcile of one set."""
+
+    def __init__(
+        self,
+        controller: StatefulSetController,
+        item: StatefulSet,
+        memory: _Memory,
+        current: Revision,
+        update: Revision,
+        now_ns: int,
+    ) -> None:
+        self._controller = controller
+        self._item = item
+        self._memory = memory
+        self._current = current
+        self._update = update
+        self._now_ns = now_ns
+        self._ordered = item.spec.pod_management_policy != "Parallel"
+        self._start = first_ordinal(item)
+        self._end = self._start + _replicas(item)
+        self._uid = item.metadata.uid
+        self._pod_prefix = f"{item.metadata.namespace}/{item.metadata.name}-"
+        self._acted = 0
+        self.again_ns: int | None = None
+
+    def step(self) -> None:
+        """Create what is missing, then remove what is too much, then update; an ordered set stops at the first wait."""
+        if self._fill():
+            return
+        if self._shrink():
+            return
+        if self._item.spec.update_strategy.type != "OnDelete":
+            self._roll()
+
+    # --- creating -----------------------------------------------------------------------------------------------------
+
+    def _fill(self) -> bool:
+        """Go through the ordinals of the set from the lowest; say whether to stop here."""
+        memory, item = self._memory, self._item
+        asked = (item.spec, self._update)
+        if memory.seen is None or memory.seen != asked or item.spec.min_ready_seconds > 0:
+            memory.healthy_below = self._start
+            memory.seen = asked
+        for ordinal in range(max(self._start, memory.healthy_below), self._end):
+            if self._acted >= self._controller.burst:
+                self.again_ns = self._now_ns
+                return True
+            wait = self._settle(ordinal)
+            if wait and self._ordered:
+                return True
+            if not wait and memory.healthy_below == ordinal:
+                memory.healthy_below = ordinal + 1
+        return False
+
+    def _settle(self, ordinal: int) -> bool:
+        """Do what one ordinal needs; say whether the next ones have to wait for it."""
+        item, controller = self._item, self._controller
+        pod = self._pod(ordinal)
+        if pod is None:
+            self._create(ordinal)
+            self._acted += 1
+            return True
+        if is_finished(pod):
+            if pod.metadata.deletion_timestamp is None:
+                controller.delete_pod(self._item, pod, self._now_ns)
+            return True
+        if pod.status.phase == "Pending":
+            controller.stateful_pods.create_missing_claims(item, pod.metadata.name, self._now_ns)
+        if pod.metadata.deletion_timestamp is not None or pod.status.phase != "Running" or not self._available(pod):
+            return True
+        controller.stateful_pods.own_claims(item, pod, condemned=False)
+        return False
+
+    def _create(self, ordinal: int) -> None:
+        item = self._item
+        strategy = item.spec.update_strategy.rolling_update
+        if strategy is not None:
+            older = ordinal < self._start + (strategy.partition or 0)
+        else:
+            older = _rolls(item) and ordinal < self._start + item.status.current_replicas
+        revision = self._current if older else self._update
+        name = _name(item, revision)
+        prepared = self._controller.prepared(item, self._memory, revision.template, name)
+        self._controller.stateful_pods.create(item, prepared, name, ordinal, self._now_ns)
+
+    # --- removing -----------------------------------------------------------------------------------------------------
+
+    def _shrink(self) -> bool:
+        """Remove pods whose ordinals are out of range, from the highest; say whether to stop here."""
+        owned = self._controller.store.owned_pods(self._uid)
+        if len(owned) <= self._end - self._start:
+            return False
+        condemned = sorted(self._condemned(owned), key=lambda pod: -ordinal_of(pod.metadata.name))
+        unhealthy = next((pod for pod in reversed(condemned) if self._is_unavailable(pod)), None)
+        policy = self._item.spec.persistent_volume_claim_retention_policy
+        if policy is not None and policy.when_scaled == "Delete":
+            for pod in condemned:
+                self._controller.stateful_pods.own_claims(self._item, pod, condemned=True)
+        for pod in condemned:
+            terminating = pod.metadata.deletion_timestamp is not None
+            # Only healthy pods, or the one that is not, may go in order; anything else waits.
+            waits = terminating or (self._is_unavailable(pod) and pod is not unhealthy)
+            if self._ordered and waits:
+                return True
+            if not terminating:
+                if self._acted >= self._controller.burst:
+                    self.again_ns = self._now_ns
+                    return True
+                self._controller.delete_pod(self._item, pod, self._now_ns)
+                self._acted += 1
+                if self._ordered:
+                    return True
+        return False
+
+    def _condemned(self, owned: OwnedPods) -> list[Pod]:
+        ordinals = range(self._start, self._end)
+        return [pod for pod in owned if (ordinal := ordinal_of(pod.metadata.name)) >= 0 and ordinal not in ordinals]
+
+    # --- updating -----------------------------------------------------------------------------------------------------
+
+    def _roll(self) -> None:
+        """Delete the highest pod of another revision, unless a pod above it is not available yet."""
+        update_name = _name(self._item, self._update)
+        strategy = self._item.spec.update_strategy.rolling_update
+        lowest = self._start + ((strategy.partition or 0) if strategy is not None else 0)
+        if self._memory.by_revision[update_name] >= self._end - lowest and lowest == self._start:
+            return
+        for ordinal in range(self._end - 1, lowest - 1, -1):
+            pod = self._pod(ordinal)
+            if pod is None:
+                return
+            terminating = pod.metadata.deletion_timestamp is not None
+            if pod.metadata.labels.get(REVISION_LABEL) != update_name and not terminating:
+                self._controller.delete_pod(self._item, pod, self._now_ns)
+                return
+            if self._is_unavailable(pod):
+                return
+
+    # --- looking ------------------------------------------------------------------------------------------------------
+
+    def _pod(self, ordinal: int) -> Pod | None:
+        """Return the set's pod of an ordinal. A pod of that name that nobody controls is adopted if its labels match.
+
+        Names are taken once, so a set that is made anew over the orphans of an older one has no other way to its pods.
+        """
+        pod = self._controller.store.pods.get(f"{self._pod_prefix}{ordinal}")
+        if pod is None:
+            return None
+        metadata = pod.metadata
+        controller = metadata.controller()
+        if controller is not None:
+            return pod if controller.uid == self._uid else None
+        if metadata.deletion_timestamp is not None or not self._selects(metadata.labels):
+            return None
+        owners = (*metadata.owner_references, controller_reference(self._item))
+        return self._controller.writer.update(replace(pod, metadata=replace(metadata, owner_references=owners)))
+
+    def _selects(self, labels: dict[str, str]) -> bool:
+        try:
+            return compile_label_selector(self._item.spec.selector).matches(labels)
+        except SelectorError:
+            return False
+
+    def _available(self, pod: Pod) -> bool:
+        seconds = self._item.spec.min_ready_seconds
+        if is_available(pod, seconds, self._now_ns):
+            return True
+        since = condition_time(pod, "Ready", "True")
+        if seconds > 0 and since is not None:
+            available_ns = parse_time_ns(since) + seconds * SECOND_NS
+            self.again_ns = available_ns if self.again_ns is None else min(self.again_ns, available_ns)
+        return False
+
+    def _is_unavailable(self, pod: Pod) -> bool:
+        return pod.metadata.deletion_timestamp is not None or not self._available(pod)
+
+
+def _replicas(item: StatefulSet) -> int:
+    return 1 if item.spec.replicas is None else item.spec.replicas
+
+
+def _rolls(item: StatefulSet) -> bool:
+    return item.spec.update_strategy.type in ("", "RollingUpdate")
+
+
+def _name(item: StatefulSet, revision: Revision) -> str:
+    return revision_name(item.metadata.name, revision.hash)
+
+
+def _hash_in(item: StatefulSet, name: str) -> str:
+    """Return the hash at the end of a revision's name."""
+    return name.rpartition("-")[2] if name else ""

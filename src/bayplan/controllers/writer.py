@@ -1,0 +1,92 @@
+"""How controllers write: five verbs, of which one tells people what happened.
+
+Controllers read from an `ObjectStore` and write through a `Writer`, which knows where objects live: in the store itself
+(`bayplan.sim.store_writer`), or behind an API (`bayplan.apiserver.bridge.api_writer`). When a call returns, the store holds the
+result. The simulator and the API server run the same controllers.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Protocol, TypeVar
+
+from bayplan.base.errors import InputError
+from bayplan.objects.meta import KubernetesObject
+
+T = TypeVar("T", bound=KubernetesObject)
+
+FOREGROUND_FINALIZER = "foregroundDeletion"
+ORPHAN_FINALIZER = "orphan"
+
+NORMAL, WARNING = "Normal", "Warning"
+"""Types of events."""
+
+
+class Propagation(StrEnum):
+    """What becomes of the objects that a deleted object owns."""
+
+    BACKGROUND = "Background"
+    FOREGROUND = "Foreground"
+    ORPHAN = "Orphan"
+
+
+class WriteRefused(InputError):
+    """A write that was refused, by admission or because it contradicts what is stored.
+
+    Attributes:
+        message: the reason, in the words of the API.
+    """
+
+    def __init__(self, what: str, message: str) -> None:
+        self.message = message
+        super().__init__(what, got=message)
+
+
+class Writer(Protocol):
+    """Writes of controllers. All of them raise `WriteRefused` if the write is refused."""
+
+    def create(self, new: T, now_ns: int) -> T:
+        """Store a new object and return it as stored: with resource version, uid and creation time."""
+        ...
+
+    def update(self, new: T) -> T:
+        """Replace an object by a newer version of itself and return it as stored.
+
+        Raises:
+            InvariantError: the object is not there, or has another uid.
+        """
+        ...
+
+    def delete(
+        self,
+        item: KubernetesObject,
+        now_ns: int,
+        *,
+        grace_seconds: int | None = None,
+        propagation: Propagation = Propagation.BACKGROUND,
+    ) -> None:
+        """Delete an object: at once, or marked as being deleted until finalizers and grace period are over.
+
+        Args:
+            item: as it is stored.
+            now_ns: when.
+            grace_seconds: for pods; None takes the pod's own.
+            propagation: for owners. Background deletes dependents after the owner, Foreground before it, Orphan not at
+                all.
+        """
+        ...
+
+    def drop_finalizer(self, item: KubernetesObject, finalizer: str) -> None:
+        """Take a finalizer off an object, if it has it; an object that only waited for that goes in the same write."""
+        ...
+
+    def record(self, item: KubernetesObject, reason: str, message: str, component: str, *, type_: str = NORMAL) -> None:
+        """Record an event for people about an object that is stored; never refused.
+
+        Args:
+            item: the object.
+            reason, message: in the words of kube-controller-manager.
+            component: that reports it, e.g. ``replicaset-controller``.
+            type_: `NORMAL` or `WARNING`.
+        """
+        ...

@@ -1,0 +1,88 @@
+"""Writes of controllers straight into the store of a virtual cluster.
+
+Objects go in one way for everybody (user, host, controllers, garbage collector): finalizers first, then the object, then, by way of
+the garbage collector, what it owned. So a pod always gets its grace period and an object with finalizers always waits for them.
+Nobody reads events of a simulation's controllers, so none are recorded.
+"""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from msgspec.structs import replace
+
+from bayplan.base.go_text.times import format_time
+from bayplan.cluster.kubelet import VirtualKubelet
+from bayplan.cluster.owned_pods import is_finished
+from bayplan.cluster.store import ObjectStore, object_key
+from bayplan.controllers.writer import FOREGROUND_FINALIZER, NORMAL, ORPHAN_FINALIZER, Propagation
+from bayplan.objects.meta import KubernetesObject
+from bayplan.objects.pod import Pod
+
+T = TypeVar("T", bound=KubernetesObject)
+
+# Their controllers hold an object back while a pod uses it. Nobody runs them here, so waiting would never end.
+_IGNORED_FINALIZERS = frozenset(("kubernetes.io/pvc-protection", "kubernetes.io/pv-protection"))
+
+
+class StoreWriter:
+    """Write to a store; see `bayplan.controllers.writer.Writer`.
+
+    Args:
+        store: where they are.
+        kubelet: takes care of pods.
+    """
+
+    def __init__(self, store: ObjectStore, kubelet: VirtualKubelet) -> None:
+        self._store = store
+        self._kubelet = kubelet
+
+    def create(self, new: T, now_ns: int) -> T:
+        """Store a new object; see `ObjectStore.add`."""
+        return self._store.add(new, now_ns)
+
+    def update(self, new: T) -> T:
+        """Replace an object; see `ObjectStore.update`."""
+        return self._store.update(new)
+
+    def delete(
+        self,
+        item: KubernetesObject,
+        now_ns: int,
+        *,
+        grace_seconds: int | None = None,
+        propagation: Propagation = Propagation.BACKGROUND,
+    ) -> None:
+        """Delete an object; see `Writer.delete`."""
+        if isinstance(item, Pod):
+            self._kubelet.terminate(item, now_ns, grace_seconds=grace_seconds)
+            return
+        metadata = item.metadata
+        finalizers = tuple(name for name in metadata.finalizers if name not in _IGNORED_FINALIZERS)
+        if propagation is not Propagation.BACKGROUND and self._store.has_dependents(metadata.uid):
+            wanted = FOREGROUND_FINALIZER if propagation is Propagation.FOREGROUND else ORPHAN_FINALIZER
+            if wanted not in finalizers:
+                finalizers = (*finalizers, wanted)
+        if not finalizers:
+            self._store.remove(type(item), object_key(metadata))
+        elif metadata.deletion_timestamp is None or finalizers != metadata.finalizers:
+            marked = replace(
+                metadata,
+                deletion_timestamp=metadata.deletion_timestamp or format_time(now_ns),
+                deletion_grace_period_seconds=0,
+                finalizers=finalizers,
+            )
+            self._store.update(replace(item, metadata=marked))
+
+    def drop_finalizer(self, item: KubernetesObject, finalizer: str) -> None:
+        """Take a finalizer off an object; see `Writer.drop_finalizer`."""
+        metadata = item.metadata
+        left = tuple(name for name in metadata.finalizers if name != finalizer)
+        over = not isinstance(item, Pod) or not item.spec.node_name or is_finished(item)
+        if not left and metadata.deletion_timestamp is not None and over:
+            self._store.remove(type(item), object_key(metadata))
+        elif left != metadata.finalizers:
+            self._store.update(replace(item, metadata=replace(metadata, finalizers=left)))
+
+    def record(self, item: KubernetesObject, reason: str, message: str, component: str, *, type_: str = NORMAL) -> None:
+        """Record nothing."""

@@ -1,0 +1,298 @@
+"""The virtual cluster: store, controllers and kubelet behind one door. What a host (simulator, object server) holds.
+
+Every call that writes returns the change events it caused, in the order of the writes: what a watch would send, and
+what the host feeds its scheduler. Calls only write what they say. Everything that follows from a write (controllers
+making or deleting pods, pods starting late or finishing) happens in `VirtualCluster.advance`, which the host calls
+when the time that `VirtualCluster.next_wakeup` tells has come; work for controllers makes that time "now"::
+
+    events = cluster.apply(deployment, now_ns)       # ADDED Deployment
+    while (wakeup := cluster.next_wakeup()) is not None and wakeup <= now_ns:
+        events += cluster.advance(now_ns)            # ADDED ReplicaSet, ADDED Pod, ADDED Pod, ...
+
+Time is integer nanoseconds since 1970 and comes in with each call; it never goes backwards. Randomness (names, uids)
+comes from the seeded streams given. One seed and one sequence of calls give one sequence of events, byte for byte.
+"""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+import msgspec
+from msgspec.structs import replace
+
+from bayplan.base.errors import InputError
+from bayplan.base.go_text.times import format_time
+from bayplan.base.random_streams import RandomStreams
+from bayplan.cluster.admission import PodAdmission
+from bayplan.cluster.kubelet import KubeletOptions, VirtualKubelet
+from bayplan.cluster.naming import NameGenerator
+from bayplan.cluster.owned_pods import is_finished
+from bayplan.cluster.pod_status import bound_status, with_condition
+from bayplan.cluster.store import ChangeEvent, Kind, ObjectStore
+from bayplan.cluster.volume_controller import volume_writes
+from bayplan.controllers.controller import ControllerTools
+from bayplan.controllers.disruption import DisruptionController
+from bayplan.controllers.garbage_collector import StoreGarbageCollector
+from bayplan.controllers.manager import ControllerManager, workload_controllers
+from bayplan.controllers.node_lifecycle import NodeLifecycleController
+from bayplan.controllers.persistent_volumes import PersistentVolumeController
+from bayplan.controllers.pod_claims import PodClaimController
+from bayplan.controllers.pod_gc import PodGarbageCollector
+from bayplan.controllers.pod_maker import PodMaker
+from bayplan.controllers.resource_claims import ResourceClaimController
+from bayplan.controllers.writer import Propagation
+from bayplan.objects.meta import KubernetesObject
+from bayplan.objects.pod import Pod, PodCondition
+from bayplan.sim.store_writer import StoreWriter
+from bayplan.sim.virtual_api import Arrival
+
+T = TypeVar("T", bound=KubernetesObject)
+
+
+class ClusterOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """How a virtual cluster behaves.
+
+    Attributes:
+        kubelet: see `KubeletOptions`.
+        sync_delay_ns: how long controllers take to notice a change.
+        terminated_pod_threshold: how many finished pods are kept before the oldest are removed; 0 keeps all.
+    """
+
+    kubelet: KubeletOptions = msgspec.field(default_factory=KubeletOptions)
+    sync_delay_ns: int = 0
+    terminated_pod_threshold: int = 0
+
+
+class VirtualCluster:
+    """A cluster without machines.
+
+    Args:
+        streams: where names and uids come from.
+        options: see `ClusterOptions`.
+
+    Attributes:
+        store: the objects, for reading. Writing to it behind the cluster's back loses events.
+    """
+
+    def __init__(self, streams: RandomStreams, options: ClusterOptions | None = None) -> None:
+        options = options or ClusterOptions()
+        self.store = ObjectStore(streams.stream("cluster.uids"))
+        names = NameGenerator(streams.stream("cluster.names"))
+        admission = PodAdmission(self.store)
+        self._wakeup_ns: int | None = None
+        self._kubelet = VirtualKubelet(self.store, options.kubelet)
+        self._starts_at_once = options.kubelet.start_delay_ns <= 0
+        self._writer = StoreWriter(self.store, self._kubelet)
+        self._arrival = Arrival(self.store, self._kubelet, admission, names)
+        tools = ControllerTools(self.store, self._writer, PodMaker(self.store, self._writer, names, admission))
+        pod_gc = PodGarbageCollector(tools, terminated_pod_threshold=options.terminated_pod_threshold)
+        node_lifecycle = NodeLifecycleController(tools)
+        claims = (PodClaimController(tools, names), ResourceClaimController(tools))
+        self._manager = ControllerManager(
+            self.store,
+            workload_controllers(tools),
+            others=(node_lifecycle, pod_gc, DisruptionController(tools), *claims, PersistentVolumeController(tools)),
+            garbage_collector=StoreGarbageCollector(tools),
+            pod_gc=pod_gc,
+            node_lifecycle=node_lifecycle,
+            admission=admission,
+            sync_delay_ns=options.sync_delay_ns,
+        )
+
+    # --- what users do ------------------------------------------------------------------------------------------------
+
+    def apply(self, item: KubernetesObject, now_ns: int) -> list[ChangeEvent]:
+        """Create an object, or change the one of its kind and key to what is given; no event where nothing changes.
+
+        A new object gets defaults, uid, creation time and, if it is a pod without a uid, admission (priority, default
+        tolerations). A pod that brings a uid was admitted elsewhere and is taken as it is. A change keeps what the
+        server owns (uid, times, the status of workloads, a pod's node) and what the new version does not mention
+        (owners, finalizers, status).
+
+        Args:
+            item: the object as it is wanted.
+            now_ns: when.
+
+        Raises:
+            InputError: a pod names a priority class that does not exist, or an annotation can't be read.
+        """
+        self._arrival.apply(item, now_ns)
+        return self._close(now_ns)
+
+    def put(self, item: KubernetesObject, now_ns: int) -> list[ChangeEvent]:
+        """Store a version of an object as it is, for hosts that have their own rules about what a write may change.
+
+        Nothing is defaulted, admitted or merged; only uid and creation time of an existing object stay. An object
+        whose last finalizer this takes away while it is being deleted goes. No event where nothing changes.
+
+        Args:
+            item: the whole object.
+            now_ns: when.
+        """
+        self._arrival.put(item, now_ns)
+        return self._close(now_ns)
+
+    def delete(
+        self,
+        kind: Kind,
+        key: str,
+        now_ns: int,
+        *,
+        propagation: Propagation = Propagation.BACKGROUND,
+        grace_seconds: int | None = None,
+    ) -> list[ChangeEvent]:
+        """Delete an object; what it owns follows as `propagation` says. No event where there is no such object.
+
+        Args:
+            kind: the struct, e.g. ``Deployment``.
+            key: ``namespace/name``, or ``name`` for objects of the cluster.
+            now_ns: when.
+            propagation: see `Propagation`.
+            grace_seconds: for pods, instead of their own grace period; 0 removes at once.
+        """
+        item = self.store.get(kind, key)
+        if item is not None:
+            self._writer.delete(item, now_ns, grace_seconds=grace_seconds, propagation=propagation)
+        return self._close(now_ns)
+
+    def cordon(self, node_name: str, now_ns: int, *, unschedulable: bool = True) -> list[ChangeEvent]:
+        """Mark a node unschedulable, or schedulable again. No event where it is so already, or does not exist."""
+        node = self.store.nodes.get(node_name)
+        if node is None:
+            return []
+        return self.apply(replace(node, spec=replace(node.spec, unschedulable=unschedulable)), now_ns)
+
+    # --- what the scheduler does --------------------------------------------------------------------------------------
+
+    def bind(self, pod_key: str, node_name: str, now_ns: int) -> list[ChangeEvent]:
+        """Bind a pod to a node; with no start delay it runs in the same event.
+
+        Returns:
+            One MODIFIED event; none when the binding is refused, because the pod is gone, on a node already, finished
+            or being deleted.
+
+        Raises:
+            InputError: the pod's run time annotation can't be read.
+        """
+        pod = self.store.pods.get(pod_key)
+        if pod is None or pod.spec.node_name or pod.metadata.deletion_timestamp is not None or is_finished(pod):
+            return []
+        pod = replace(pod, spec=replace(pod.spec, node_name=node_name))
+        known = node_name in self.store.nodes
+        if not known or not self._starts_at_once:
+            pod = replace(pod, status=bound_status(pod, format_time(now_ns)))
+        self.store.update(self._kubelet.take(pod, now_ns) if known else pod)
+        return self._close(now_ns)
+
+    def write_volume(self, item: KubernetesObject, node_name: str, now_ns: int) -> list[ChangeEvent]:
+        """Write a volume or claim as the scheduler wants it for a pod; volume claims get bound at once (see `volume_writes`).
+
+        Args:
+            item: a volume with the claim that it is meant for, or a claim with the node that was selected for it; a resource
+                claim with its allocation and users, which is made where it has no uid yet.
+            node_name: that node.
+            now_ns: when.
+
+        Returns:
+            The events of all writes; none when the object is gone.
+        """
+        if item.metadata.uid and self.store.get(type(item), item.key) is None:
+            return []
+        for changed in volume_writes(item, self.store, self.store.nodes.get(node_name)):
+            if self.store.get(type(changed), changed.key) is None:
+                self.store.add(changed, now_ns)
+            else:
+                self.store.update(changed)
+        return self._close(now_ns)
+
+    def evict(
+        self, pod_key: str, now_ns: int, *, preemptor: Pod | None = None, grace_seconds: int | None = None
+    ) -> list[ChangeEvent]:
+        """Delete a pod on behalf of the scheduler, with the condition that says so. No event when it is gone.
+
+        Args:
+            pod_key: the victim.
+            now_ns: when.
+            preemptor: for whom it goes; named in the condition DisruptionTarget.
+            grace_seconds: instead of the pod's own grace period.
+        """
+        pod = self.store.pods.get(pod_key)
+        if pod is None:
+            return []
+        if preemptor is not None:
+            text = f"{preemptor.spec.scheduler_name}: preempting to accommodate a higher priority pod"
+            condition = PodCondition(
+                type="DisruptionTarget",
+                status="True",
+                reason="PreemptionByScheduler",
+                message=text,
+                last_transition_time=format_time(now_ns),
+            )
+            status = with_condition(pod.status, condition)
+            if status is not pod.status:
+                pod = self.store.update(replace(pod, status=status))
+        self._writer.delete(pod, now_ns, grace_seconds=grace_seconds)
+        return self._close(now_ns)
+
+    def set_nominated(self, pod_key: str, node_name: str, now_ns: int) -> list[ChangeEvent]:
+        """Set, or with the empty name clear, the node that a pod is nominated for. No event where it is so already."""
+        pod = self.store.pods.get(pod_key)
+        if pod is None or pod.status.nominated_node_name == node_name:
+            return []
+        self.store.update(replace(pod, status=replace(pod.status, nominated_node_name=node_name)))
+        return self._close(now_ns)
+
+    def set_unschedulable(self, pod_key: str, reason: str, message: str, now_ns: int) -> list[ChangeEvent]:
+        """Set the condition PodScheduled of a pod to False, with reason and message. No event where it says so already."""
+        pod = self.store.pods.get(pod_key)
+        if pod is None or pod.spec.node_name:
+            return []
+        condition = PodCondition(
+            type="PodScheduled",
+            status="False",
+            reason=reason,
+            message=message,
+            last_transition_time=format_time(now_ns),
+        )
+        status = with_condition(pod.status, condition)
+        if status is pod.status:
+            return []
+        self.store.update(replace(pod, status=status))
+        return self._close(now_ns)
+
+    # --- time ---------------------------------------------------------------------------------------------------------
+
+    def next_wakeup(self) -> int | None:
+        """Return when `advance` has something to do: the time of the last write where controllers have work, or later.
+
+        None means never, unless somebody writes.
+        """
+        return self._wakeup_ns
+
+    def _find_wakeup(self) -> int | None:
+        manager, kubelet = self._manager.next_wakeup(), self._kubelet.next_wakeup()
+        if manager is None or kubelet is None:
+            return manager if kubelet is None else kubelet
+        return min(manager, kubelet)
+
+    def advance(self, now_ns: int) -> list[ChangeEvent]:
+        """Do everything that is due by now, each thing at its own time: the kubelet's work first, then controllers'.
+
+        Raises:
+            InputError: a pod's run time annotation can't be read.
+        """
+        while (time_ns := self._find_wakeup()) is not None and time_ns <= now_ns:
+            self._kubelet.advance(time_ns)
+            self._manager.follow(time_ns)
+            self._manager.run(time_ns)
+        return self._close(now_ns)
+
+    def failures(self) -> dict[str, InputError]:
+        """Return what controllers could not do, by ``Kind key``: most likely a priority class that does not exist."""
+        return dict(self._manager.failures)
+
+    def _close(self, now_ns: int) -> list[ChangeEvent]:
+        """Queue what follows from the writes of this call, and hand out their events."""
+        self._manager.close(now_ns)
+        self._wakeup_ns = self._find_wakeup()
+        return self.store.take_journal()

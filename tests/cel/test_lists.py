@@ -1,0 +1,74 @@
+"""The functions of lists, and how numbers of different types compare; the answers are those of Kubernetes v1.36.3."""
+
+from __future__ import annotations
+
+import pytest
+
+from bayplan.cel.checker import Checker
+from bayplan.cel.evaluator import compile_node, run
+from bayplan.cel.parser import Parser
+from bayplan.cel.problems import CompileProblem, RunProblem
+from bayplan.cel.source import Source
+from bayplan.cel.types import DYN
+
+
+def value_of(text: str) -> object:
+    node = Parser(text).parse()
+    Checker(Source(text), {"x": DYN}, {}).check(node)
+    return run(compile_node(node), {"x": 1})
+
+
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [
+        pytest.param("[3, 1, 2].sort()", [1, 2, 3], id="sort"),
+        pytest.param("['b', 'é', 'a'].sort()", ["a", "b", "é"], id="texts sort by bytes"),
+        pytest.param("[-3, 1, 2].sortBy(e, e * e)", [1, 2, -3], id="sortBy"),
+        pytest.param("[[1, 2], [], [3]].flatten()", [1, 2, 3], id="flatten"),
+        pytest.param("[[[1]], [[2, 3]]].flatten(2)", [1, 2, 3], id="flatten twice"),
+        pytest.param("[[1]].flatten(0)", [[1]], id="flatten nothing"),
+        pytest.param("[1, 2, 3].existsOne(i, v, i + v == 3)", True, id="existsOne of index and value"),
+        pytest.param("dyn(9223372036854775807) < 9223372036854775808.0", False, id="an integer is rounded to a double"),
+        pytest.param("type(optional.none()) == optional_type", True, id="the type of optional values"),
+    ],
+)
+def test_values(text: str, want: object) -> None:
+    assert value_of(text) == want
+
+
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [
+        pytest.param("[1].flatten(-1)", "level must be non-negative", id="a level below zero"),
+        pytest.param("dyn([1, 'a']).sort()", "expected type 'int' but found 'string'", id="a list of two types"),
+        pytest.param("[dyn(1), dyn('a')].sort()", "list elements must have the same type", id="elements of two types"),
+        pytest.param("dyn([[1]]).sort()", "list elements must be comparable", id="elements without an order"),
+        pytest.param("lists.range(1000001)", "actual cost limit exceeded", id="a range that costs too much"),
+        pytest.param("{}.sortBy(e, e)", "sortBy can only be applied to a list", id="sortBy of a map"),
+    ],
+)
+def test_what_fails(text: str, want: str) -> None:
+    with pytest.raises((CompileProblem, RunProblem), match=want):
+        value_of(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [
+        pytest.param("[1, 'a', true]", ["1:5: expected type 'int' but found 'string'"], id="the first of a list"),
+        pytest.param(
+            "{true: 1, 2: 2, 5u: 3}",
+            ["1:11: expected type 'bool' but found 'int'", "1:17: expected type 'bool' but found 'uint'"],
+            id="all keys of a map",
+        ),
+        pytest.param(
+            "'a' in [1, 'a', 2]", ["1:12: expected type 'int' but found 'string'"], id="nothing else goes wrong"
+        ),
+        pytest.param("[1, [], [2]]", ["1:5: expected type 'int' but found 'list(dyn)'"], id="an empty list"),
+    ],
+)
+def test_elements_of_several_types_are_refused_once_all_else_is_right(text: str, want: list[str]) -> None:
+    with pytest.raises(CompileProblem) as refused:
+        value_of(text)
+    lines = [line.removeprefix("compilation failed: ") for line in str(refused.value).split("\n")]
+    assert [line.removeprefix("ERROR: <input>:") for line in lines if "ERROR" in line] == want

@@ -1,0 +1,30 @@
+"""The text format of Protocol Buffers, as far as the conformance tests use it."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.cel.textproto import Message, Name, parse
+
+
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [
+        pytest.param("# none\n", {}, id="a comment"),
+        pytest.param("a: 1 b: -2.5e3 c: 0x1F", {"a": [1], "b": [-2500.0], "c": [31]}, id="numbers"),
+        pytest.param("a: inf b: true", {"a": [float("inf")], "b": [Name("true")]}, id="words"),
+        pytest.param("a: 'x' \"y\"\n'z'", {"a": [b"xyz"]}, id="strings side by side are one"),
+        pytest.param(r'a: "\n\x41\101\u00e9\""', {"a": [b'\nAA\xc3\xa9"']}, id="escapes"),
+        pytest.param("a { b: 1 } a < b: 2 >", {"a": [{"b": [1]}, {"b": [2]}]}, id="messages"),
+        pytest.param("a: [1, 2], b: [{c: 1}]", {"a": [1, 2], "b": [{"c": [1]}]}, id="lists"),
+        pytest.param("[x.y/z.T] { a: 1 }", {"[x.y/z.T]": [{"a": [1]}]}, id="an expanded Any"),
+    ],
+)
+def test_messages(text: str, want: Message) -> None:
+    assert parse(text) == want
+
+
+@pytest.mark.parametrize("text", ["a: @", "a {", "1: 2", "a: }"])
+def test_what_is_no_message_is_refused(text: str) -> None:
+    with pytest.raises(ValueError):
+        parse(text)

@@ -1,0 +1,168 @@
+"""Claims of pods: made from templates, reserved, given back, and deleted with the pods that they were made for."""
+
+from __future__ import annotations
+
+import pytest
+
+from bayplan.controllers.pod_claims import POD_CLAIM_ANNOTATION
+from bayplan.controllers.resource_claims import DELETE_PROTECTION
+from bayplan.objects.pod import Pod
+from bayplan.objects.resource import ResourceClaim
+from tests.cluster.world import CONTAINERS, Json, World
+
+API = "resource.k8s.io/v1"
+SPEC: Json = {"devices": {"requests": [{"name": "gpu", "exactly": {"deviceClassName": "gpu.example.com"}}]}}
+ALLOCATION: Json = {"devices": {"results": [{"request": "gpu", "driver": "d", "pool": "p", "device": "gpu-0"}]}}
+
+
+def template(name: str = "gpu", **metadata: object) -> Json:
+    spec = {"metadata": metadata, "spec": SPEC}
+    return {"apiVersion": API, "kind": "ResourceClaimTemplate", "metadata": named(name), "spec": spec}
+
+
+def named(name: str, **more: object) -> Json:
+    return {"name": name, "namespace": "default", **more}
+
+
+def pod(name: str = "p", *, run_time: str = "", node: str = "", entry: str = "gpu", **claim: str) -> Json:
+    """Return a pod with one entry for a claim, from the template ``gpu`` where nothing else is said."""
+    annotations = {"bayplan.io/run-time": run_time} if run_time else {}
+    entries = [{"name": entry, **(claim or {"resourceClaimTemplateName": "gpu"})}]
+    spec: Json = {"containers": CONTAINERS, "resourceClaims": entries, "nodeName": node}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": named(name, annotations=annotations), "spec": spec}
+
+
+def claim(name: str, *users: Pod, allocated: bool = True, finalizers: tuple[str, ...] = (DELETE_PROTECTION,)) -> Json:
+    """Return a claim as the scheduler leaves it."""
+    reserved = [{"resource": "pods", "name": user.metadata.name, "uid": user.metadata.uid} for user in users]
+    status = {"allocation": ALLOCATION, "reservedFor": reserved} if allocated else {}
+    metadata = named(name, finalizers=list(finalizers))
+    return {"apiVersion": API, "kind": "ResourceClaim", "metadata": metadata, "spec": SPEC, "status": status}
+
+
+def claims(world: World) -> list[ResourceClaim]:
+    return list(world.store.all(ResourceClaim))
+
+
+def test_a_claim_is_made_as_its_template_says_and_noted_in_the_pod() -> None:
+    world = World(binds=False)
+    world.apply(template(labels={"app": "a"}, annotations={"note": "b"}), pod())
+    world.settle()
+    (made,), owner = claims(world), world.store.pods["default/p"]
+    assert made.metadata.name.startswith("p-gpu-")
+    assert made.metadata.generate_name == "p-gpu-"
+    assert made.metadata.labels == {"app": "a"}
+    assert made.metadata.annotations == {"note": "b", POD_CLAIM_ANNOTATION: "gpu"}
+    assert [(each.kind, each.uid, each.controller) for each in made.metadata.owner_references] == [
+        ("Pod", owner.metadata.uid, True)
+    ]
+    assert made.spec.devices.requests[0].name == "gpu"
+    (noted,) = owner.status.resource_claim_statuses
+    assert (noted.name, noted.resource_claim_name) == ("gpu", made.metadata.name)
+
+
+@pytest.mark.parametrize(
+    ("name", "entry", "want"),
+    [
+        pytest.param("p", "gpu", "p-gpu-", id="short names are taken whole"),
+        pytest.param("p" * 50, "gpu", "p" * 50 + "-gpu-", id="so are those of up to 57 characters"),
+        pytest.param("p" * 60, "e" * 30, "p" * 37 + "-" + "e" * 18, id="longer ones lose letters in proportion"),
+    ],
+)
+def test_the_name_of_a_claim_tells_pod_and_entry(name: str, entry: str, want: str) -> None:
+    world = World(binds=False)
+    world.apply(template(), pod(name, entry=entry))
+    world.settle()
+    (made,) = claims(world)
+    assert made.metadata.generate_name == want
+    assert made.metadata.name[:-5] == want
+
+
+def test_a_claim_that_was_deleted_is_made_again() -> None:
+    world = World(binds=False)
+    world.apply(template(), pod())
+    world.settle()
+    (first,) = claims(world)
+    world.delete(ResourceClaim, first.key)
+    world.settle()
+    (second,) = claims(world)
+    assert second.metadata.uid != first.metadata.uid
+    (noted,) = world.store.pods["default/p"].status.resource_claim_statuses
+    assert noted.resource_claim_name == second.metadata.name
+
+
+def test_a_template_that_comes_late_is_waited_for() -> None:
+    world = World(binds=False)
+    world.apply(template("other"), pod())
+    world.settle()
+    assert claims(world) == []
+    assert list(world.cluster.failures()) == ["Pod default/p"]
+    world.apply(template())
+    world.settle()
+    assert len(claims(world)) == 1
+    assert world.cluster.failures() == {}
+
+
+def test_an_allocated_claim_is_reserved_for_a_pod_that_came_to_its_node_by_itself() -> None:
+    world = World(nodes=1, binds=False)
+    world.apply(claim("shared"), pod(node="node-0", resourceClaimName="shared"))
+    world.settle()
+    (shared,) = claims(world)
+    assert [user.name for user in shared.status.reserved_for] == ["p"]
+
+
+def test_devices_are_given_back_when_the_last_user_ends() -> None:
+    world = World(nodes=1, binds=False)
+    for name, run_time in (("short", "10s"), ("long", "20s")):
+        world.apply(pod(name, node="node-0", run_time=run_time, resourceClaimName="shared"))
+    world.settle()
+    world.apply(claim("shared", *world.store.pods.values()))
+    world.run_until(15)
+    (shared,) = claims(world)
+    assert ([user.name for user in shared.status.reserved_for], shared.status.allocation is None) == (["long"], False)
+    world.run_until(25)
+    (shared,) = claims(world)
+    assert (shared.status.reserved_for, shared.status.allocation, shared.metadata.finalizers) == ((), None, ())
+
+
+def test_a_claim_that_never_had_users_stays_allocated() -> None:
+    world = World()
+    world.apply(claim("unused"))
+    world.settle()
+    (unused,) = claims(world)
+    assert unused.status.allocation is not None
+
+
+def test_a_reservation_for_a_pod_of_the_same_name_ends_with_that_pod() -> None:
+    world = World(nodes=1, binds=False)
+    world.apply(pod(resourceClaimName="shared"))
+    world.settle()
+    world.apply(claim("shared", world.store.pods["default/p"]))
+    world.delete(Pod, "default/p")
+    world.apply(pod(resourceClaimName="shared"))
+    world.settle()
+    (shared,) = claims(world)
+    assert (shared.status.reserved_for, shared.status.allocation) == ((), None)
+
+
+def test_a_claim_that_is_deleted_goes_when_nobody_uses_it() -> None:
+    world = World(nodes=1, binds=False)
+    world.apply(pod(node="node-0", resourceClaimName="shared"))
+    world.settle()
+    world.apply(claim("shared", world.store.pods["default/p"]))
+    world.delete(ResourceClaim, "default/shared")
+    world.settle()
+    assert [each.metadata.deletion_timestamp is not None for each in claims(world)] == [True]
+    world.delete(Pod, "default/p")
+    world.settle()
+    assert claims(world) == []
+
+
+def test_a_claim_that_was_made_for_a_pod_goes_when_the_pod_is_done_and_is_not_made_again() -> None:
+    world = World(nodes=1)
+    world.apply(template(), pod(run_time="10s"))
+    world.run_until(5)
+    assert len(claims(world)) == 1
+    world.run_until(20)
+    assert world.phases() == {"Succeeded": 1}
+    assert claims(world) == []

@@ -1,0 +1,387 @@
+"""DaemonSets: a pod on every node that fits, tolerations, updates."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from bayplan.controllers.daemon_nodes import NodeEligibility, daemon_tolerations, pinned_spec, target_node
+from bayplan.objects.kinds import decode
+from bayplan.objects.node import Node
+from bayplan.objects.pod import Pod, PodSpec, Toleration
+from bayplan.objects.workloads import DaemonSet
+from tests.cluster.world import World, as_pod, node, pod, template, workload
+
+NO_SCHEDULE = {"key": "only", "value": "x", "effect": "NoSchedule"}
+NO_EXECUTE = {"key": "only", "value": "x", "effect": "NoExecute"}
+
+
+def agent(image: str = "app:1", **spec: Any) -> dict[str, Any]:
+    return workload("DaemonSet", "agent", image=image, **spec)
+
+
+def stored(world: World) -> DaemonSet:
+    found = world.store.get(DaemonSet, "default/agent")
+    assert found is not None
+    return found
+
+
+def applied(world: World, **spec: Any) -> None:
+    world.apply(agent(**spec))
+    world.settle()
+
+
+def places(world: World) -> list[str]:
+    return sorted(item.spec.node_name for item in world.pods())
+
+
+def numbers(world: World) -> tuple[int, int, int, int, int]:
+    """Return desired, current, misscheduled, ready and updated."""
+    status = stored(world).status
+    return (
+        status.desired_number_scheduled,
+        status.current_number_scheduled,
+        status.number_misscheduled,
+        status.number_ready,
+        status.updated_number_scheduled,
+    )
+
+
+def test_there_is_one_pod_for_each_node_and_the_scheduler_binds_it() -> None:
+    world = World(nodes=3, binds=False)
+    applied(world)
+    assert numbers(world) == (3, 3, 0, 0, 3)
+    assert [item.spec.node_name for item in world.pods()] == ["", "", ""]
+    assert sorted(map(target_node, world.pods())) == ["node-0", "node-1", "node-2"]
+    world.binds = True
+    world.settle()
+    assert places(world) == ["node-0", "node-1", "node-2"]
+    assert numbers(world) == (3, 3, 0, 3, 3)
+
+
+def test_pods_carry_the_hash_and_what_every_daemon_tolerates() -> None:
+    world = World(nodes=2)
+    applied(world)
+    first, second = world.pods()
+    digest = first.metadata.labels["controller-revision-hash"]
+    assert first.metadata.labels == {"app": "x", "controller-revision-hash": digest}
+    assert first.metadata.labels is second.metadata.labels
+    assert [(item.key, item.effect, item.toleration_seconds) for item in first.spec.tolerations] == [
+        ("node.kubernetes.io/not-ready", "NoExecute", None),
+        ("node.kubernetes.io/unreachable", "NoExecute", None),
+        ("node.kubernetes.io/disk-pressure", "NoSchedule", None),
+        ("node.kubernetes.io/memory-pressure", "NoSchedule", None),
+        ("node.kubernetes.io/pid-pressure", "NoSchedule", None),
+        ("node.kubernetes.io/unschedulable", "NoSchedule", None),
+    ]
+    assert first.spec.containers is second.spec.containers
+
+
+@pytest.mark.parametrize(
+    ("tolerations", "host_network", "want"),
+    [
+        pytest.param((), False, 6, id="what every daemon tolerates"),
+        pytest.param((), True, 7, id="and on the host network, a network that is unavailable"),
+        pytest.param((Toleration(key="mine", operator="Exists"),), False, 7, id="beside its own"),
+        pytest.param(
+            (
+                Toleration(
+                    key="node.kubernetes.io/not-ready", operator="Exists", effect="NoExecute", toleration_seconds=9
+                ),
+            ),
+            False,
+            6,
+            id="a limit of time is lifted",
+        ),
+    ],
+)
+def test_tolerations(tolerations: tuple[Toleration, ...], host_network: bool, want: int) -> None:
+    got = daemon_tolerations(PodSpec(tolerations=tolerations, host_network=host_network))
+    assert len(got) == want
+    assert not any(item.toleration_seconds for item in got)
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        pytest.param({}, id="no affinity"),
+        pytest.param({"affinity": {"podAffinity": {}}}, id="no node affinity"),
+        pytest.param(
+            {
+                "affinity": {
+                    "nodeAffinity": {
+                        "requiredDuringSchedulingIgnoredDuringExecution": {
+                            "nodeSelectorTerms": [{"matchExpressions": [{"key": "a", "operator": "Exists"}]}]
+                        },
+                        "preferredDuringSchedulingIgnoredDuringExecution": [
+                            {"weight": 1, "preference": {"matchExpressions": [{"key": "a", "operator": "Exists"}]}}
+                        ],
+                    }
+                }
+            },
+            id="required terms are replaced, preferred ones stay",
+        ),
+    ],
+)
+def test_a_pod_is_pinned_to_the_name_of_its_node(spec: dict[str, Any]) -> None:
+    before = as_pod(decode(pod("p", **spec))).spec
+    after = pinned_spec(before, "node-7")
+    assert target_node(Pod(spec=after)) == "node-7"
+    assert after.affinity is not None
+    affinity = after.affinity.node_affinity
+    assert affinity is not None
+    required = affinity.required_during_scheduling_ignored_during_execution
+    assert required is not None
+    assert [len(term.match_expressions) for term in required.node_selector_terms] == [0]
+    had = before.affinity.node_affinity if before.affinity is not None else None
+    if had is not None:
+        preferred = affinity.preferred_during_scheduling_ignored_during_execution
+        assert preferred is had.preferred_during_scheduling_ignored_during_execution
+
+
+@pytest.mark.parametrize(
+    ("spec", "want"),
+    [
+        pytest.param({}, ["plain", "zoned"], id="nodes without taints that matter"),
+        pytest.param({"nodeSelector": {"zone": "a"}}, ["zoned"], id="a node selector"),
+        pytest.param(
+            {
+                "affinity": {
+                    "nodeAffinity": {
+                        "requiredDuringSchedulingIgnoredDuringExecution": {
+                            "nodeSelectorTerms": [{"matchExpressions": [{"key": "zone", "operator": "DoesNotExist"}]}]
+                        }
+                    }
+                }
+            },
+            ["plain"],
+            id="required node affinity",
+        ),
+        pytest.param({"nodeName": "plain"}, ["plain"], id="a node by name"),
+        pytest.param(
+            {"tolerations": [{"key": "only", "operator": "Exists"}]},
+            ["executing", "plain", "tainted", "zoned"],
+            id="a toleration",
+        ),
+        pytest.param(
+            {"tolerations": [{"key": "only", "operator": "Exists", "effect": "NoSchedule"}]},
+            ["plain", "tainted", "zoned"],
+            id="a toleration of one effect",
+        ),
+    ],
+)
+def test_nodes_that_fit(spec: dict[str, Any], want: list[str]) -> None:
+    world = World()
+    world.apply(
+        node("plain"),
+        node("zoned", labels={"zone": "a"}, taints=[{"key": "soft", "effect": "PreferNoSchedule"}]),
+        node("tainted", taints=[NO_SCHEDULE]),
+        node("executing", taints=[NO_EXECUTE]),
+    )
+    applied(world, template=template(**spec))
+    assert places(world) == want
+
+
+def test_nodes_that_come_get_pods_and_nodes_that_go_lose_them() -> None:
+    world = World(nodes=1)
+    applied(world)
+    world.apply(node("late"))
+    world.settle()
+    assert places(world) == ["late", "node-0"]
+    world.delete(Node, "node-0")
+    world.settle()
+    assert places(world) == ["late"]
+    assert numbers(world) == (1, 1, 0, 1, 1)
+
+
+def test_a_pod_that_never_got_to_its_node_goes_with_the_node() -> None:
+    world = World(nodes=2, binds=False)
+    applied(world)
+    world.delete(Node, "node-0")
+    world.settle()
+    assert list(map(target_node, world.pods())) == ["node-1"]
+
+
+@pytest.mark.parametrize(
+    ("taint", "want"),
+    [
+        pytest.param(NO_SCHEDULE, (["node-0", "node-1"], (1, 1, 1, 1, 1)), id="NoSchedule: it stays, misscheduled"),
+        pytest.param(NO_EXECUTE, (["node-1"], (1, 1, 0, 1, 1)), id="NoExecute: it goes"),
+    ],
+)
+def test_a_taint_that_comes_later(taint: dict[str, str], want: tuple[list[str], tuple[int, ...]]) -> None:
+    world = World(nodes=2)
+    applied(world)
+    world.apply(node("node-0", taints=[taint]))
+    world.settle()
+    assert (places(world), numbers(world)) == want
+
+
+def test_labels_that_change_move_the_pods() -> None:
+    world = World()
+    world.apply(node("a", labels={"role": "yes"}), node("b"))
+    applied(world, template=template(nodeSelector={"role": "yes"}))
+    assert places(world) == ["a"]
+    world.apply(node("a", labels={"role": "no"}), node("b", labels={"role": "yes"}))
+    world.settle()
+    assert places(world) == ["b"]
+
+
+def test_a_cordoned_node_keeps_and_gets_daemons() -> None:
+    world = World(nodes=1)
+    world.cluster.cordon("node-0", 0)
+    applied(world)
+    assert places(world) == ["node-0"]
+
+
+def test_a_deleted_pod_is_made_anew_when_it_is_gone() -> None:
+    world = World(nodes=1, termination_scale=1.0)
+    applied(world)
+    world.delete(Pod, f"default/{world.names()[0]}")
+    world.settle()
+    assert world.phases() == {"Terminating": 1}
+    world.run_until(30)
+    assert world.phases() == {"Running": 1}
+
+
+def test_a_pod_that_succeeds_is_made_anew_at_once() -> None:
+    world = World(nodes=1)
+    applied(world, template=template(annotations={"bayplan.io/run-time": "5s"}))
+    world.run_until(17)
+    assert len(world.added(Pod)) == 4
+
+
+def test_a_pod_that_fails_again_and_again_is_held_back() -> None:
+    world = World(nodes=1)
+    annotations = {"bayplan.io/run-time": "1s", "bayplan.io/exit-code": "1"}
+    applied(world, template=template(annotations=annotations))
+    world.run_until(60)
+    removed = [event for event in world.events if event.kind is Pod and event.type == "DELETED"]
+    # Deleted after 1 s, then no sooner than 1, 2, 4, 8 and 16 seconds after one another.
+    assert len(removed) == 6
+
+
+# --- updates ----------------------------------------------------------------------------------------------------------
+
+
+def images(world: World) -> list[str]:
+    return sorted(item.spec.containers[0].image for item in world.pods())
+
+
+@pytest.mark.parametrize(
+    ("strategy", "seen"),
+    [
+        pytest.param({}, [1, 2, 3, 4], id="one node at a time"),
+        pytest.param({"rollingUpdate": {"maxUnavailable": 2}}, [2, 4, 4, 4], id="two nodes at a time"),
+        pytest.param({"rollingUpdate": {"maxUnavailable": "75%"}}, [3, 4, 4, 4], id="three of four"),
+        pytest.param({"type": "OnDelete"}, [0, 0, 0, 0], id="on deletion only"),
+    ],
+)
+def test_a_rolling_update(strategy: dict[str, Any], seen: list[int]) -> None:
+    world = World(nodes=4, start_delay_s=10)
+    spec = {"updateStrategy": {"type": "RollingUpdate", **strategy}}
+    applied(world, **spec)
+    world.run_until(10)
+    applied(world, image="app:2", **spec)
+    got = []
+    for seconds in (10, 20, 30, 40):
+        world.run_until(seconds)
+        got.append(images(world).count("app:2"))
+    assert got == seen
+
+
+def test_a_surge_starts_the_new_pod_before_the_old_one_goes() -> None:
+    world = World(nodes=3, start_delay_s=10)
+    spec = {"updateStrategy": {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}}
+    applied(world, **spec)
+    world.run_until(10)
+    applied(world, image="app:2", **spec)
+    assert (images(world), len(world.names())) == (["app:1", "app:1", "app:1", "app:2"], 4)
+    world.run_until(20)
+    assert images(world) == ["app:1", "app:1", "app:2", "app:2"]
+    world.run_until(60)
+    assert images(world) == ["app:2"] * 3
+    assert numbers(world) == (3, 3, 0, 3, 3)
+
+
+def test_an_update_replaces_pods_that_do_not_run_at_once() -> None:
+    world = World(nodes=3, binds=False)
+    applied(world)
+    applied(world, image="app:2")
+    assert images(world) == ["app:2"] * 3
+
+
+def test_min_ready_seconds_slow_an_update_down() -> None:
+    world = World(nodes=2)
+    applied(world, minReadySeconds=10)
+    assert stored(world).status.number_available == 0
+    world.run_until(10)
+    assert stored(world).status.number_available == 2
+    applied(world, minReadySeconds=10, image="app:2")
+    assert images(world) == ["app:1", "app:2"]
+    world.run_until(20)
+    assert images(world) == ["app:2", "app:2"]
+
+
+def test_a_surge_waits_for_min_ready_seconds_and_no_longer() -> None:
+    world = World(nodes=2)
+    spec = {"minReadySeconds": 10, "updateStrategy": {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}}
+    applied(world, **spec)
+    world.run_until(10)
+    applied(world, image="app:2", **spec)
+    world.run_until(19)
+    assert images(world) == ["app:1", "app:1", "app:2"]
+    world.run_until(29)
+    assert images(world) == ["app:1", "app:2", "app:2"]
+    world.run_until(30)
+    assert images(world) == ["app:2", "app:2"]
+
+
+def test_going_back_takes_the_old_hash_again() -> None:
+    world = World(nodes=1)
+    hashes = []
+    for image in ("app:1", "app:2", "app:1"):
+        applied(world, image=image)
+        hashes.append(world.pods()[0].metadata.labels["controller-revision-hash"])
+    assert hashes[0] == hashes[2] != hashes[1]
+
+
+def test_a_recorded_set_is_not_updated_because_its_hash_is_another() -> None:
+    world = World(nodes=2, binds=False)
+    applied(world)
+    recorded = []
+    for item in world.pods():
+        document = pod(item.metadata.name, uid=item.metadata.uid, nodeName=target_node(item))
+        document["metadata"]["labels"] = {"app": "x", "controller-revision-hash": "recorded"}
+        document["metadata"]["ownerReferences"] = [
+            {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "agent", "uid": "ds", "controller": True}
+        ]
+        recorded.append(document)
+    other = World(nodes=2)
+    daemon_set = agent()
+    daemon_set["metadata"]["uid"] = "ds"
+    daemon_set["metadata"]["generation"] = 4
+    daemon_set["status"] = {"observedGeneration": 4}
+    other.apply(*recorded, daemon_set)
+    other.settle()
+    assert other.deleted(Pod) == []
+    assert numbers(other) == (2, 2, 0, 2, 2)
+
+
+def test_many_nodes_that_change_one_by_one_cost_a_look_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World(nodes=100)
+    applied(world)
+    looks: list[str] = []
+    original = NodeEligibility.judge
+
+    def counting(self: NodeEligibility, item: Node) -> tuple[bool, bool]:
+        looks.append(item.metadata.name)
+        return original(self, item)
+
+    monkeypatch.setattr(NodeEligibility, "judge", counting)
+    for number in range(10):
+        world.apply(node(f"late-{number}"))
+        world.settle()
+    assert len(looks) == 10
+    assert numbers(world) == (110, 110, 0, 110, 110)

@@ -1,0 +1,160 @@
+"""Volumes and claims find one another without any pod."""
+
+from __future__ import annotations
+
+import pytest
+
+from bayplan.controllers.persistent_volumes import BOUND_BY_SOURCE
+from bayplan.objects.storage import PersistentVolume, PersistentVolumeClaim
+from tests.cluster.world import Json, World
+
+STORAGE = "storage.k8s.io/v1"
+
+
+def storage_class(name: str, *, waits: bool = False, provisioner: str = "csi.a", default: bool = False) -> Json:
+    annotations = {"storageclass.kubernetes.io/is-default-class": "true"} if default else {}
+    mode = "WaitForFirstConsumer" if waits else "Immediate"
+    metadata = {"name": name, "annotations": annotations}
+    return {
+        "apiVersion": STORAGE,
+        "kind": "StorageClass",
+        "metadata": metadata,
+        "provisioner": provisioner,
+        "volumeBindingMode": mode,
+    }
+
+
+def volume(name: str, size: str = "10Gi", *, policy: str = "Retain", claim: str = "", **spec: object) -> Json:
+    reference = {"claimRef": {"namespace": "default", "name": claim}} if claim else {}
+    body = {
+        "capacity": {"storage": size},
+        "accessModes": ["ReadWriteOnce"],
+        "persistentVolumeReclaimPolicy": policy,
+        "storageClassName": "",
+        **reference,
+        **spec,
+    }
+    return {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name}, "spec": body}
+
+
+def claim(name: str = "c", size: str = "1Gi", **spec: object) -> Json:
+    body = {
+        "accessModes": ["ReadWriteOnce"],
+        "resources": {"requests": {"storage": size}},
+        "storageClassName": "",
+        **spec,
+    }
+    metadata = {"name": name, "namespace": "default"}
+    return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": body}
+
+
+def bound(world: World, name: str = "c") -> str:
+    """Return the volume of a claim, "" where it waits."""
+    found = world.store.get(PersistentVolumeClaim, f"default/{name}")
+    assert found is not None
+    assert (found.status.phase == "Bound") is bool(found.metadata.annotations.get("pv.kubernetes.io/bind-completed"))
+    return found.spec.volume_name if found.status.phase == "Bound" else ""
+
+
+def phases(world: World) -> dict[str, str]:
+    return {item.metadata.name: item.status.phase for item in world.store.all(PersistentVolume)}
+
+
+@pytest.mark.parametrize(
+    ("objects", "want"),
+    [
+        pytest.param([volume("big", "9Gi"), volume("small", "2Gi"), claim()], "small", id="the smallest that fits"),
+        pytest.param([claim(), volume("late")], "late", id="a volume that comes later"),
+        pytest.param([volume("tiny", "1Mi"), claim()], "", id="none that is too small"),
+        pytest.param([volume("pv"), claim(accessModes=["ReadWriteMany"])], "", id="none that lacks an access mode"),
+        pytest.param([volume("pv"), claim(volumeMode="Block")], "", id="none of another mode"),
+        pytest.param([volume("pv", storageClassName="x"), claim()], "", id="none of another class"),
+        pytest.param(
+            [volume("a", "2Gi"), volume("mine", claim="c"), claim()], "mine", id="the one that is meant for it"
+        ),
+        pytest.param([volume("other", claim="d"), claim()], "", id="not one that is meant for another"),
+        pytest.param([volume("a", "2Gi"), volume("b"), claim(volumeName="b")], "b", id="the one that it names"),
+        pytest.param([volume("b", claim="d"), claim(volumeName="b")], "", id="not where that is another's"),
+        pytest.param([volume("b", "1Mi"), claim(volumeName="b")], "", id="nor where it is too small"),
+        pytest.param(
+            [claim(volumeName="late"), volume("late")], "late", id="the one that it names and that comes later"
+        ),
+        pytest.param(
+            [storage_class("x", waits=True), volume("pv", storageClassName="x"), claim(storageClassName="x")],
+            "",
+            id="none before the first consumer",
+        ),
+        pytest.param(
+            [
+                storage_class("x", waits=True),
+                volume("pv", claim="c", storageClassName="x"),
+                claim(storageClassName="x"),
+            ],
+            "pv",
+            id="but one that is meant for it at once",
+        ),
+        pytest.param(
+            [storage_class("x", provisioner="kubernetes.io/no-provisioner"), claim(storageClassName="x")],
+            "",
+            id="none where nobody makes one",
+        ),
+    ],
+)
+def test_a_claim_is_bound_to(objects: list[Json], want: str) -> None:
+    world = World()
+    world.apply(*objects)
+    world.settle()
+    assert bound(world) == want
+    assert {name for name, phase in phases(world).items() if phase == "Bound"} == ({want} if want else set())
+
+
+def test_a_claim_of_a_class_that_does_not_wait_gets_its_volume_made() -> None:
+    world = World()
+    world.apply(storage_class("fast"), claim(storageClassName="fast"))
+    world.settle()
+    (made,) = world.store.all(PersistentVolume)
+    assert bound(world) == made.metadata.name
+    assert made.metadata.name.startswith("pvc-")
+    assert (made.spec.capacity, made.spec.node_affinity) == ({"storage": "1Gi"}, None)
+
+
+def test_a_claim_that_is_bound_in_another_cluster_is_left_alone() -> None:
+    world = World()
+    copy = claim(storageClassName="fast")
+    copy["metadata"] = {**copy["metadata"], "annotations": {BOUND_BY_SOURCE: "yes"}}
+    world.apply(storage_class("fast"), volume("pv", storageClassName="fast"), copy)
+    world.settle()
+    assert bound(world) == ""
+    assert [each.metadata.name for each in world.store.all(PersistentVolume)] == ["pv"]
+
+
+def test_a_claim_that_names_no_class_gets_the_default_one() -> None:
+    world = World()
+    without = claim()
+    del without["spec"]["storageClassName"]
+    world.apply(storage_class("slow"), storage_class("fast", default=True), without)
+    world.settle()
+    found = world.store.get(PersistentVolumeClaim, "default/c")
+    assert found is not None
+    assert (found.spec.storage_class_name, bound(world) != "") == ("fast", True)
+
+
+def test_two_claims_never_share_a_volume() -> None:
+    world = World()
+    world.apply(volume("one"), claim("a"), claim("b"))
+    world.settle()
+    assert sorted((bound(world, "a"), bound(world, "b"))) == ["", "one"]
+    world.apply(volume("two"))
+    world.settle()
+    assert sorted((bound(world, "a"), bound(world, "b"))) == ["one", "two"]
+
+
+@pytest.mark.parametrize(("policy", "want"), [("Retain", {"pv": "Released"}), ("Delete", {})])
+def test_the_volume_of_a_deleted_claim_goes_as_it_asks_for(policy: str, want: dict[str, str]) -> None:
+    world = World()
+    world.apply(volume("pv", policy=policy), claim())
+    world.settle()
+    assert phases(world) == {"pv": "Bound"}
+    world.delete(PersistentVolumeClaim, "default/c")
+    world.settle()
+    assert phases(world) == want

@@ -1,0 +1,168 @@
+"""ReplicaSets and ReplicationControllers: so many pods of one template."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from bayplan.controllers.replica_set import ReplicaSetController
+from bayplan.objects.pod import Pod
+from bayplan.objects.workloads import ReplicaSet, ReplicationController
+from tests.cluster.world import SECOND, World, pod, template, workload
+
+KINDS = [pytest.param(ReplicaSet, id="ReplicaSet"), pytest.param(ReplicationController, id="ReplicationController")]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_pods_are_named_labelled_and_owned(kind: type[ReplicaSet] | type[ReplicationController]) -> None:
+    world = World(nodes=1, binds=False)
+    world.apply(workload(kind.__name__, "web", replicas=2))
+    world.settle()
+    [stored] = world.store.all(kind)
+    for item in world.pods():
+        assert len(item.metadata.name) == len("web-") + 5
+        assert item.metadata.generate_name == "web-"
+        assert item.metadata.labels == {"app": "x"}
+        [owner] = item.metadata.owner_references
+        assert (owner.kind, owner.name, owner.uid) == (kind.__name__, "web", stored.metadata.uid)
+        assert (owner.controller, owner.block_owner_deletion) == (True, True)
+        assert (item.metadata.generation, item.status.phase, item.spec.priority) == (1, "Pending", 0)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("steps", "want"),
+    [
+        pytest.param([3], 3, id="as many as it asks for"),
+        pytest.param([3, 5], 5, id="more"),
+        pytest.param([5, 2], 2, id="fewer"),
+        pytest.param([3, 0], 0, id="none"),
+        pytest.param([0, 1], 1, id="from none"),
+    ],
+)
+def test_the_number_of_pods_follows(kind: type[Any], steps: list[int], want: int) -> None:
+    world = World(nodes=2)
+    for replicas in steps:
+        world.apply(workload(kind.__name__, "web", replicas=replicas))
+        world.settle()
+    assert len(world.names()) == want
+    [stored] = world.store.all(kind)
+    status = stored.status
+    assert (status.replicas, status.ready_replicas, status.available_replicas) == (want, want, want)
+    assert status.observed_generation == stored.metadata.generation
+
+
+def test_replicas_default_to_one_and_a_controller_without_template_asks_for_none() -> None:
+    world = World(nodes=1)
+    world.apply(workload("ReplicaSet", "web"))
+    document = workload("ReplicationController", "bare", replicas=3)
+    del document["spec"]["template"]
+    world.apply(document)
+    world.settle()
+    assert len(world.names("web-")) == 1
+    assert world.names("bare-") == []
+
+
+@pytest.mark.parametrize(
+    ("phase", "want"),
+    [
+        pytest.param("Succeeded", {"Succeeded": 1, "Running": 2}, id="a pod that ended well"),
+        pytest.param("Failed", {"Failed": 1, "Running": 2}, id="a pod that failed"),
+    ],
+)
+def test_a_pod_that_ends_is_replaced_and_stays(phase: str, want: dict[str, int]) -> None:
+    world = World(nodes=1)
+    exit_code = "0" if phase == "Succeeded" else "1"
+    annotations = {"bayplan.io/run-time": "90s", "bayplan.io/exit-code": exit_code}
+    world.apply(workload("ReplicaSet", "web", replicas=1, template=template(annotations=annotations)))
+    world.settle()
+    world.apply(workload("ReplicaSet", "web", replicas=2))
+    world.settle()
+    world.run_until(90)
+    assert world.phases() == want
+
+
+def test_a_deleted_pod_is_replaced() -> None:
+    world = World(nodes=1)
+    world.apply(workload("ReplicaSet", "web", replicas=2))
+    world.settle()
+    first, second = world.names()
+    world.delete(Pod, f"default/{first}")
+    world.settle()
+    assert len(world.names()) == 2
+    assert second in world.names()
+    assert first not in world.names()
+
+
+def test_a_terminating_pod_is_replaced_at_once_and_counted_apart() -> None:
+    world = World(nodes=1, termination_scale=1.0)
+    world.apply(workload("ReplicaSet", "web", replicas=2))
+    world.settle()
+    world.delete(Pod, f"default/{world.names()[0]}")
+    world.settle()
+    assert world.phases() == {"Running": 2, "Terminating": 1}
+    [stored] = world.store.all(ReplicaSet)
+    assert (stored.status.replicas, stored.status.terminating_replicas) == (2, 1)
+    world.run_until(30)
+    [stored] = world.store.all(ReplicaSet)
+    assert (stored.status.replicas, stored.status.terminating_replicas) == (2, 0)
+
+
+def test_pods_of_others_are_left_alone() -> None:
+    world = World(nodes=1)
+    world.apply(pod("stranger", labels={"app": "x"}), workload("ReplicaSet", "web", replicas=1))
+    world.settle()
+    assert len(world.names("web-")) == 1
+    assert world.pods("stranger")[0].metadata.owner_references == ()
+
+
+def test_available_after_min_ready_seconds() -> None:
+    world = World(nodes=1)
+    world.apply(workload("ReplicaSet", "web", replicas=2, minReadySeconds=10))
+    world.settle()
+    [stored] = world.store.all(ReplicaSet)
+    assert (stored.status.ready_replicas, stored.status.available_replicas) == (2, 0)
+    assert world.cluster.next_wakeup() == 10 * SECOND
+    world.run_until(10)
+    [stored] = world.store.all(ReplicaSet)
+    assert stored.status.available_replicas == 2
+
+
+def test_all_pods_of_a_large_set_share_spec_labels_and_owners() -> None:
+    world = World(binds=False)
+    world.apply(workload("ReplicaSet", "web", replicas=10_000))
+    world.settle()
+    pods = world.pods()
+    assert len(pods) == 10_000
+    assert len({id(item.spec) for item in pods}) == 1
+    assert len({id(item.metadata.labels) for item in pods}) == 1
+    assert len({id(item.metadata.owner_references) for item in pods}) == 1
+    assert len({id(item.status) for item in pods}) == 1
+    assert len({item.metadata.name for item in pods}) == 10_000
+    world.store.check_invariants()
+
+
+def test_pods_that_start_one_after_the_other_cost_a_reconcile_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World(nodes=1, binds=False)
+    world.apply(workload("ReplicaSet", "web", replicas=200))
+    world.settle()
+    calls: list[str] = []
+    original = ReplicaSetController.reconcile
+
+    def counting(self: ReplicaSetController, key: str, now_ns: int) -> int | None:
+        calls.append(key)
+        return original(self, key, now_ns)
+
+    monkeypatch.setattr(ReplicaSetController, "reconcile", counting)
+    for number, item in enumerate(world.pods()):
+        world.now_ns = number
+        world.events += world.cluster.bind(item.key, "node-0", number)
+        world.settle()
+    assert len(calls) == 200
+    calls.clear()
+    for item in world.pods():
+        world.delete(Pod, item.key)
+    world.settle()
+    # However many pods go at one instant, it is looked at once for them and once for their replacements.
+    assert len(calls) == 2

@@ -1,0 +1,341 @@
+"""StatefulSets: ordinals, order, claims, updates."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from bayplan.controllers.stateful_pods import ordinal_of
+from bayplan.controllers.writer import Propagation
+from bayplan.objects.pod import Pod
+from bayplan.objects.storage import PersistentVolumeClaim
+from bayplan.objects.workloads import StatefulSet
+from tests.cluster.world import World, pod, template, workload
+
+CLAIMS = [{"metadata": {"name": "data", "labels": {"tier": "fast"}}, "spec": {"accessModes": ["ReadWriteOnce"]}}]
+PARALLEL = {"podManagementPolicy": "Parallel"}
+
+
+def db(image: str = "app:1", **spec: Any) -> dict[str, Any]:
+    return workload("StatefulSet", "db", image=image, **{"replicas": 3, "serviceName": "db-service", **spec})
+
+
+def stored(world: World) -> StatefulSet:
+    found = world.store.get(StatefulSet, "default/db")
+    assert found is not None
+    return found
+
+
+def applied(world: World, **spec: Any) -> None:
+    world.apply(db(**spec))
+    world.settle()
+
+
+@pytest.mark.parametrize(
+    ("name", "want"),
+    [("db-0", 0), ("my-db-12", 12), ("db", -1), ("db-", -1), ("db-x", -1), ("db-2147483648", -1), ("-7", 7)],
+)
+def test_ordinals_of_names(name: str, want: int) -> None:
+    assert ordinal_of(name) == want
+
+
+def test_pods_are_numbered_and_labelled() -> None:
+    world = World(nodes=1)
+    applied(world)
+    revision = stored(world).status.update_revision
+    assert revision.startswith("db-")
+    for ordinal, item in enumerate(world.pods()):
+        assert item.metadata.name == f"db-{ordinal}"
+        assert item.metadata.generate_name == "db-"
+        assert item.metadata.labels == {
+            "app": "x",
+            "statefulset.kubernetes.io/pod-name": f"db-{ordinal}",
+            "apps.kubernetes.io/pod-index": str(ordinal),
+            "controller-revision-hash": revision,
+        }
+        assert (item.spec.hostname, item.spec.subdomain) == (f"db-{ordinal}", "db-service")
+    assert world.added(Pod) == ["db-0", "db-1", "db-2"]
+
+
+@pytest.mark.parametrize(
+    ("spec", "want"),
+    [
+        pytest.param({}, ["db-0"], id="in order, one at a time"),
+        pytest.param(PARALLEL, ["db-0", "db-1", "db-2"], id="in parallel, all at once"),
+    ],
+)
+def test_pods_that_do_not_start_hold_back_the_next(spec: dict[str, Any], want: list[str]) -> None:
+    world = World(binds=False)
+    applied(world, **spec)
+    assert world.names() == want
+
+
+def test_pods_start_in_order_as_each_gets_ready() -> None:
+    world = World(nodes=1, start_delay_s=10)
+    applied(world)
+    seen = []
+    for seconds in (0, 10, 20, 30):
+        world.run_until(seconds)
+        seen.append(world.phases())
+    assert seen == [{"Pending": 1}, {"Running": 1, "Pending": 1}, {"Running": 2, "Pending": 1}, {"Running": 3}]
+
+
+def test_min_ready_seconds_hold_back_the_next() -> None:
+    world = World(nodes=1)
+    applied(world, minReadySeconds=5)
+    seen = []
+    for seconds in (0, 5, 10, 15):
+        world.run_until(seconds)
+        seen.append((len(world.names()), stored(world).status.available_replicas))
+    assert seen == [(1, 0), (2, 1), (3, 2), (3, 3)]
+
+
+def test_the_first_ordinal_can_be_chosen() -> None:
+    world = World(nodes=1)
+    applied(world, ordinals={"start": 5})
+    assert world.names() == ["db-5", "db-6", "db-7"]
+
+
+@pytest.mark.parametrize(
+    ("spec", "first"),
+    [
+        pytest.param({}, ["db-4"], id="in order, from the top, one at a time"),
+        pytest.param(PARALLEL, ["db-4", "db-3", "db-2"], id="in parallel, all at once"),
+    ],
+)
+def test_scaling_down_goes_from_the_top(spec: dict[str, Any], first: list[str]) -> None:
+    world = World(nodes=1, termination_scale=1.0)
+    applied(world, replicas=5, **spec)
+    applied(world, replicas=2, **spec)
+    leaving = [item.metadata.name for item in world.pods() if item.metadata.deletion_timestamp is not None]
+    assert sorted(leaving, reverse=True) == first
+    world.run_until(100)
+    assert world.names() == ["db-0", "db-1"]
+    assert world.deleted(Pod) == ["db-4", "db-3", "db-2"]
+
+
+def test_an_ordered_set_with_a_pod_that_waits_does_not_shrink() -> None:
+    world = World(nodes=1)
+    applied(world, replicas=3)
+    world.binds = False
+    world.delete(Pod, "default/db-0")
+    world.settle()
+    applied(world, replicas=2)
+    assert world.names() == ["db-0", "db-1", "db-2"]
+    world.binds = True
+    world.settle()
+    assert world.names() == ["db-0", "db-1"]
+
+
+def test_a_deleted_pod_comes_back_under_its_name_when_it_is_gone() -> None:
+    world = World(nodes=1, termination_scale=1.0)
+    applied(world)
+    before = world.pods()[1]
+    world.delete(Pod, "default/db-1")
+    world.settle()
+    assert world.phases() == {"Running": 2, "Terminating": 1}
+    world.run_until(30)
+    after = world.pods()[1]
+    assert after.metadata.name == "db-1"
+    assert after.metadata.uid != before.metadata.uid
+    assert after.status.phase == "Running"
+
+
+@pytest.mark.parametrize("exit_code", ["0", "1"])
+def test_a_pod_that_ends_is_made_anew(exit_code: str) -> None:
+    world = World(nodes=1)
+    annotations = {"bayplan.io/run-time": "90s", "bayplan.io/exit-code": exit_code}
+    applied(world, replicas=1, template=template(annotations=annotations))
+    world.run_until(90)
+    assert world.phases() == {"Running": 1}
+    assert world.added(Pod) == ["db-0", "db-0"]
+
+
+def test_a_stranger_of_that_name_is_reported() -> None:
+    world = World(nodes=1)
+    world.apply(pod("db-1"))
+    applied(world)
+    assert world.names() == ["db-0", "db-1"]
+    assert list(world.cluster.failures()) == ["StatefulSet default/db"]
+
+
+def test_a_set_made_anew_adopts_the_orphans_of_the_old_one() -> None:
+    world = World(nodes=1)
+    applied(world)
+    before = [item.metadata.uid for item in world.pods()]
+    world.delete(StatefulSet, "default/db", propagation=Propagation.ORPHAN)
+    world.settle()
+    assert {item.metadata.owner_references for item in world.pods()} == {()}
+    applied(world)
+    assert [item.metadata.uid for item in world.pods()] == before
+    assert {item.metadata.owner_references[0].uid for item in world.pods()} == {stored(world).metadata.uid}
+    assert stored(world).status.ready_replicas == 3
+    world.store.check_invariants()
+
+
+# --- claims -----------------------------------------------------------------------------------------------------------
+
+
+def claims(world: World) -> dict[str, list[str]]:
+    """Return the owners' kinds of each claim."""
+    found = world.store.all(PersistentVolumeClaim)
+    return {item.metadata.name: [owner.kind for owner in item.metadata.owner_references] for item in found}
+
+
+def test_each_pod_has_its_claim() -> None:
+    world = World(nodes=1)
+    body = template(volumes=[{"name": "data", "emptyDir": {}}, {"name": "tmp", "emptyDir": {}}])
+    applied(world, replicas=2, volumeClaimTemplates=CLAIMS, template=body)
+    assert claims(world) == {"data-db-0": [], "data-db-1": []}
+    claim = world.store.get(PersistentVolumeClaim, "default/data-db-0")
+    assert claim is not None
+    assert claim.metadata.labels == {"tier": "fast", "app": "x"}
+    assert claim.status.phase == "Pending"
+    for item in world.pods():
+        data, tmp = item.spec.volumes
+        assert data.persistent_volume_claim is not None
+        assert data.persistent_volume_claim.claim_name == f"data-{item.metadata.name}"
+        assert tmp.name == "tmp"
+
+
+def test_a_claim_outlives_its_pod_and_is_used_again() -> None:
+    world = World(nodes=1)
+    applied(world, replicas=2, volumeClaimTemplates=CLAIMS)
+    before = world.store.get(PersistentVolumeClaim, "default/data-db-1")
+    applied(world, replicas=1, volumeClaimTemplates=CLAIMS)
+    applied(world, replicas=2, volumeClaimTemplates=CLAIMS)
+    assert world.store.get(PersistentVolumeClaim, "default/data-db-1") is before
+
+
+@pytest.mark.parametrize(
+    ("policy", "running", "shrunk", "deleted"),
+    [
+        pytest.param(
+            {"whenDeleted": "Retain", "whenScaled": "Retain"},
+            {"data-db-0": [], "data-db-1": []},
+            {"data-db-0", "data-db-1"},
+            {"data-db-0", "data-db-1"},
+            id="kept",
+        ),
+        pytest.param(
+            {"whenDeleted": "Delete", "whenScaled": "Retain"},
+            {"data-db-0": ["StatefulSet"], "data-db-1": ["StatefulSet"]},
+            {"data-db-0", "data-db-1"},
+            set(),
+            id="go with the set",
+        ),
+        pytest.param(
+            {"whenDeleted": "Retain", "whenScaled": "Delete"},
+            {"data-db-0": [], "data-db-1": []},
+            {"data-db-0"},
+            {"data-db-0"},
+            id="go when the set shrinks",
+        ),
+        pytest.param(
+            {"whenDeleted": "Delete", "whenScaled": "Delete"},
+            {"data-db-0": ["StatefulSet"], "data-db-1": ["StatefulSet"]},
+            {"data-db-0"},
+            set(),
+            id="go either way",
+        ),
+    ],
+)
+def test_what_becomes_of_claims(
+    policy: dict[str, str], running: dict[str, list[str]], shrunk: set[str], deleted: set[str]
+) -> None:
+    world = World(nodes=1)
+    spec = {"volumeClaimTemplates": CLAIMS, "persistentVolumeClaimRetentionPolicy": policy}
+    applied(world, replicas=2, **spec)
+    assert claims(world) == running
+    applied(world, replicas=1, **spec)
+    assert set(claims(world)) == shrunk
+    world.delete(StatefulSet, "default/db")
+    world.settle()
+    assert set(claims(world)) == deleted
+    world.store.check_invariants()
+
+
+# --- updates ----------------------------------------------------------------------------------------------------------
+
+
+def images(world: World) -> list[str]:
+    return [item.spec.containers[0].image for item in world.pods()]
+
+
+def test_an_update_goes_from_the_top_one_at_a_time() -> None:
+    world = World(nodes=1, start_delay_s=10)
+    applied(world)
+    world.run_until(30)
+    applied(world, image="app:2")
+    seen = [images(world)]
+    for seconds in (40, 50, 60):
+        world.run_until(seconds)
+        seen.append(images(world))
+    assert seen == [
+        ["app:1", "app:1", "app:2"],
+        ["app:1", "app:2", "app:2"],
+        ["app:2", "app:2", "app:2"],
+        ["app:2", "app:2", "app:2"],
+    ]
+    status = stored(world).status
+    assert status.current_revision == status.update_revision
+    assert (status.current_replicas, status.updated_replicas) == (3, 3)
+
+
+def test_an_update_stops_at_the_partition() -> None:
+    world = World(nodes=1)
+    strategy = {"type": "RollingUpdate", "rollingUpdate": {"partition": 1}}
+    applied(world, updateStrategy=strategy)
+    applied(world, updateStrategy=strategy, image="app:2")
+    assert images(world) == ["app:1", "app:2", "app:2"]
+    world.delete(Pod, "default/db-0")
+    world.settle()
+    assert images(world) == ["app:1", "app:2", "app:2"]
+    status = stored(world).status
+    assert status.current_revision != status.update_revision
+    assert (status.current_replicas, status.updated_replicas) == (1, 2)
+
+
+def test_on_delete_updates_what_is_deleted() -> None:
+    world = World(nodes=1)
+    applied(world, updateStrategy={"type": "OnDelete"})
+    applied(world, updateStrategy={"type": "OnDelete"}, image="app:2")
+    assert images(world) == ["app:1", "app:1", "app:1"]
+    world.delete(Pod, "default/db-1")
+    world.settle()
+    assert images(world) == ["app:1", "app:2", "app:1"]
+
+
+def test_going_back_takes_the_old_revision_again() -> None:
+    world = World(nodes=1)
+    revisions = []
+    for image in ("app:1", "app:2", "app:1"):
+        applied(world, image=image)
+        revisions.append(stored(world).status.update_revision)
+    assert revisions[0] == revisions[2] != revisions[1]
+    assert images(world) == ["app:1"] * 3
+
+
+def test_a_recorded_set_is_not_updated_because_its_hash_is_another() -> None:
+    first = World(nodes=1)
+    applied(first)
+    world = World()
+    [item] = first.store.all(StatefulSet)
+    renamed = str(item.status.update_revision)
+    world.apply(*first.store.nodes.values(), *first.store.pods.values(), item)
+    # The revision of the recording stands in pods and status; ours would have another name.
+    assert world.names() == ["db-0", "db-1", "db-2"]
+    world.settle()
+    assert world.deleted(Pod) == []
+    assert stored(world).status.update_revision == renamed
+
+
+def test_a_large_ordered_set_starts_without_looking_at_all_pods_each_time() -> None:
+    world = World(nodes=1)
+    applied(world, replicas=400)
+    assert stored(world).status.ready_replicas == 400
+    world.delete(Pod, "default/db-7")
+    world.settle()
+    assert stored(world).status.ready_replicas == 400
+    world.store.check_invariants()
