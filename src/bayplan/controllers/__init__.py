@@ -4,7 +4,8 @@ All are level-triggered: `Controller.reconcile` looks at the store as it is now 
 number of times. Change events only say where to look. `bayplan.controllers.manager` calls them, in one fixed
 order.
 
-They follow kube-controller-manager v1.36.3 (pkg/controller), without what a virtual cluster has no use for:
-expectations and slow starts (no cache lags behind), retries (no write fails), events for people to read, adoption and
-release of pods by selector (ownership is the owner reference; only StatefulSets adopt, for they need the very names).
+They read an `ObjectStore` and write through a `bayplan.controllers.writer.Writer`, so that simulations and servers run the same
+ones. They follow kube-controller-manager v1.36.3 (pkg/controller), without expectations and slow starts, since no cache lags
+behind. Adoption and release by selector run on servers only (`adoption`); in a simulation ownership is the owner reference, and
+only StatefulSets adopt, for they need the very names.
 """

@@ -1,0 +1,134 @@
+"""The manager: one reconcile at a time or all of an instant, failures that are tried again, bugs that are survived or not."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from bayplan.base.durations import SECOND_NS
+from bayplan.base.errors import InputError
+from bayplan.base.random_streams import RandomStreams
+from bayplan.cluster.admission import PodAdmission
+from bayplan.cluster.kubelet import KubeletOptions, VirtualKubelet
+from bayplan.cluster.naming import NameGenerator
+from bayplan.cluster.store import ObjectStore
+from bayplan.controllers.controller import Controller, ControllerTools
+from bayplan.controllers.garbage_collector import StoreGarbageCollector
+from bayplan.controllers.manager import ControllerManager
+from bayplan.controllers.node_lifecycle import NodeLifecycleController
+from bayplan.controllers.pod_gc import PodGarbageCollector
+from bayplan.controllers.pod_maker import PodMaker
+from bayplan.objects.meta import ObjectMeta
+from bayplan.objects.workloads import ReplicaSet
+from bayplan.sim.store_writer import StoreWriter
+
+
+class Scripted(Controller):
+    """Reconciles ReplicaSets: raises what it was told to, in order, and then does nothing."""
+
+    kind = ReplicaSet
+
+    def __init__(self, tools: ControllerTools, *problems: Exception | None) -> None:
+        super().__init__(tools)
+        self.problems = list(problems)
+        self.calls: list[tuple[str, float]] = []
+        self.told: list[str] = []
+
+    def reconcile(self, key: str, now_ns: int) -> int | None:
+        self.calls.append((key, now_ns / SECOND_NS))
+        problem = self.problems.pop(0) if self.problems else None
+        if problem is not None:
+            raise problem
+        return None
+
+    def failed(self, key: str, problem: InputError) -> None:
+        self.told.append(key)
+
+
+def managed(*problems: Exception | None, retries: bool) -> tuple[ControllerManager, Scripted, ObjectStore]:
+    streams = RandomStreams(1)
+    store = ObjectStore(streams.stream("uids"))
+    writer = StoreWriter(store, VirtualKubelet(store, KubeletOptions()))
+    admission = PodAdmission(store)
+    tools = ControllerTools(store, writer, PodMaker(store, writer, NameGenerator(streams.stream("names")), admission))
+    controller = Scripted(tools, *problems)
+    pod_gc, node_lifecycle = PodGarbageCollector(tools), NodeLifecycleController(tools)
+    manager = ControllerManager(
+        store,
+        [controller],
+        others=(node_lifecycle, pod_gc),
+        garbage_collector=StoreGarbageCollector(tools),
+        pod_gc=pod_gc,
+        node_lifecycle=node_lifecycle,
+        admission=admission,
+        retries=retries,
+    )
+    for name in ("a", "b"):
+        store.add(ReplicaSet(metadata=ObjectMeta(name=name, namespace="n")), 0)
+    manager.follow(0)
+    return manager, controller, store
+
+
+REFUSED = InputError("n/a", wanted="something else")
+
+
+@pytest.mark.parametrize(
+    ("problems", "want"),
+    [
+        pytest.param((), [("n/a", 0.0), ("n/b", 0.0)], id="all goes well"),
+        pytest.param((REFUSED,), [("n/a", 0.0), ("n/b", 0.0), ("n/a", 0.25)], id="a failure is tried again"),
+        pytest.param(
+            (REFUSED, None, REFUSED, REFUSED),
+            [("n/a", 0.0), ("n/b", 0.0), ("n/a", 0.25), ("n/a", 0.75), ("n/a", 1.75)],
+            id="ever more slowly",
+        ),
+        pytest.param((ZeroDivisionError(),), [("n/a", 0.0), ("n/b", 0.0)], id="a bug is not, and others go on"),
+    ],
+)
+def test_a_server_takes_steps(
+    problems: tuple[Exception | None, ...], want: list[tuple[str, float]], caplog: pytest.LogCaptureFixture
+) -> None:
+    manager, controller, _ = managed(*problems, retries=True)
+    with caplog.at_level(logging.CRITICAL):
+        while (wakeup_ns := manager.next_wakeup()) is not None:
+            assert manager.step(wakeup_ns)
+    assert controller.calls == want
+    assert controller.told == ["n/a"] * sum(isinstance(each, InputError) for each in problems)
+    assert manager.failures == {}
+    assert [*manager.problems] == ["Scripted n/a"] * sum(isinstance(each, ZeroDivisionError) for each in problems)
+
+
+def test_a_step_is_one_reconcile() -> None:
+    manager, controller, _ = managed(retries=True)
+    assert [manager.step(0) for _ in range(3)] == [True, True, False]
+    assert len(controller.calls) == 2
+
+
+def test_a_simulation_does_everything_and_waits_for_a_change_after_a_failure() -> None:
+    manager, controller, store = managed(REFUSED, retries=False)
+    manager.run(0)
+    assert controller.calls == [("n/a", 0.0), ("n/b", 0.0)]
+    assert [*manager.failures] == ["ReplicaSet n/a"]
+    assert manager.next_wakeup() is None
+    item = store.get(ReplicaSet, "n/a")
+    assert item is not None
+    store.remove(ReplicaSet, "n/a")
+    manager.follow(SECOND_NS)
+    manager.run(SECOND_NS)
+    assert (controller.calls[2:], manager.failures) == ([("n/a", 1.0)], {})
+
+
+def test_a_bug_ends_a_simulation() -> None:
+    manager, _, _ = managed(ZeroDivisionError(), retries=False)
+    with pytest.raises(ZeroDivisionError):
+        manager.run(0)
+
+
+def test_what_is_asked_for_is_due_at_once() -> None:
+    manager, controller, _ = managed(retries=True)
+    manager.run(0)
+    manager.ask(controller, "n/b", SECOND_NS)
+    assert manager.next_wakeup() == SECOND_NS
+    assert manager.step(SECOND_NS)
+    assert controller.calls[2:] == [("n/b", 1.0)]
