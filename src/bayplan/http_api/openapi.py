@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
+from inspect import cleandoc
 from types import UnionType
 from typing import Any, cast, get_args
 
@@ -30,6 +31,8 @@ def openapi_document() -> Plain:
     _, schemas = msgspec.json.schema_components([*bodies, *answers], schema_hook=_any_value, ref_template=_SCHEMAS)
     for struct in _structs(answers):
         _require_all(struct, schemas[struct.__name__])
+    for schema in schemas.values():
+        schema["description"] = cleandoc(schema["description"])
     paths: dict[str, Plain] = {}
     for operation in OPERATIONS:
         paths.setdefault(f"{ROOT}{operation.path}", {})[operation.method.lower()] = _operation(operation)
@@ -50,11 +53,11 @@ def _any_value(kind: type) -> Plain:
     """Return the schema of values inside of Kubernetes documents, whose contract isn't ours.
 
     Raises:
-        NotImplementedError: a field has a type that JSON does not have.
+        TypeError: a field has a type that JSON does not have.
     """
     if kind is object:
         return {"description": "any JSON value"}
-    raise NotImplementedError
+    raise TypeError(f"{kind} is no type of JSON")
 
 
 # --- answers ----------------------------------------------------------------------------------------------------------

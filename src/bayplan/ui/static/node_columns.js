@@ -7,15 +7,14 @@ import { nodeAddress } from "./address.js";
 import { now } from "./stream.js";
 import { meter } from "./parts.js";
 
-/** @returns {import("./grid.js").Column[]} */
+/** @returns {import("./grid.js").Column<Api.NodeRow>[]} */
 export function nodeColumns() {
-  const share = (/** @type {any} */ row, /** @type {string} */ key) =>
-    row.shares?.[key] ?? (row.allocatable?.[key] ? (row.requested?.[key] ?? 0) / row.allocatable[key] : null);
-  const bar = (/** @type {string} */ key) => (/** @type {any} */ row) =>
+  const share = (/** @type {Api.NodeRow} */ row, /** @type {string} */ key) => row.shares[key] ?? null;
+  const bar = (/** @type {string} */ key) => (/** @type {Api.NodeRow} */ row) =>
     h(
       "span",
       { class: "bar-figure" },
-      meter(share(row, key), `${amount(key, row.requested?.[key])} of ${amount(key, row.allocatable?.[key])}`),
+      meter(share(row, key), `${amount(key, row.requested[key])} of ${amount(key, row.allocatable[key])}`),
       h("span", { class: "figure" }, percent(share(row, key))),
     );
   return [
@@ -32,7 +31,7 @@ export function nodeColumns() {
       title: "State",
       width: "110px",
       render: (row) =>
-        row.ready === false
+        !row.ready
           ? h("span", { class: "badge bad" }, "✕ not ready")
           : row.cordoned
             ? h("span", { class: "badge plain" }, "▨ cordoned")
@@ -44,7 +43,7 @@ export function nodeColumns() {
       width: "minmax(80px, .8fr)",
       sort: "zone",
       minor: true,
-      render: (row) => row.zone ?? "",
+      render: (row) => row.zone,
     },
     {
       key: "pool",
@@ -52,17 +51,17 @@ export function nodeColumns() {
       width: "minmax(80px, .7fr)",
       sort: "pool",
       minor: true,
-      render: (row) => row.pool ?? "",
+      render: (row) => row.pool,
     },
     { key: "cpu", title: "CPU requested", width: "136px", sort: "cpu", render: bar("cpu") },
     { key: "memory", title: "Memory requested", width: "136px", sort: "memory", render: bar("memory") },
-    { key: "free", title: "Free CPU", width: "80px", right: true, render: (row) => amount("cpu", row.free?.cpu) },
+    { key: "free", title: "Free CPU", width: "80px", right: true, render: (row) => amount("cpu", row.free.cpu) },
     {
       key: "freemem",
       title: "Free memory",
       width: "98px",
       right: true,
-      render: (row) => amount("memory", row.free?.memory),
+      render: (row) => amount("memory", row.free.memory),
     },
     {
       key: "pods",
@@ -77,7 +76,7 @@ export function nodeColumns() {
       title: "Taints",
       width: "minmax(90px, 1fr)",
       render: (row) =>
-        h("span", { class: "clip name", title: (row.taints ?? []).join("\n") || null }, (row.taints ?? []).join(", ")),
+        h("span", { class: "clip name", title: row.taints.join("\n") || null }, row.taints.join(", ")),
     },
     {
       key: "age",

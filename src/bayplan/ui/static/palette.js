@@ -139,18 +139,18 @@ async function search(query) {
       ? []
       : get("/pods", { q: text, limit: kind ? 20 : 8 }).then(
           (answer) => answer.items,
-          () => [],
+          () => /** @type {Api.PodRow[]} */ ([]),
         ),
     kind && kind !== "n"
       ? []
       : get("/nodes", { q: text, limit: kind ? 20 : 6 }).then(
           (answer) => answer.items,
-          () => [],
+          () => /** @type {Api.NodeRow[]} */ ([]),
         ),
   ]);
   if (kind === "w") {
     const names = new Set(
-      pods.map((/** @type {any} */ pod) => pod.workload && `${pod.namespace} ${pod.workload}`).filter(Boolean),
+      pods.map((pod) => pod.workload && `${pod.namespace} ${pod.workload}`).filter(Boolean),
     );
     return [...names].map((name) => {
       const [, namespace, owner, workload] = /^(\S+) (\w+)[ /](?:.*\/)?([^/]+)$/.exec(String(name)) ?? [
@@ -168,12 +168,12 @@ async function search(query) {
   }
   return [
     ...local(query),
-    ...nodes.map((/** @type {any} */ node) => ({
+    ...nodes.map((node) => ({
       text: node.name,
       kind: "node",
       act: () => go(nodeAddress(node.name)),
     })),
-    ...pods.map((/** @type {any} */ pod) => ({
+    ...pods.map((pod) => ({
       text: `${pod.namespace}/${pod.name}`,
       kind: `pod · ${pod.status}`,
       act: () => go(podAddress(pod)),

@@ -4,10 +4,11 @@ import { h } from "./dom.js";
 import { amount, percent, resource, span } from "./format.js";
 import { meter, sparkline } from "./parts.js";
 
-/** @param {any} data */
+/** @param {Api.Overview} data */
 export function utilisationPanel(data) {
-  const whole = (data.utilisation ?? []).filter((/** @type {any} */ row) => !row.zone && row.allocatable);
-  const history = data.utilisation_history ?? [];
+  const whole = data.utilisation.filter((row) => !row.zone && row.allocatable);
+  const history = data.utilisation_history;
+  const newest = history[history.length - 1];
   return h(
     "section",
     { class: "panel", "aria-label": "Utilisation" },
@@ -40,7 +41,7 @@ export function utilisationPanel(data) {
           h(
             "tbody",
             null,
-            whole.map((/** @type {any} */ row) =>
+            whole.map((row) =>
               h(
                 "tr",
                 { key: row.resource },
@@ -58,18 +59,18 @@ export function utilisationPanel(data) {
       ? h(
           "div",
           { class: "sparks" },
-          ["cpu", "memory"].map((name) =>
+          /** @type {const} */ (["cpu", "memory"]).map((name) =>
             h(
               "figure",
               { key: name },
               h(
                 "figcaption",
                 null,
-                `${resource(name)}, last ${span((Date.parse(history.at(-1).at) - Date.parse(history[0].at)) / 1000)}`,
+                `${resource(name)}, last ${span((Date.parse(newest.at) - Date.parse(history[0].at)) / 1000)}`,
               ),
               sparkline(
-                history.map((/** @type {any} */ each) => each[name]),
-                `${resource(name)} over time, now ${percent(history.at(-1)[name])}`,
+                history.map((each) => each[name]),
+                `${resource(name)} over time, now ${percent(newest[name])}`,
               ),
             ),
           ),

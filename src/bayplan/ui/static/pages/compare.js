@@ -30,7 +30,7 @@ export function open({ place, root, signal }) {
     try {
       const forks = await get("/forks", {}, signal);
       if (signal.aborted) return;
-      const running = forks.items.find((/** @type {any} */ fork) => fork.id === b && fork.state === "running");
+      const running = forks.items.find((fork) => fork.id === b && fork.state === "running");
       if (!b || running) {
         shown = "";
         table.replaceChildren();
@@ -242,7 +242,7 @@ function explain(forks) {
 /** @param {any} data */
 function metrics(data) {
   const rows = data.metrics ?? [];
-  const most = Math.max(1e-9, ...rows.map((/** @type {any} */ row) => Math.abs(relative(row))));
+  const most = Math.max(1e-9, ...rows.map((row) => Math.abs(relative(row))));
   return rows.length
     ? h(
         "section",
@@ -264,7 +264,7 @@ function metrics(data) {
           h(
             "tbody",
             null,
-            rows.map((/** @type {any} */ row) =>
+            rows.map((row) =>
               h(
                 "tr",
                 { key: row.name },
@@ -311,8 +311,8 @@ function clipped(text) {
 
 /** @param {string} a @param {string} b @param {string} kind @param {AbortSignal} signal */
 function pods(a, b, kind, signal) {
-  const link = (/** @type {any} */ row, /** @type {string} */ side) => runPodAddress(podOf(row.pod), side);
-  const both = (/** @type {any} */ row) => {
+  const link = (row, /** @type {string} */ side) => runPodAddress(podOf(row.pod), side);
+  const both = (row) => {
     const { namespace, name } = podOf(row.pod);
     return to("compare", namespace, name, { a, b });
   };
@@ -320,7 +320,7 @@ function pods(a, b, kind, signal) {
     key,
     title: text,
     width: "minmax(150px, 1.3fr)",
-    render: (/** @type {any} */ row, /** @type {number} */ _, /** @type {number} */ letters) =>
+    render: (row, /** @type {number} */ _, /** @type {number} */ letters) =>
       row[key] ? nodeLink(row[key], letters) : h("a", { href: link(row, which), class: "badge wait" }, "… waits"),
   });
   // Of another server only the places are known here, not what its plugins said.
@@ -329,7 +329,7 @@ function pods(a, b, kind, signal) {
     key: "first",
     title: "First difference",
     width: "minmax(240px, 1.6fr)",
-    render: (/** @type {any} */ row) =>
+    render: (row) =>
       row.first_plugin
         ? clipped(decidesOtherwise(row.first_plugin, row.a_node, row.b_node))
         : h("span", { class: "faint" }, "cluster state differs"),

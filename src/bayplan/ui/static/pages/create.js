@@ -329,7 +329,7 @@ class CreateView {
           null,
           answer.items
             .slice(0, MOST_SHOWN)
-            .map((/** @type {any} */ item) =>
+            .map((item) =>
               h(
                 "tr",
                 { key: `${item.index}` },
@@ -369,11 +369,11 @@ function label(template) {
 
 /** @param {any} answer */
 function problemsOf(answer) {
-  const found = answer.items.flatMap((/** @type {any} */ item) =>
+  const found = answer.items.flatMap((item) =>
     item.action !== "refused"
       ? []
       : item.problems?.length
-        ? item.problems.map((/** @type {any} */ problem) => ({
+        ? item.problems.map((problem) => ({
             line: problem.line ?? item.line,
             path: problem.path,
             message: problem.message,
@@ -382,7 +382,7 @@ function problemsOf(answer) {
         : [{ line: item.line, path: `${item.kind ?? ""} ${item.name ?? ""}`.trim(), message: item.message }],
   );
   // Fifty pods from one template have one problem, not fifty.
-  return [...new Map(found.map((/** @type {any} */ each) => [`${each.line} ${each.message}`, each])).values()];
+  return [...new Map(found.map((each) => [`${each.line} ${each.message}`, each])).values()];
 }
 
 /** @param {any} item @param {boolean} exists */

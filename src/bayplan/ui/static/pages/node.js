@@ -209,7 +209,7 @@ function rejectedPanel(node) {
           h(
             "tbody",
             null,
-            rejected.map((/** @type {any} */ row) =>
+            rejected.map((row) =>
               h(
                 "tr",
                 { key: row.text },

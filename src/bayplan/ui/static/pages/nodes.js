@@ -198,7 +198,7 @@ class View {
     return (
       this.cellData &&
       this.cellData.groups.reduce(
-        (/** @type {number} */ sum, /** @type {any} */ group) => sum + group.nodes.length,
+        (/** @type {number} */ sum, group) => sum + group.nodes.length,
         0,
       ) < MOST_CARDS
     );
@@ -229,7 +229,7 @@ class View {
     const zone = this.query.get("zone");
     const text = (this.query.get("q") ?? "").toLowerCase();
     const groups = this.cellData.groups
-      .map((/** @type {any} */ group) => {
+      .map((group) => {
         if (!text) return group;
         const kept = group.nodes
           .map((/** @type {string} */ node, /** @type {number} */ at) => (node.toLowerCase().includes(text) ? at : -1))
@@ -242,7 +242,7 @@ class View {
         };
       })
       .filter(
-        (/** @type {any} */ group) =>
+        (group) =>
           group.nodes.length && (!zone || (this.query.get("by") ?? "zone") !== "zone" || group.name === zone),
       );
     this.cells.show(groups);
@@ -293,7 +293,7 @@ class View {
     this.grid.schedule();
     try {
       const answer = await get("/nodes", { q: node, limit: 5 }, this.signal);
-      const row = answer.items.find((/** @type {any} */ item) => item.name === node);
+      const row = answer.items.find((item) => item.name === node);
       draw(this.parts.chosen, row ? this.chosenLine(row) : h("p", { class: "faint" }, `${node} is gone.`));
     } catch (problem) {
       if (!this.signal.aborted)

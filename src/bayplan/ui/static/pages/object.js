@@ -100,7 +100,7 @@ class ObjectView {
         ? `, ${total === 1 ? "" : "all "}${first.value}`
         : facets.status
             .map(
-              (/** @type {any} */ each, /** @type {number} */ at) =>
+              (each, /** @type {number} */ at) =>
                 `${at ? ", " : ": "}${count(each.count)} ${each.value}`,
             )
             .join("");

@@ -49,17 +49,17 @@ export function kinds() {
 }
 
 async function discover() {
-  const core = (await (await send("/api/v1")).json()).resources.map((/** @type {any} */ each) => ({
+  const core = (await (await send("/api/v1")).json()).resources.map((each) => ({
     ...each,
     group: "core",
     version: "v1",
   }));
   const groups = (await (await send("/apis")).json()).groups ?? [];
   const lists = await Promise.all(
-    groups.map(async (/** @type {any} */ group) => {
+    groups.map(async (group) => {
       const version = group.preferredVersion.version;
       const list = await (await send(`/apis/${group.name}/${version}`)).json().catch(() => ({ resources: [] }));
-      return list.resources.map((/** @type {any} */ each) => ({ ...each, group: group.name, version }));
+      return list.resources.map((each) => ({ ...each, group: group.name, version }));
     }),
   );
   const all = [core, ...lists].flat().filter((each) => !each.name.includes("/") && each.verbs?.includes("list"));
@@ -171,10 +171,10 @@ async function list(kind, query, head, table, signal) {
     const view = answer.kind === "Table" ? answer : plain(answer);
     const text = (query.get("q") ?? "").toLowerCase();
     const columns = view.columnDefinitions
-      .map((/** @type {any} */ column, /** @type {number} */ at) => ({ ...column, at }))
-      .filter((/** @type {any} */ column) => !column.priority);
+      .map((column, /** @type {number} */ at) => ({ ...column, at }))
+      .filter((column) => !column.priority);
     const rows = view.rows.filter(
-      (/** @type {any} */ row) =>
+      (row) =>
         !text ||
         JSON.stringify(row.cells).toLowerCase().includes(text) ||
         row.object?.metadata?.namespace?.includes(text),
@@ -209,13 +209,13 @@ async function list(kind, query, head, table, signal) {
               "tr",
               null,
               kind.namespaced ? h("th", { scope: "col" }, "Namespace") : null,
-              columns.map((/** @type {any} */ column) => h("th", { scope: "col", key: column.name }, column.name)),
+              columns.map((column) => h("th", { scope: "col", key: column.name }, column.name)),
             ),
           ),
           h(
             "tbody",
             null,
-            rows.map((/** @type {any} */ row) => objectRow(kind, row, columns)),
+            rows.map((row) => objectRow(kind, row, columns)),
           ),
         ),
         view.metadata?.continue || answer.metadata?.continue
@@ -252,7 +252,7 @@ function plural(kind) {
 function plain(list) {
   return {
     columnDefinitions: [{ name: "Name" }, { name: "Age" }],
-    rows: (list.items ?? []).map((/** @type {any} */ item) => ({
+    rows: (list.items ?? []).map((item) => ({
       cells: [item.metadata.name, age(item.metadata.creationTimestamp, now())],
       object: item,
     })),

@@ -32,7 +32,7 @@ export function open({ root, signal }) {
   root.append(body);
   /** @type {any} */
   let newest = null;
-  const render = (/** @type {any} */ data) => {
+  const render = (data) => {
     newest = data;
     say(data.sentence);
     void showCluster(drawing, data);
@@ -109,7 +109,7 @@ function parts(data, cluster) {
           h("a", { href: to("sources") }, data.source.sentence),
         )
       : null,
-    ...(data.scheduler?.plugins_failed ?? []).map((/** @type {any} */ failed) =>
+    ...(data.scheduler?.plugins_failed ?? []).map((failed) =>
       h(
         "div",
         { class: "note bad", key: failed.plugin },
@@ -130,7 +130,7 @@ function parts(data, cluster) {
 /** @param {any} data @param {HTMLElement} cluster */
 function figures(data, cluster) {
   const { counts, decisions } = data;
-  const cpu = (data.utilisation ?? []).find((/** @type {any} */ row) => row.resource === "cpu" && !row.zone);
+  const cpu = (data.utilisation ?? []).find((row) => row.resource === "cpu" && !row.zone);
   const waits = counts.waiting ?? 0;
   return [
     h(
@@ -221,9 +221,9 @@ function nodeWords(counts) {
 /** @param {any} data */
 function reasonPanel(data) {
   const reasons = (data.reasons ?? [])
-    .toSorted((/** @type {any} */ a, /** @type {any} */ b) => b.pods - a.pods || b.mainly - a.mainly)
+    .toSorted((a, b) => b.pods - a.pods || b.mainly - a.mainly)
     .slice(0, 8);
-  const most = Math.max(1, ...reasons.map((/** @type {any} */ reason) => reason.pods));
+  const most = Math.max(1, ...reasons.map((reason) => reason.pods));
   return h(
     "section",
     { class: "panel", "aria-label": "Why pods wait" },
@@ -246,7 +246,7 @@ function reasonPanel(data) {
           h(
             "tbody",
             null,
-            reasons.map((/** @type {any} */ reason) =>
+            reasons.map((reason) =>
               h(
                 "tr",
                 { key: reason.text, class: "linked", onclick: () => go(to("pods", { reason: reason.text })) },
@@ -336,7 +336,7 @@ function latestPanel(data) {
           { class: "feed" },
           latest
             .slice(0, 8)
-            .map((/** @type {any} */ decision) =>
+            .map((decision) =>
               h(
                 "li",
                 { key: decision.number },
@@ -420,14 +420,14 @@ async function showCluster(drawing, data) {
 
 /** @param {HTMLElement} root @param {any} data */
 function drawZones(root, data) {
-  const zones = (data.utilisation ?? []).filter((/** @type {any} */ row) => row.zone && row.resource === "cpu");
+  const zones = (data.utilisation ?? []).filter((row) => row.zone && row.resource === "cpu");
   draw(
     root,
     zones.length > 1
       ? h(
           "div",
           { class: "zone-list" },
-          zones.map((/** @type {any} */ row) =>
+          zones.map((row) =>
             h(
               "a",
               { class: "zone", key: row.zone, href: to("nodes", { zone: row.zone }) },

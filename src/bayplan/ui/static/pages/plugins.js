@@ -68,7 +68,7 @@ function parts(plugins, refused) {
         h("div", { class: "row" }, h("h2", { class: "grow" }, plugin.name), badge("error", "failed")),
         plugin.failures
           .slice(-5)
-          .map((/** @type {any} */ failure, /** @type {number} */ at) =>
+          .map((failure, /** @type {number} */ at) =>
             h(
               "details",
               { key: at, open: at === plugin.failures.length - 1 || null },

@@ -201,7 +201,7 @@ class PodView {
   attemptStep(step) {
     const attempts = this.data?.attempts ?? [];
     const at = attempts.findIndex(
-      (/** @type {any} */ attempt) =>
+      (attempt) =>
         String(attempt.attempt) === (this.query.get("attempt") || String(attempts.at(-1)?.attempt)),
     );
     const next = attempts[at + step];
@@ -263,7 +263,7 @@ class PodView {
     if (!this.data) return;
     const { attempts = [] } = this.data;
     const shown = this.query.get("attempt") || String(attempts.at(-1)?.attempt ?? "");
-    const at = attempts.findIndex((/** @type {any} */ attempt) => String(attempt.attempt) === shown);
+    const at = attempts.findIndex((attempt) => String(attempt.attempt) === shown);
     const labels = /** @type {Record<string, string>} */ ({
       attempts: attempts.length ? ` ${count(attempts.length)}` : "",
       events: this.data.events?.length ? ` ${count(this.data.events.length)}` : "",

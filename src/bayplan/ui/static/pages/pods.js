@@ -115,7 +115,7 @@ export function open({ place, root, signal }) {
   };
   const drawTools = () => {
     const countOf = (/** @type {string} */ status) =>
-      (facets.status ?? []).find((/** @type {any} */ facet) => facet.value === status)?.count;
+      (facets.status ?? []).find((facet) => facet.value === status)?.count;
     draw(
       tools,
       h(

@@ -48,7 +48,7 @@ export function open({ place, root, signal }) {
       if (!signal.aborted) draw(head, h("h1", { class: "verdict" }, "Queue"), failure(problem, load));
     }
   };
-  const first = (/** @type {any} */ counts) => TIERS.map(([key]) => key).find((key) => counts[key]) ?? "active";
+  const first = (counts) => TIERS.map(([key]) => key).find((key) => counts[key]) ?? "active";
   /** @param {string} chosen */
   const choose = (chosen) => {
     tier = chosen;
@@ -151,7 +151,7 @@ function columns(tier) {
     key: "pod",
     title: "Pod",
     width: "minmax(220px, 1.6fr)",
-    render: (/** @type {any} */ row, /** @type {number} */ _, /** @type {number} */ letters) =>
+    render: (row, /** @type {number} */ _, /** @type {number} */ letters) =>
       h(
         "a",
         { class: "name", href: podAddress(row), title: `${row.namespace}/${row.name}` },
@@ -163,42 +163,42 @@ function columns(tier) {
     title: "#",
     width: "64px",
     right: true,
-    render: (/** @type {any} */ row, /** @type {number} */ index) => count(row.position ?? index + 1),
+    render: (row, /** @type {number} */ index) => count(row.position ?? index + 1),
   };
   const priority = {
     key: "priority",
     title: "Priority",
     width: "92px",
     right: true,
-    render: (/** @type {any} */ row) => count(row.priority),
+    render: (row) => count(row.priority),
   };
   const tries = {
     key: "attempts",
     title: "Attempts",
     width: "80px",
     right: true,
-    render: (/** @type {any} */ row) => count(row.attempts),
+    render: (row) => count(row.attempts),
   };
   const waits = {
     key: "since",
     title: "Waiting",
     width: "84px",
     right: true,
-    render: (/** @type {any} */ row) => age(row.since, now()),
+    render: (row) => age(row.since, now()),
   };
   const retry = {
     key: "retry",
     title: "Next attempt",
     width: "110px",
     right: true,
-    render: (/** @type {any} */ row) =>
+    render: (row) =>
       row.retry_at ? h("span", { "data-until": row.retry_at }, until(row.retry_at)) : "–",
   };
   const by = {
     key: "by",
     title: tier === "gated" ? "Gated by" : "Rejected by",
     width: "minmax(150px, 1fr)",
-    render: (/** @type {any} */ row) =>
+    render: (row) =>
       h(
         "span",
         { class: "clip", title: (row.rejected_by ?? []).join(", ") },
@@ -209,7 +209,7 @@ function columns(tier) {
     key: "wakes",
     title: "Wakes on",
     width: "minmax(200px, 1.6fr)",
-    render: (/** @type {any} */ row) =>
+    render: (row) =>
       h("span", { class: "clip", title: (row.wakes_on ?? []).join("\n") }, (row.wakes_on ?? []).join(", ") || "–"),
   };
   if (tier === "active") return [position, pod, priority, tries, waits];
