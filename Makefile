@@ -15,7 +15,7 @@ PYTHON ?= $(shell for name in python3 python3.14 python3.13 python3.12 python3.1
 	if $$name -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then echo $$name; break; fi; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help build build-checked compiled run test test-arm test-cluster test-crash test-sync test-fuzz-api test-hostile test-readers lint format conformance agreement oracle fuzz bench bench-against-real docs-cli constraints wheel clean
+.PHONY: help build build-checked compiled run test test-arm test-cluster test-crash test-sync test-fuzz-api test-hostile test-readers lint format page-types conformance agreement oracle fuzz bench bench-against-real docs-cli constraints wheel clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' Makefile
@@ -65,11 +65,12 @@ test-arm: $(VENV)/.ready-dev ## compare Go's arithmetic on an emulated arm64 wit
 	@$(PIP) ziglang
 	@$(BIN)/python -m tests.building.arm64
 
-lint: $(VENV)/.ready-dev ## formatting, ruff, mypy --strict, layers
+lint: $(VENV)/.ready-dev ## formatting, ruff, mypy --strict, layers; the page's modules: tsc --strict, ESLint
 	@$(BIN)/ruff format --check --quiet .
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-cache
+	@$(BIN)/python scripts/lint_page.py
 
 format: $(VENV)/.ready-dev ## format the code and sort the imports
 	@$(BIN)/ruff check --fix --select I --quiet . ; $(BIN)/ruff format .
@@ -97,6 +98,9 @@ bench-against-real: $(VENV)/.ready-dev compiled ## measure ours and the real eng
 	@command -v go >/dev/null || { echo "Go 1.26 or newer is needed (https://go.dev/dl); the first build takes some minutes" >&2; exit 2; }
 	@cd oracle/current && go build -o ../../build/real-bench ./realcluster/bench
 	@$(BIN)/python -m benchmarks.against_real $(ARGS)
+
+page-types: $(VENV)/.ready ## write docs/openapi.json and the page's declarations from the structs of the HTTP API
+	@$(BIN)/python scripts/make_page_types.py
 
 docs-cli: compiled ## write docs/cli.md from the program's own help
 	@$(BIN)/python -m bayplan.cli.reference docs/cli.md

@@ -51,10 +51,14 @@ def declarations_text(document: dict[str, Any]) -> str:
         for method, operation in methods.items()
         if STREAM_TOPICS not in operation
     ]
-    parts.append("  /** All operations by method and path. */\n  interface Operations {\n" + "".join(operations) + "  }\n")
+    parts.append(
+        "  /** All operations by method and path. */\n  interface Operations {\n" + "".join(operations) + "  }\n"
+    )
     topics = document["paths"][f"{ROOT}/stream"]["get"][STREAM_TOPICS]
     lines = [f"    {_topic(topic)}: {_type(schema)};\n" for topic, schema in topics.items()]
-    parts.append("  /** The data of the stream's frames by topic. */\n  interface Topics {\n" + "".join(lines) + "  }\n")
+    parts.append(
+        "  /** The data of the stream's frames by topic. */\n  interface Topics {\n" + "".join(lines) + "  }\n"
+    )
     return HEAD + "\n".join([*parts, TAIL])
 
 
@@ -110,7 +114,9 @@ def _type(schema: dict[str, Any]) -> str:
         return f"({inner})[]" if "|" in inner else f"{inner}[]"
     if kind == "object":
         if "properties" in schema:
-            return "{ " + "; ".join(f"{_key(name)}?: {_type(each)}" for name, each in schema["properties"].items()) + " }"
+            return (
+                "{ " + "; ".join(f"{_key(name)}?: {_type(each)}" for name, each in schema["properties"].items()) + " }"
+            )
         values = schema.get("additionalProperties")
         return f"Record<string, {_type(values) if isinstance(values, dict) else 'unknown'}>"
     return "unknown" if kind is None else _SCALARS[kind]

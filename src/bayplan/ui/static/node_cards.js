@@ -141,22 +141,9 @@ function card(node, known, first, letters) {
       "div",
       { class: "blocks", key: "blocks" },
       blocks.map((pod) => {
-        const key = `${pod.namespace}/${pod.name}`;
-        const part = pod[by] / (node.allocatable[by] || 1);
-        const fresh = !first && !known.has(key + node.name);
-        known.add(key + node.name);
-        return h(
-          "a",
-          {
-            class: `block${fresh ? " fresh" : ""}`,
-            key,
-            href: podAddress(pod),
-            style: { width: `${Math.min(100, part * 100)}%` },
-            title: `${key}: ${amount("cpu", pod.cpu)} CPU, ${amount("memory", pod.memory)}, ${percent(part)} of the node’s ${resource(by)}`,
-            "aria-label": key,
-          },
-          h("span", { class: "block-name" }, pod.name),
-        );
+        const fresh = !first && !known.has(`${pod.namespace}/${pod.name}${node.name}`);
+        known.add(`${pod.namespace}/${pod.name}${node.name}`);
+        return block(node, pod, by, fresh);
       }),
     ),
     h(
@@ -166,6 +153,24 @@ function card(node, known, first, letters) {
       h("span", null, [node.zone, node.pods ? counted(node.pods, "pod") : "no pods"].filter(Boolean).join(" · ")),
       taints.length ? h("span", { title: taints.join("\n") }, ` · taint ${taints.join(", ")}`) : null,
     ),
+  );
+}
+
+/** @param {Api.NodeRow} node @param {Api.NodeBlock} pod @param {"cpu" | "memory"} by @param {boolean} fresh */
+function block(node, pod, by, fresh) {
+  const key = `${pod.namespace}/${pod.name}`;
+  const part = pod[by] / (node.allocatable[by] || 1);
+  return h(
+    "a",
+    {
+      class: `block${fresh ? " fresh" : ""}`,
+      key,
+      href: podAddress(pod),
+      style: { width: `${Math.min(100, part * 100)}%` },
+      title: `${key}: ${amount("cpu", pod.cpu)} CPU, ${amount("memory", pod.memory)}, ${percent(part)} of the node’s ${resource(by)}`,
+      "aria-label": key,
+    },
+    h("span", { class: "block-name" }, pod.name),
   );
 }
 

@@ -49,7 +49,7 @@ export function podHead(data, of) {
         ? null
         : h("button", { type: "button", class: "button danger", "data-test": "delete", onclick: of.remove }, "Delete"),
       copyMenu({
-        json: `/bayplan/v1${of.address}`,
+        json: of.address,
         kubectl: `kubectl describe pod -n ${of.namespace} ${of.name}`,
       }),
     ),
