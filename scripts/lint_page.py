@@ -66,8 +66,8 @@ def install() -> None:
     )
     if done.returncode:
         raise SystemExit(
-            f"{done.stdout}{done.stderr}\nscripts/lint_page.py: npm can't install TypeScript and ESLint, so the page was not checked. "
-            "They come from npm's registry: is it reachable, or is npm set up for a mirror?"
+            f"{done.stdout}{done.stderr}\nscripts/lint_page.py: npm can't install TypeScript and ESLint, so the page was not "
+            "checked. They come from npm's registry: is it reachable, or is npm set up for a mirror?"
         )
     stamp.write_text(digest)
 
