@@ -42,9 +42,7 @@ def command(*words: str) -> str:
     ("program", "want"),
     [
         pytest.param(command("simulate", str(EXAMPLE)), "pods", id="simulate"),
-        pytest.param(
-            command("simulate", str(EXAMPLE), "--explain", "shop/year-in-memory"), "waits", id="simulate --explain"
-        ),
+        pytest.param(command("explain", "shop/year-in-memory", str(EXAMPLE)), "waits", id="explain"),
         pytest.param(command("config", "--help"), "configuration", id="config"),
         pytest.param(command("example"), "three-zones", id="example"),
         pytest.param(
@@ -69,7 +67,7 @@ def test_without_any_extra_simulations_and_notebooks_work(program: str, want: st
         pytest.param("aiohttp", ["sync", "--from", "nowhere"], "live", id="sync"),
         pytest.param("kubernetes", ["schedule", "--kubeconfig", "{kubeconfig}"], "live", id="schedule"),
         pytest.param("pyarrow", ["simulate", str(EXAMPLE), "--out", "{folder}/new"], "parquet", id="simulate --out"),
-        pytest.param("pyarrow", ["explain", "{folder}", "default/p"], "parquet", id="explain"),
+        pytest.param("pyarrow", ["explain", "default/p", "{folder}"], "parquet", id="explain, of a result"),
     ],
 )
 def test_a_command_that_lacks_its_extra_names_what_installs_it(
@@ -77,6 +75,7 @@ def test_a_command_that_lacks_its_extra_names_what_installs_it(
 ) -> None:
     kubeconfig = tmp_path / "kubeconfig"
     kubeconfig.write_text("{apiVersion: v1, kind: Config}")
+    (tmp_path / "summary.json").write_text('{"format": 1, "digest": ""}')
     given = [word.format(folder=tmp_path, kubeconfig=kubeconfig) for word in words]
     done = run_without([package], command(*given))
     assert (done.returncode, done.stderr) == (
