@@ -207,7 +207,7 @@ class FakeService:
             for number, _ in wrong
         ]
         difference = [] if problems else ["NodeResourcesFit: strategy LeastAllocated -> MostAllocated"]
-        told = {
+        told: Plain = {
             "stage": "decode" if problems else None,
             "problems": problems,
             "effective": None if problems else {},
