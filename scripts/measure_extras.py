@@ -1,9 +1,9 @@
-"""Measure what each extra of Bayplan costs: packages and megabytes in an empty environment, and the time to import what needs it.
+"""Measure what each extra of Bayplan costs: packages and megabytes in an empty environment, and imports.
 
     python scripts/measure_extras.py [WHEEL]
 
 WHEEL is what is installed; without it a wheel is built, without compiled modules. The versions are those of constraints.txt. Prints
-the rows of the table in docs/dependencies.md. Times are the best of five processes.
+the rows of the table in docs/dependencies.md. Imports are timed on the processor, the best of five.
 """
 
 import os
@@ -25,7 +25,7 @@ IMPORTS = {
 }
 """By extra the imports that are timed."""
 
-_TIMED = "import time; began = time.perf_counter(); {}; print(time.perf_counter() - began)"
+_TIMED = "import time; began = time.process_time(); {}; print(time.process_time() - began)"
 
 
 def pip(python: Path, *words: str) -> str:
