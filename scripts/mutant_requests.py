@@ -13,6 +13,7 @@ MERGE = "application/merge-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
 APPLY = "application/apply-patch+yaml"
+NAMESPACE = "shop"
 _TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 _KEEPING = ("patch", "apply", "status", "scale", "sub")
 """Requests whose answers are compared with their managed fields."""
@@ -74,7 +75,7 @@ def subresource_asks(
     if "scale" in subresources:
         name = path.rpartition("/")[2]
         scale: Document = {
-            "apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": name, "namespace": "default"},
+            "apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": name, "namespace": NAMESPACE},
             "spec": {"replicas": 5},
         }  # fmt: skip
         yield Ask("scale", "GET", f"{path}/scale", "read")
@@ -114,7 +115,7 @@ def _pod_asks(path: str, body: Document) -> Iterator[Ask]:
         yield Ask("sub", "PATCH", f"{path}/resize", f"to {resources}", patch, {"Content-Type": STRATEGIC})
     patch = {"spec": {"containers": [{"name": name, "image": "other"}]}}
     yield Ask("sub", "PATCH", f"{path}/resize", "another image", patch, {"Content-Type": STRATEGIC})
-    eviction: Document = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": path.rpartition("/")[2], "namespace": "default"}}
+    eviction: Document = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": path.rpartition("/")[2], "namespace": NAMESPACE}}
     for more in (
         {}, {"deleteOptions": {"gracePeriodSeconds": 3}}, {"deleteOptions": {"gracePeriodSeconds": -1}}, {"kind": "Pod"}, {"metadata": {"name": "other"}},
         {"deleteOptions": {"propagationPolicy": "Nope"}}, {"deleteOptions": {"preconditions": {"uid": "x"}}}, {"deleteOptions": {"dryRun": ["Some"]}},
@@ -195,7 +196,9 @@ def _deletes(path: str) -> Iterator[Ask]:
         {"preconditions": {"resourceVersion": "1"}}, {"dryRun": ["All"]}, {"dryRun": ["Some"]}, {"kind": "Pod"}, {"apiVersion": "v9", "kind": "DeleteOptions"},
         {"kind": "DeleteOptions", "apiVersion": "v1", "nope": 1}, {"gracePeriodSeconds": "x"}, {"ignoreStoreReadErrorWithClusterBreakingPotential": True}, "x", "[]",
     ):  # fmt: skip
-        yield Ask("delete", "DELETE", path, f"with {options}", options)
+        # The server ignores the parameters of a DELETE that has a body.
+        body = {"dryRun": ["All"], **options} if isinstance(options, dict) else options
+        yield Ask("delete", "DELETE", path, f"with {options}", body)
     for query in ("gracePeriodSeconds=3", "gracePeriodSeconds=x", "propagationPolicy=Foreground", "propagationPolicy=Nope", "orphanDependents=true", "dryRun=Some", "pretty=true", "nope=1"):
         yield Ask("delete", "DELETE", f"{path}?{query}", query)
     yield Ask("delete", "DELETE", f"{path}-not", "an object that is not there")
@@ -206,7 +209,7 @@ def _reads(collection: str, path: str, body: Document) -> Iterator[Ask]:
     for query in (
         "", "labelSelector=a%3Db", "labelSelector=a%20in%20%28b%2Cc%29%2C%21d", "labelSelector=%21a", "labelSelector=a%3D%3D%3Db", "labelSelector=Bad%20Key%21%3Db",
         "labelSelector=a%3DBad%20Value%21", "labelSelector=a%3E5", "labelSelector=a%3Ex", "labelSelector=a%20notin%20%28%29", "labelSelector=a%20in%20b",
-        f"fieldSelector=metadata.name%3D{name}", f"fieldSelector=metadata.name%21%3D{name}", "fieldSelector=metadata.namespace%3Ddefault", "fieldSelector=spec.nope%3Dx",
+        f"fieldSelector=metadata.name%3D{name}", f"fieldSelector=metadata.name%21%3D{name}", "fieldSelector=metadata.namespace%3Dshop", "fieldSelector=spec.nope%3Dx",
         "fieldSelector=status.phase%3DRunning", "fieldSelector=type%3DOpaque", "fieldSelector=a", "fieldSelector=a%20in%20%28b%29", "limit=1", "limit=-1", "limit=x",
         "continue=x", "continue=abc&resourceVersion=1", "resourceVersion=0", "resourceVersion=x", "resourceVersion=-1", "resourceVersion=99999999999",
         "resourceVersionMatch=Exact", "resourceVersionMatch=Exact&resourceVersion=0", "resourceVersionMatch=Nope&resourceVersion=1", "resourceVersionMatch=NotOlderThan",

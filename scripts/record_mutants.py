@@ -14,6 +14,7 @@ import argparse
 import copy
 import gzip
 import hashlib
+import http.client
 import json
 import sys
 import threading
@@ -22,14 +23,14 @@ from pathlib import Path
 
 import yaml
 from mutations import Schema, changed_objects
-from mutant_requests import Ask, subresource_asks, varied_asks
+from mutant_requests import NAMESPACE, Ask, subresource_asks, varied_asks
 from record_api import Server, differences
 
 Document = dict[str, object]
 _HERE = Path(__file__).parent
 VARYING = ("uid", "creationTimestamp", "managedFields", "resourceVersion")
-_MOST = {"create": 120, "update": 50, "status": 24, "few": 30}
-"""How many mutants of a base are asked; a base of `api_objects.jsonl` gets `few` creates and half as many updates."""
+_MOST = {"create": 100, "update": 45, "status": 24, "varied": 40, "few": 26, "all": 110}
+"""How many mutants of a base are asked; one of `api_objects.jsonl` gets `few` creates, half as many updates and `all` varied ones."""
 
 
 class Base:
@@ -42,10 +43,11 @@ class Base:
         self.body = body
         group_version = str(body["apiVersion"])
         base = f"/apis/{group_version}" if "/" in group_version else f"/api/{group_version}"
-        where = f"{base}/namespaces/default" if resource["namespaced"] else base
+        where = f"{base}/namespaces/{NAMESPACE}" if resource["namespaced"] else base
         self.collection = f"{where}/{resource['name']}"
         self.path = f"{self.collection}/{body['metadata']['name']}"  # type: ignore[index]
         self.subresources: set[str] = set(resource["subresources"])  # type: ignore[call-overload]
+        self.is_namespaced = bool(resource["namespaced"])
         self.is_small = is_small
 
 
@@ -57,6 +59,12 @@ def main() -> int:
     parser.add_argument("--only", default="", metavar="KIND")
     options = parser.parse_args()
     servers = [Server(each) for each in options.server]
+    # The second server is some revisions ahead, so that revisions differ for sure.
+    merge = {"Content-Type": "application/merge-patch+json", "Accept": "application/json"}
+    for number in range(7):
+        body = {"metadata": {"labels": {"n": str(number)}}}
+        path = "/api/v1/namespaces/kube-public"
+        servers[-1].send({"request": {"method": "PATCH", "path": path, "headers": merge, "body": body}})
     schema = Schema(_get(servers[0], "/openapi/v2"))
     resources = _resources(servers[0])
     bases = [each for each in _bases(resources) if not options.only or each.kind == options.only]
@@ -119,7 +127,7 @@ def _bases(resources: dict[tuple[str, str], Document]) -> Iterator[Base]:
             "customresourcedefinitions": "gadgets.own.example.com", "ipaddresses": "10.200.0.5", "csidrivers": "own.example.com",
         }.get(facts["resource"], "small")  # fmt: skip
         body = {"apiVersion": version, "kind": facts["kind"], "metadata": {"name": name}, **facts["object"]}
-        body = json.loads(json.dumps(body).replace("${namespace}", "default"))
+        body = json.loads(json.dumps(body).replace("${namespace}", NAMESPACE))
         label = f"{facts['kind']}/small" + ("-v1" if version == "autoscaling/v1" else "")
         yield Base(label, body, resources[version, facts["kind"]], is_small=True)
 
@@ -131,6 +139,9 @@ def _plain(value: object) -> Document:
 
 def _asks(base: Base, schema: Schema, seen: set[tuple[str, str]]) -> Iterator[Ask]:
     """Yield all requests about a base; an ask without a method is the moment at which the base is stored."""
+    if base.is_namespaced:
+        namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
+        yield Ask("base", "POST", "/api/v1/namespaces", "namespace", namespace)
     most = _MOST["few"] if base.is_small else _MOST["create"]
     for mutation, body in changed_objects(schema, base.body, base.name, most, seen):
         yield Ask("create", "POST", base.collection, mutation=mutation, body=body)
@@ -147,7 +158,9 @@ def _asks(base: Base, schema: Schema, seen: set[tuple[str, str]]) -> Iterator[As
         ):
             yield Ask("status", "PUT", f"{base.path}/status", mutation=mutation, body=body)
     yield from subresource_asks(schema, base.kind, base.path, base.body, base.subresources)
-    yield from varied_asks(base.collection, base.path, base.body, is_small=base.is_small)
+    varied = list(varied_asks(base.collection, base.path, base.body, is_small=base.is_small))
+    varied.sort(key=lambda each: hashlib.sha256(f"{base.name} {each.op} {each.mutation}".encode()).hexdigest())
+    yield from varied[: _MOST["all" if base.is_small else "varied"]]
 
 
 def _run(server: Server, plans: list[tuple[Base, list[Ask]]], found: list[list[Document]]) -> None:
@@ -161,6 +174,9 @@ def _run(server: Server, plans: list[tuple[Base, list[Ask]]], found: list[list[D
             ask = copy.deepcopy(ask)
             if ask.method == "PUT":
                 ask.body["metadata"]["resourceVersion"] = "${rv}"  # type: ignore[index]
+            if ask.mutation == "namespace" and "rv" in server.captured:
+                answers.append({"status": 0, "headers": {}, "body": ""})
+                continue
             answer = server.send({"request": ask.request(dry_run=False), "captures": {"rv": "/metadata/resourceVersion"}})[1]
             answers.append(answer)
             if int(str(answer["status"])) >= 300:
@@ -170,7 +186,12 @@ def _run(server: Server, plans: list[tuple[Base, list[Ask]]], found: list[list[D
 
 
 def _sent(server: Server, ask: Ask) -> Document:
-    return server.send({"request": ask.request(dry_run=ask.method != "GET")})[1]
+    """Return the answer, one with status 0 if the server closes the connection instead."""
+    try:
+        return server.send({"request": ask.request(dry_run=ask.method != "GET")})[1]
+    except (http.client.HTTPException, OSError) as problem:
+        print(f"{ask.op} {ask.mutation}: {problem!r}", file=sys.stderr)
+        return {"status": 0, "headers": {}, "body": ""}
 
 
 def _clear(server: Server, base: Base) -> None:
@@ -191,6 +212,10 @@ def _lines(base: Base, asks: list[Ask], runs: list[list[list[Document]]]) -> Ite
         found = [_recorded(each, keeps_fields=ask.keeps_fields) for each in both]
         line |= found[0]
         variable = sorted(differences(found[0], found[-1]))
+        if found[0]["status"] == 0 and ask.mutation != "namespace":
+            continue
+        if ask.mutation == "namespace":
+            found = [{"status": 201}]
         if any(each.startswith("/status") for each in variable):
             print(f"{base.name}: the servers differ: {ask.mutation} {both[0]['status']} {both[1]['status']}", file=sys.stderr)
             continue

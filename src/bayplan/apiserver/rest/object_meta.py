@@ -48,8 +48,18 @@ def check_path_segment(name: str) -> tuple[str, ...]:
     return tuple(f"may not contain '{each}'" for each in ("/", "%") if each in name)
 
 
-def check_metadata(metadata: Document, namespaced: bool, rule: str, field: str = "metadata") -> list[Cause]:
-    """Return what is wrong with the metadata of an object."""
+def check_metadata(
+    metadata: Document, namespaced: bool, rule: str, field: str = "metadata", *, standard: bool = False
+) -> list[Cause]:
+    """Return what is wrong with the metadata of an object.
+
+    Args:
+        metadata: of the object.
+        namespaced: whether it must have a namespace.
+        rule: see `check_name`.
+        field: the path of the metadata.
+        standard: finalizers without a domain must be standard ones; most kinds want that, and list it a second time.
+    """
     causes: list[Cause] = []
     prefix, name = str(metadata.get("generateName") or ""), str(metadata.get("name") or "")
     if prefix:
@@ -67,12 +77,15 @@ def check_metadata(metadata: Document, namespaced: bool, rule: str, field: str =
         causes += [invalid_value(f"{field}.namespace", quote(namespace), each) for each in found]
     elif not namespaced and namespace:
         causes.append(forbidden_value(f"{field}.namespace", "not allowed on this type"))
+    generation = metadata.get("generation")
+    if isinstance(generation, int) and generation < 0:
+        text = "must be greater than or equal to 0"
+        causes.append(invalid_value(f"{field}.generation", str(generation), text))
     causes += check_labels(part(metadata, "labels"), f"{field}.labels")
     causes += check_annotations(part(metadata, "annotations"), f"{field}.annotations")
     causes += _check_owners(parts(metadata, "ownerReferences"), f"{field}.ownerReferences")
-    for finalizer in texts(metadata, "finalizers"):
-        causes += _check_finalizer(finalizer, f"{field}.finalizers")
-    return causes
+    causes += _check_finalizers(metadata, f"{field}.finalizers")
+    return causes + (check_standard_finalizers(metadata, field) if standard else [])
 
 
 def check_labels(labels: Document, field: str) -> list[Cause]:
@@ -105,8 +118,11 @@ def _check_owners(owners: list[Document], field: str) -> list[Cause]:
             ("apiVersion", "version must not be empty"), ("kind", "must not be empty"),
             ("name", "must not be empty"), ("uid", "must not be empty"),
         ):  # fmt: skip
-            if not owner.get(name):
-                causes.append(invalid_value(f"{field}.{name}", quote(str(owner.get(name) or "")), text))
+            found = str(owner.get(name) or "")
+            if not found or (name == "apiVersion" and found.endswith("/")):
+                causes.append(invalid_value(f"{field}.{name}", quote(found), text))
+        if (owner.get("apiVersion"), owner.get("kind")) == ("v1", "Event"):
+            causes.append(invalid_value(field, shown(owner), "/v1, Kind=Event is disallowed from being an owner"))
     if len(controllers) > 1:
         first, second = (f"{each.get('kind')}/{each.get('name')}" for each in controllers[:2])
         text = "Only one reference can have Controller set to true. "
@@ -115,12 +131,23 @@ def _check_owners(owners: list[Document], field: str) -> list[Cause]:
     return causes
 
 
-def _check_finalizer(name: str, field: str) -> list[Cause]:
-    causes = [invalid_value(field, quote(name), each) for each in check_qualified_name(name)]
-    if not causes and "/" not in name and name not in ("kubernetes", "orphan", "foregroundDeletion"):
-        text = "name is neither a standard finalizer name nor is it fully qualified"
-        causes.append(invalid_value(field, quote(name), text))
+def _check_finalizers(metadata: Document, field: str) -> list[Cause]:
+    names = texts(metadata, "finalizers")
+    causes = [invalid_value(field, quote(name), each) for name in names for each in check_qualified_name(name)]
+    if "orphan" in names and "foregroundDeletion" in names:
+        text = "finalizer orphan and foregroundDeletion cannot be both set"
+        causes.append(invalid_value(field, shown(names), text))
     return causes
+
+
+def check_standard_finalizers(metadata: Document, field: str = "metadata") -> list[Cause]:
+    """Return which finalizers have no domain and are none of the standard ones."""
+    text = "name is neither a standard finalizer name nor is it fully qualified"
+    return [
+        invalid_value(f"{field}.finalizers[{index}]", quote(name), text)
+        for index, name in enumerate(texts(metadata, "finalizers"))
+        if "/" not in name and name not in ("kubernetes", "orphan", "foregroundDeletion")
+    ]
 
 
 def check_metadata_update(new: Document, old: Document, field: str = "metadata") -> list[Cause]:

@@ -25,7 +25,7 @@ from bayplan.apiserver.rest.errors import (
     modified,
     not_found,
 )
-from bayplan.apiserver.rest.object_meta import check_metadata, check_metadata_update
+from bayplan.apiserver.rest.object_meta import check_metadata, check_metadata_update, check_standard_finalizers
 from bayplan.apiserver.rest.options import WriteOptions
 from bayplan.apiserver.rest.quota_usage import charge
 from bayplan.apiserver.rest.request_info import RequestInfo
@@ -225,7 +225,7 @@ def new_object(
         strategy.admit_whole(context, stored)
     else:
         strategy.admit(context, stored)
-    for name in ("deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "generation"):
+    for name in ("deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"):
         metadata.pop(name, None)
     metadata["creationTimestamp"] = backend.now()
     metadata["uid"] = backend.new_uid()
@@ -256,10 +256,19 @@ def show_as_stored(resource: Resource, document: Document) -> None:
 def create_causes(strategy: Strategy, context: Context, document: Document, metadata: Document) -> list[Cause]:
     """Return what the kind refuses, or else what is wrong with the metadata."""
     rule, namespaced = strategy.name_check, context.resource.namespaced
-    causes = check_metadata(metadata, namespaced, rule) + strategy.validate(context, document)
+    causes = check_metadata(metadata, namespaced, rule, standard=_wants_standard_finalizers(context.resource))
+    causes += strategy.validate(context, document)
     if not causes and rule == "any":
         causes = check_metadata(metadata, namespaced, "path")
     return causes
+
+
+_ANY_FINALIZER = ("admissionregistration.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io", "coordination.k8s.io")
+"""Groups whose kinds check metadata as custom resources do: any qualified name is a finalizer."""
+
+
+def _wants_standard_finalizers(resource: Resource) -> bool:
+    return resource.custom is None and resource.group not in _ANY_FINALIZER
 
 
 def refuse(resource: Resource, metadata: Document, causes: list[Cause]) -> None:
@@ -355,8 +364,12 @@ def change(
     updates = check_metadata_update(metadata, metadata_before)
     causes += updates
     # Upstream's kinds check metadata again, so each such cause is listed several times.
+    standard = _wants_standard_finalizers(resource)
     for step in ("change",) if info.subresource == "status" else rules.metadata:
-        causes += updates if step == "change" else check_metadata(metadata, namespaced, strategy.name_check)
+        if step == "change":
+            causes += updates + (check_standard_finalizers(metadata) if standard else [])
+        else:
+            causes += check_metadata(metadata, namespaced, strategy.name_check, standard=standard)
     if info.subresource == "status":
         causes += strategy.validate_status(context, stored, before)
     else:
