@@ -68,9 +68,7 @@ class Ask:
         return found
 
 
-def subresource_asks(
-    schema: Schema, kind: str, path: str, body: Document, subresources: set[str]
-) -> Iterator[Ask]:
+def subresource_asks(schema: Schema, kind: str, path: str, body: Document, subresources: set[str]) -> Iterator[Ask]:
     """Yield requests to the scale of an object and to the subresources of pods and others."""
     if "scale" in subresources:
         name = path.rpartition("/")[2]
@@ -82,7 +80,12 @@ def subresource_asks(
         yield Ask("scale", "PUT", f"{path}/scale", "as it is", scale)
         for mutation, changed in changed_objects(schema, scale, f"{kind} scale", 14, None):
             yield Ask("scale", "PUT", f"{path}/scale", mutation, changed)
-        for patch in ({"spec": {"replicas": 7}}, {"spec": {"replicas": -1}}, {"spec": {"replicas": None}}, {"spec": {"nope": 1}}):
+        for patch in (
+            {"spec": {"replicas": 7}},
+            {"spec": {"replicas": -1}},
+            {"spec": {"replicas": None}},
+            {"spec": {"nope": 1}},
+        ):
             yield Ask("scale", "PATCH", f"{path}/scale", f"merge {patch}", patch, {"Content-Type": MERGE})
         applied = {"apiVersion": "autoscaling/v1", "kind": "Scale", "spec": {"replicas": 3}}
         yield Ask("scale", "PATCH", f"{path}/scale?fieldManager=me", "apply", applied, {"Content-Type": APPLY})
@@ -115,7 +118,11 @@ def _pod_asks(path: str, body: Document) -> Iterator[Ask]:
         yield Ask("sub", "PATCH", f"{path}/resize", f"to {resources}", patch, {"Content-Type": STRATEGIC})
     patch = {"spec": {"containers": [{"name": name, "image": "other"}]}}
     yield Ask("sub", "PATCH", f"{path}/resize", "another image", patch, {"Content-Type": STRATEGIC})
-    eviction: Document = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": path.rpartition("/")[2], "namespace": NAMESPACE}}
+    eviction: Document = {
+        "apiVersion": "policy/v1",
+        "kind": "Eviction",
+        "metadata": {"name": path.rpartition("/")[2], "namespace": NAMESPACE},
+    }
     for more in (
         {}, {"deleteOptions": {"gracePeriodSeconds": 3}}, {"deleteOptions": {"gracePeriodSeconds": -1}}, {"kind": "Pod"}, {"metadata": {"name": "other"}},
         {"deleteOptions": {"propagationPolicy": "Nope"}}, {"deleteOptions": {"preconditions": {"uid": "x"}}}, {"deleteOptions": {"dryRun": ["Some"]}},
@@ -163,30 +170,60 @@ def _patches(path: str, body: Document) -> Iterator[Ask]:
     ]  # fmt: skip
     for operation in operations:
         yield Ask("patch", "PATCH", path, f"json {operation}"[:200], operation, {"Content-Type": JSON_PATCH})
-    for media in ("application/json", "text/plain", "", "application/yaml", "application/merge-patch+json; charset=utf-8", "application/apply-patch+cbor"):
+    for media in (
+        "application/json",
+        "text/plain",
+        "",
+        "application/yaml",
+        "application/merge-patch+json; charset=utf-8",
+        "application/apply-patch+cbor",
+    ):
         yield Ask("patch", "PATCH", path, f"as {media}", {"metadata": {"labels": {"a": "b"}}}, {"Content-Type": media})
     for text in ("", "null", "[]", "{", '"x"', '{"metadata":{"labels":{"a":1}}}', '{"a":1,"a":2}'):
         for media in (MERGE, STRATEGIC):
-            yield Ask("patch", "PATCH", f"{path}?fieldValidation=Strict", f"{media[12:21]} text {text}", text, {"Content-Type": media})
+            yield Ask(
+                "patch",
+                "PATCH",
+                f"{path}?fieldValidation=Strict",
+                f"{media[12:21]} text {text}",
+                text,
+                {"Content-Type": media},
+            )
 
 
 def _applies(path: str, body: Document) -> Iterator[Ask]:
     head: Document = {"apiVersion": body["apiVersion"], "kind": body["kind"]}
     name = path.rpartition("/")[2]
     yield Ask("apply", "PATCH", f"{path}?fieldManager=me", "the whole object", body, {"Content-Type": APPLY})
-    yield Ask("apply", "PATCH", f"{path}?fieldManager=me&force=true", "the whole object by force", body, {"Content-Type": APPLY})
+    yield Ask(
+        "apply",
+        "PATCH",
+        f"{path}?fieldManager=me&force=true",
+        "the whole object by force",
+        body,
+        {"Content-Type": APPLY},
+    )
     partial = {**head, "metadata": {"name": name, "labels": {"by": "me"}, "annotations": {"by.example.com/x": "me"}}}
     yield Ask("apply", "PATCH", f"{path}?fieldManager=me", "labels", partial, {"Content-Type": APPLY})
     yield Ask("apply", "PATCH", path, "no manager", partial, {"Content-Type": APPLY})
     yield Ask("apply", "PATCH", f"{path}?fieldManager=me&force=maybe", "force=maybe", partial, {"Content-Type": APPLY})
     yield Ask("apply", "PATCH", f"{path}?fieldManager={'m' * 129}", "a long manager", partial, {"Content-Type": APPLY})
-    yield Ask("apply", "PATCH", f"{path}?fieldManager=me&fieldValidation=Strict", "unknown", {**partial, "nope": 1}, {"Content-Type": APPLY})
+    yield Ask(
+        "apply",
+        "PATCH",
+        f"{path}?fieldManager=me&fieldValidation=Strict",
+        "unknown",
+        {**partial, "nope": 1},
+        {"Content-Type": APPLY},
+    )
     yield Ask("apply", "PATCH", f"{path}?fieldManager=me", "unknown", {**partial, "nope": 1}, {"Content-Type": APPLY})
     for more in (
         {"metadata": {"name": "other"}}, {"metadata": {}}, {"kind": "Nope"}, {"apiVersion": "v9"}, {"apiVersion": None}, {"metadata": {"managedFields": []}},
         {"metadata": {"name": name, "resourceVersion": "1"}}, {"metadata": {"name": name, "uid": "x"}}, {"metadata": {"name": name, "labels": {"a": 1}}},
     ):  # fmt: skip
-        yield Ask("apply", "PATCH", f"{path}?fieldManager=me", f"with {more}", {**head, **more}, {"Content-Type": APPLY})
+        yield Ask(
+            "apply", "PATCH", f"{path}?fieldManager=me", f"with {more}", {**head, **more}, {"Content-Type": APPLY}
+        )
 
 
 def _deletes(path: str) -> Iterator[Ask]:
@@ -199,7 +236,16 @@ def _deletes(path: str) -> Iterator[Ask]:
         # The server ignores the parameters of a DELETE that has a body.
         body = {"dryRun": ["All"], **options} if isinstance(options, dict) else options
         yield Ask("delete", "DELETE", path, f"with {options}", body)
-    for query in ("gracePeriodSeconds=3", "gracePeriodSeconds=x", "propagationPolicy=Foreground", "propagationPolicy=Nope", "orphanDependents=true", "dryRun=Some", "pretty=true", "nope=1"):
+    for query in (
+        "gracePeriodSeconds=3",
+        "gracePeriodSeconds=x",
+        "propagationPolicy=Foreground",
+        "propagationPolicy=Nope",
+        "orphanDependents=true",
+        "dryRun=Some",
+        "pretty=true",
+        "nope=1",
+    ):
         yield Ask("delete", "DELETE", f"{path}?{query}", query)
     yield Ask("delete", "DELETE", f"{path}-not", "an object that is not there")
 
@@ -227,7 +273,14 @@ def _reads(collection: str, path: str, body: Document) -> Iterator[Ask]:
             yield Ask("get", "GET", where, f"accept {accept}", None, {"Accept": accept})
     for choice in ("None", "Metadata", "Object", "Nope"):
         yield Ask("get", "GET", f"{path}?includeObject={choice}", f"table with {choice}", None, {"Accept": _TABLE})
-    for query in ("resourceVersion=0", "resourceVersion=x", "resourceVersion=99999999999", "pretty=true", "nope=1", "export=true"):
+    for query in (
+        "resourceVersion=0",
+        "resourceVersion=x",
+        "resourceVersion=99999999999",
+        "pretty=true",
+        "nope=1",
+        "export=true",
+    ):
         yield Ask("get", "GET", f"{path}?{query}", query)
     for suffix in ("-not", "/nope", "/status", "/scale", "%2F", "/status/more", "/log", "/exec"):
         yield Ask("get", "GET", path + suffix, f"path {suffix}")
@@ -237,17 +290,61 @@ def _reads(collection: str, path: str, body: Document) -> Iterator[Ask]:
 
 def _media_types(collection: str, body: Document) -> Iterator[Ask]:
     renamed = {**body, "metadata": {**body["metadata"], "name": "another"}}  # type: ignore[dict-item]
-    for media in ("", "text/plain", "application/yaml", "application/json; charset=utf-8", "application/x-www-form-urlencoded", "application/vnd.kubernetes.protobuf", "application/cbor", "application/JSON", "json"):
+    for media in (
+        "",
+        "text/plain",
+        "application/yaml",
+        "application/json; charset=utf-8",
+        "application/x-www-form-urlencoded",
+        "application/vnd.kubernetes.protobuf",
+        "application/cbor",
+        "application/JSON",
+        "json",
+    ):
         yield Ask("media", "POST", collection, f"as {media}", renamed, {"Content-Type": media})
-    for text in ("", "{}", "[]", "null", "x", "{", '{"kind":', '"x"', "5", '{"kind":"Nope","apiVersion":"v1"}', '{"metadata":{"name":"a"}}', '{"metadata":{"name":"a","name":"b"}}'):
+    for text in (
+        "",
+        "{}",
+        "[]",
+        "null",
+        "x",
+        "{",
+        '{"kind":',
+        '"x"',
+        "5",
+        '{"kind":"Nope","apiVersion":"v1"}',
+        '{"metadata":{"name":"a"}}',
+        '{"metadata":{"name":"a","name":"b"}}',
+    ):
         yield Ask("media", "POST", collection, f"text {text}", text)
     for validation in ("Strict", "Warn", "Ignore", "Nope"):
         for more in ({"nope": 1}, {"metadata": {**renamed["metadata"], "nope": {"a": 1}}}, {"Kind": "x"}):  # type: ignore[dict-item]
-            yield Ask("media", "POST", f"{collection}?fieldValidation={validation}", f"{validation} {more}"[:80], {**renamed, **more})
-    for query in ("dryRun=Some", "dryRun=All&dryRun=All", "fieldManager=", f"fieldManager={'m' * 129}", "fieldManager=a%01b", "fieldManager=ok", "pretty=true", "nope=1"):
+            yield Ask(
+                "media",
+                "POST",
+                f"{collection}?fieldValidation={validation}",
+                f"{validation} {more}"[:80],
+                {**renamed, **more},
+            )
+    for query in (
+        "dryRun=Some",
+        "dryRun=All&dryRun=All",
+        "fieldManager=",
+        f"fieldManager={'m' * 129}",
+        "fieldManager=a%01b",
+        "fieldManager=ok",
+        "pretty=true",
+        "nope=1",
+    ):
         yield Ask("media", "POST", f"{collection}?{query}", query[:60], renamed)
     namespaced = {**renamed, "metadata": {**renamed["metadata"], "namespace": "other"}}  # type: ignore[dict-item]
     yield Ask("media", "POST", collection, "another namespace", namespaced)
     yield Ask("media", "PUT", f"{collection}/another", "an object that is not there", renamed)
-    for accept in ("application/yaml", "text/html", _TABLE, "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io", "application/cbor"):
+    for accept in (
+        "application/yaml",
+        "text/html",
+        _TABLE,
+        "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io",
+        "application/cbor",
+    ):
         yield Ask("media", "POST", collection, f"accept {accept}", renamed, {"Accept": accept})

@@ -14,7 +14,16 @@ _NUMBERS = [-1, 0, 1, 2, 100, 70000, 3_000_000_000, "3", 1.5, None]
 _QUANTITIES = ["-1", "0", "1500m", "1.5", "abc", "", 5, "10Ei", None]
 _MIXED = [0, -1, 70000, "50%", "150%", "abc", "-5%", "", None]
 _TIMES = ["2026-01-02T03:04:05Z", "yesterday", None, ""]
-_ADDRESSES = ["10.0.0.300", "010.0.0.1", "::1", "127.0.0.1", "::ffff:1.2.3.4", "10.0.0.0/33", "10.1.2.3/8", "2001:db8::/32"]
+_ADDRESSES = [
+    "10.0.0.300",
+    "010.0.0.1",
+    "::1",
+    "127.0.0.1",
+    "::ffff:1.2.3.4",
+    "10.0.0.0/33",
+    "10.1.2.3/8",
+    "2001:db8::/32",
+]
 _PATHS = ["../x", "/abs", "a/../b", "a b", "a:b"]
 _KEYS = ["Bad Key!", "a/b/c", "x" * 70, "", "kubernetes.io/x"]
 _ADD_TEXTS = ["abc", "A b"]
@@ -66,7 +75,10 @@ def changed_objects(
                 first.append(each)
     rest = sorted((each for each in found if each not in first), key=lambda each: _rank(seed, each))
     for path, action, value, _ in [*first, *rest[: max(0, most - len(first) // 2)]]:
-        yield f"{path} {action}" + ("" if action == "del" else f" {json.dumps(value)}"), _mutant(body, path, action, value)
+        yield (
+            f"{path} {action}" + ("" if action == "del" else f" {json.dumps(value)}"),
+            _mutant(body, path, action, value),
+        )
 
 
 Mutation = tuple[str, str, object, tuple[str, str] | None]
@@ -158,7 +170,16 @@ def values_for(schema: Schema, found: Document, name: str, value: object) -> lis
         if "path" in lowered or "url" in lowered:
             candidates += _PATHS
         if name == "schedule":
-            candidates += ["@daily", "* * *", "60 * * * *", "*/0 * * * *", "TZ=UTC 1 2 3 4 5", "1-70 * * * *", "@every 5m", "0 0 31 2 *"]
+            candidates += [
+                "@daily",
+                "* * *",
+                "60 * * * *",
+                "*/0 * * * *",
+                "TZ=UTC 1 2 3 4 5",
+                "1-70 * * * *",
+                "@every 5m",
+                "0 0 31 2 *",
+            ]
     return [each for each in candidates if each != value or type(each) is not type(value)]
 
 

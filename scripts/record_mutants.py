@@ -72,7 +72,8 @@ def main() -> int:
     plans = [(base, list(_asks(base, schema, seen))) for base in bases]
     answers: list[list[list[Document]]] = [[] for _ in servers]
     threads = [
-        threading.Thread(target=_run, args=(server, plans, found)) for server, found in zip(servers, answers, strict=True)
+        threading.Thread(target=_run, args=(server, plans, found))
+        for server, found in zip(servers, answers, strict=True)
     ]
     for thread in threads:
         thread.start()
@@ -108,7 +109,9 @@ def _resources(server: Server) -> dict[tuple[str, str], Document]:
         plain = {each["name"]: each for each in listed if "/" not in each["name"]}  # type: ignore[attr-defined]
         for name, each in plain.items():
             subresources = [
-                other["name"].partition("/")[2] for other in listed if other["name"].startswith(f"{name}/")  # type: ignore[attr-defined]
+                other["name"].partition("/")[2]
+                for other in listed
+                if other["name"].startswith(f"{name}/")  # type: ignore[attr-defined]
             ]
             found[version, each["kind"]] = {**each, "subresources": subresources}
     return found
@@ -177,7 +180,9 @@ def _run(server: Server, plans: list[tuple[Base, list[Ask]]], found: list[list[D
             if ask.mutation == "namespace" and "rv" in server.captured:
                 answers.append({"status": 0, "headers": {}, "body": ""})
                 continue
-            answer = server.send({"request": ask.request(dry_run=False), "captures": {"rv": "/metadata/resourceVersion"}})[1]
+            answer = server.send(
+                {"request": ask.request(dry_run=False), "captures": {"rv": "/metadata/resourceVersion"}}
+            )[1]
             answers.append(answer)
             if int(str(answer["status"])) >= 300:
                 print(f"{base.name}: the valid object is refused: {json.dumps(answer['body'])[:600]}", file=sys.stderr)
@@ -217,7 +222,10 @@ def _lines(base: Base, asks: list[Ask], runs: list[list[list[Document]]]) -> Ite
         if ask.mutation == "namespace":
             found = [{"status": 201}]
         if any(each.startswith("/status") for each in variable):
-            print(f"{base.name}: the servers differ: {ask.mutation} {both[0]['status']} {both[1]['status']}", file=sys.stderr)
+            print(
+                f"{base.name}: the servers differ: {ask.mutation} {both[0]['status']} {both[1]['status']}",
+                file=sys.stderr,
+            )
             continue
         if variable:
             line["variable"] = variable

@@ -83,7 +83,7 @@ class Api:
         form = negotiate(
             request.headers.get("accept", ""),
             stream=info.verb == "watch",
-            is_list=is_collection and not info.subresource,
+            is_list=is_collection and not info.subresource and info.verb != "create",
             pretty=bool(read_bool(request.query, "pretty")),
         )
         if info.verb in ("list", "watch", "get") and not info.subresource:
@@ -111,6 +111,8 @@ class Api:
             watch = Watch(self.backend, info, options, form, read_duration(request.query.get("timeout", "")))
             return Stream(watch.frames(), JSON, watch.cut_off)
         if info.verb == "get":
+            if "export" in request.query and read_bool(request.query, "export") is not False:
+                raise bad_request("the export parameter, deprecated since v1.14, is no longer supported")
             wanted = read_revision(request.query.get("resourceVersion", ""))
             await self._reach(ListOptions(resource_version=wanted))
             return self._get(info, request, form)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ipaddress
 import json
+import re
 
 from bayplan.apiserver.kinds.parts import part, parts, texts
 from bayplan.apiserver.rest.errors import Cause, forbidden_value, invalid_value, required
@@ -17,6 +19,7 @@ from bayplan.objects.names import (
 from bayplan.objects.selectors import quote
 
 _TOTAL_ANNOTATIONS = 256 * 1024
+_LEADING_ZEROS = re.compile(r"(?<![0-9])0+(?=[0-9])")
 _IMMUTABLE = "field is immutable"
 
 
@@ -25,7 +28,7 @@ def check_name(name: str, rule: str, *, prefix: bool = False) -> tuple[str, ...]
 
     Args:
         name: to check.
-        rule: ``subdomain``, ``long`` (the same in other words), ``label``, ``label1035``, ``path`` or ``any``.
+        rule: ``subdomain``, ``long`` (the same in other words), ``label``, ``label1035``, ``path``, ``address`` or ``any``.
         prefix: it is the beginning of a generated name, so a dash at its end is fine.
     """
     if prefix and name.endswith("-") and len(name) > 1:
@@ -36,9 +39,24 @@ def check_name(name: str, rule: str, *, prefix: bool = False) -> tuple[str, ...]
         return tuple(each.replace("253 characters", "253 bytes") for each in check_dns1123_subdomain(name))
     if rule == "any":
         return ()
+    if rule == "address":
+        return check_canonical_address(name)
     if rule == "label1035":
         return check_dns1035_label(name)
     return check_dns1123_subdomain(name) if rule == "subdomain" else check_path_segment(name)
+
+
+def check_canonical_address(name: str) -> tuple[str, ...]:
+    """Return what is wrong with a name that is an IP address."""
+    try:
+        address = ipaddress.ip_address(_LEADING_ZEROS.sub("", name) if ":" not in name else name)
+    except ValueError:
+        return ("must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)",)
+    if address.version == 4 and str(address) != name:
+        return ("must not have leading 0s",)
+    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped:
+        return ("must not be an IPv4-mapped IPv6 address",)
+    return () if str(address) == name else (f"must be in canonical form ({quote(str(address))})",)
 
 
 def check_path_segment(name: str) -> tuple[str, ...]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from typing import cast
 
-from bayplan.apiserver.codec.bodies import BodyError, parse_json
-from bayplan.apiserver.codec.decode_error import DecodeError
+from bayplan.apiserver.codec.bodies import BodyError, Parsed, parse_json
+from bayplan.apiserver.codec.decode_error import DecodeError, go_kind
+from bayplan.apiserver.codec.unstructured import unstructured_problem
 from bayplan.apiserver.fields import managed
 from bayplan.apiserver.fields.compare import fields_of
 from bayplan.apiserver.fields.field_set import paths
@@ -16,7 +17,7 @@ from bayplan.apiserver.patches.json_patch import MAX_OPERATIONS, JsonPatchError,
 from bayplan.apiserver.patches.strategic import StrategicPatchError, strategic_merge
 from bayplan.apiserver.rest import writing
 from bayplan.apiserver.rest.backend import Backend
-from bayplan.apiserver.rest.decoding import Target, read_value, target_of, yaml_of
+from bayplan.apiserver.rest.decoding import Target, kind_problem, read_value, target_of, yaml_of
 from bayplan.apiserver.rest.errors import ApiError, Cause, bad_request, internal, invalid, not_found, too_large
 from bayplan.apiserver.rest.field_declarations import undeclared_field
 from bayplan.apiserver.rest.messages import Request
@@ -85,27 +86,45 @@ def patched(target: Target, old: Document, body: bytes, media_type: str, validat
         ApiError: the patch can't be read or applied, or what it makes does not fit the type.
     """
     whole = {"apiVersion": target.api_version, "kind": target.kind, **old}
-    changes: Document | None = None
+    if media_type == STRATEGIC_PATCH:
+        return _strategic_patched(target, whole, body, validation)
     if media_type == JSON_PATCH:
-        value = _json_patched(whole, body)
-    elif media_type == MERGE_PATCH:
-        value = merge_patch(whole, _changes(body))
+        value, duplicates = _json_patched(whole, body), []
     else:
-        changes = _changes(body)
-        try:
-            value = strategic_merge(target.type_name, whole, changes)
-        except StrategicPatchError as problem:
-            raise ApiError(400, str(problem)) from problem
+        changes, duplicates = _changes(body, "error decoding patch: ")
+        if changes is None:
+            raise bad_request("Invalid JSON Patch")
+        value = merge_patch(whole, changes)
     if not isinstance(value, dict):
         raise ApiError(422, _REJECTED, details={})
+    problem = kind_problem(target, value.get("apiVersion"), value.get("kind"))
+    if problem:
+        raise _unfit(shown(value), problem)
     try:
-        new, problems = read_value(target, value, [], validation)
-    except DecodeError as problem:
-        raise _unfit(shown(value) if changes is None else _go_map(changes), str(problem)) from problem
+        new, problems = read_value(target, value, duplicates, validation)
+    except DecodeError as unreadable:
+        raise _unfit(shown(value), str(unreadable)) from unreadable
     if problems and validation == "Strict":
-        raise _unfit(
-            shown(value) if changes is None else _go_map(changes), f"strict decoding error: {', '.join(problems)}"
-        )
+        raise _unfit(shown(value), f"strict decoding error: {', '.join(problems)}")
+    return new, problems
+
+
+def _strategic_patched(target: Target, whole: Document, body: bytes, validation: str) -> tuple[Document, list[str]]:
+    changes, duplicates = _changes(body, "")
+    try:
+        value = whole if changes is None else strategic_merge(target.type_name, whole, changes)
+    except StrategicPatchError as problem:
+        raise ApiError(400, str(problem)) from problem
+    told = _go_map({} if changes is None else changes)
+    why = unstructured_problem(target.type_name, value)
+    if why:
+        raise _unfit(told, why)
+    try:
+        new, problems = read_value(target, value, duplicates, validation)
+    except DecodeError as unreadable:
+        raise _unfit(told, str(unreadable)) from unreadable
+    if problems and validation == "Strict":
+        raise _unfit(told, f"strict decoding error: {', '.join(problems)}")
     return new, problems
 
 
@@ -113,26 +132,28 @@ def _unfit(told: str, why: str) -> ApiError:
     return invalid("", "", "", [Cause("FieldValueInvalid", f"Invalid value: {quote(told)}: {why}", "patch")])
 
 
-def _read(body: bytes) -> object:
+def _read(body: bytes, intro: str) -> Parsed:
     try:
-        return parse_json(body).value
+        return parse_json(body)
     except BodyError as problem:
-        raise bad_request(f"error decoding patch: {problem}") from problem
+        raise bad_request(f"{intro}{problem}") from problem
 
 
-def _changes(body: bytes) -> Document:
-    value = _read(body)
-    if not isinstance(value, dict):
-        kind = "array" if isinstance(value, list) else "string" if isinstance(value, str) else "number"
-        text = f"json: cannot unmarshal {kind} into Go value of type map[string]interface {{}}"
-        raise bad_request(f"error decoding patch: {text}")
-    return value
+def _changes(body: bytes, intro: str) -> tuple[Document | None, list[str]]:
+    """Return the object in a patch (None for null) and the paths of keys that stood twice in it."""
+    value, duplicates = _read(body, intro)
+    if value is not None and not isinstance(value, dict):
+        text = f"json: cannot unmarshal {go_kind(value)} into Go value of type map[string]interface {{}}"
+        raise bad_request(f"{intro}{text}")
+    return value, duplicates
 
 
 def _json_patched(whole: Document, body: bytes) -> object:
-    operations = _read(body)
+    operations = _read(body, "error decoding patch: ").value
+    if operations is None:
+        operations = []
     if not isinstance(operations, list) or not all(isinstance(each, dict) for each in operations):
-        text = "json: cannot unmarshal object into Go value of type []handlers.jsonPatchOp"
+        text = f"json: cannot unmarshal {go_kind(operations)} into Go value of type []handlers.jsonPatchOp"
         raise bad_request(f"error decoding patch: {text}")
     if len(operations) > MAX_OPERATIONS:
         raise too_large(f"The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {len(operations)}")

@@ -10,11 +10,13 @@ import msgspec
 from bayplan.apiserver.codec.shape import drop_empty_lists
 from bayplan.apiserver.fields import managed
 from bayplan.apiserver.fields.compare import compare
+from bayplan.apiserver.kinds.gated_fields import drop_gated_fields
 from bayplan.apiserver.kinds.conversion import from_storage, to_storage
 from bayplan.apiserver.kinds.spec_memory import RememberedSpec
 from bayplan.apiserver.kinds.strategy import Context, Strategy, part, texts
 from bayplan.apiserver.rest.backend import Backend
 from bayplan.apiserver.rest.errors import (
+    ApiError,
     Cause,
     already_exists,
     bad_request,
@@ -32,6 +34,7 @@ from bayplan.apiserver.rest.request_info import RequestInfo
 from bayplan.apiserver.rest.resources import Resource
 from bayplan.apiserver.store.item import Item
 from bayplan.base.plain_data import Document
+from bayplan.objects.selectors import quote
 
 _GENERATE_ATTEMPTS = 8
 _MOST_OUTLINES = 64
@@ -159,7 +162,9 @@ def place(info: RequestInfo, metadata: Document) -> None:
             text = "the namespace of the provided object does not match the namespace sent on the request"
             raise bad_request(text)
         metadata["namespace"] = info.namespace
-    elif info.name and metadata.get("name") not in (None, "", info.name):
+        return
+    metadata.pop("namespace", None)
+    if info.name and metadata.get("name") not in (None, "", info.name):
         raise wrong_name(str(metadata["name"]), info.name)
 
 
@@ -231,6 +236,7 @@ def new_object(
     metadata["uid"] = backend.new_uid()
     if metadata.get("generateName") and not metadata.get("name"):
         metadata["name"] = _free_name(backend, resource, info.namespace, str(metadata["generateName"]))
+    drop_gated_fields(resource.table, stored, None)
     strategy.allocate(context, stored, None)
     strategy.prepare_create(context, stored)
     refuse(resource, metadata, create_causes(strategy, context, stored, metadata))
@@ -263,7 +269,12 @@ def create_causes(strategy: Strategy, context: Context, document: Document, meta
     return causes
 
 
-_ANY_FINALIZER = ("admissionregistration.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io", "coordination.k8s.io")
+_ANY_FINALIZER = (
+    "admissionregistration.k8s.io",
+    "apiextensions.k8s.io",
+    "apiregistration.k8s.io",
+    "coordination.k8s.io",
+)
 """Groups whose kinds check metadata as custom resources do: any qualified name is a finalizer."""
 
 
@@ -328,6 +339,9 @@ def check_version(resource: Resource, info: RequestInfo, new: Document, old: Doc
             causes = [Cause("FieldValueInvalid", text, "metadata.resourceVersion")]
             raise invalid(resource.name, resource.group, info.name, causes)
         part(new, "metadata")["resourceVersion"] = current
+    elif not str(wanted).isdecimal() or int(str(wanted)) >= 2**64:
+        problem = "value out of range" if str(wanted).isdecimal() else "invalid syntax"
+        raise ApiError(500, f"strconv.ParseUint: parsing {quote(str(wanted))}: {problem}", reason="")
     elif wanted != current:
         raise modified(resource.name, resource.group, info.name)
 
@@ -356,6 +370,7 @@ def change(
     if info.subresource == "status":
         strategy.prepare_status(context, stored, before)
     else:
+        drop_gated_fields(resource.table, stored, before)
         strategy.allocate(context, stored, before)
         strategy.prepare_update(context, stored, before)
     _keep_identity(metadata, metadata_before)

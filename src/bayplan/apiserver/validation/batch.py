@@ -341,7 +341,9 @@ def _completions_stay(new: Document, old: Document, out: Causes) -> None:
 def _template_may_change(job: Document) -> bool:
     """Return whether a Job is suspended and has no pods: it never started, or its pods are gone."""
     status = part(job, "status")
-    is_held = any(each.get("type") == "Suspended" and each.get("status") == "True" for each in parts(status, "conditions"))
+    is_held = any(
+        each.get("type") == "Suspended" and each.get("status") == "True" for each in parts(status, "conditions")
+    )
     suspended = bool(part(job, "spec").get("suspend"))
     return suspended and (status.get("startTime") is None or is_held) and not status.get("active")
 
