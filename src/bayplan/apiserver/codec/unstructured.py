@@ -1,4 +1,4 @@
-"""Why a document doesn't fit a Go type, in the words of Go's converter of unstructured objects, which strategic patches go through."""
+"""Why a document doesn't fit a Go type, as Go's converter of unstructured objects says it; strategic patches go through that."""
 
 from __future__ import annotations
 

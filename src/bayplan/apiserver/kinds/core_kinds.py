@@ -175,10 +175,10 @@ def _unify_data_sources(spec: Document, before: Document) -> None:
         reference = None
     source = spec.get("dataSource")
     in_use = before.get("dataSource") is not None or before.get("dataSourceRef") is not None
-    if isinstance(source, dict) and reference is None and not in_use:
-        if (source.get("apiGroup") or "", source.get("kind")) not in _SOURCES:
-            spec.pop("dataSource")
-            source = None
+    known = isinstance(source, dict) and (source.get("apiGroup") or "", source.get("kind")) in _SOURCES
+    if isinstance(source, dict) and not known and reference is None and not in_use:
+        spec.pop("dataSource")
+        source = None
     if isinstance(source, dict) and reference is None:
         spec["dataSourceRef"] = dict(source)
     elif isinstance(reference, dict) and source is None and not reference.get("namespace"):

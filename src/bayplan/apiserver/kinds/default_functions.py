@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import cast
 
-from bayplan.apiserver.kinds.pod_resources import pod_amounts
 from bayplan.apiserver.kinds.image_names import image_tag
+from bayplan.apiserver.kinds.pod_resources import pod_amounts
 from bayplan.base.plain_data import Document
 
 _SOURCELESS = "emptyDir"

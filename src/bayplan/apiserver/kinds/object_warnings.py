@@ -19,6 +19,7 @@ from bayplan.base.plain_data import Document
 from bayplan.objects.names import check_dns1123_label
 from bayplan.objects.selectors import quote
 
+_ENFORCED = "kubernetes.io/enforce-mountable-secrets"
 _BETA_CLASS = "volume.beta.kubernetes.io/storage-class"
 _INGRESS_CLASS = "kubernetes.io/ingress.class"
 _OLD_HINTS, _HINTS = "service.kubernetes.io/topology-aware-hints", "service.kubernetes.io/topology-mode"
@@ -128,7 +129,11 @@ def _service(document: Document) -> Iterator[str]:
             yield "spec.SessionAffinity is ignored for headless services"
     elif spec.get("externalIPs"):
         yield "spec.externalIPs is deprecated and may no longer be implemented in some clusters"
+    if spec.get("externalName") and spec.get("type") != "ExternalName":
+        yield 'spec.externalName is ignored when spec.type is not "ExternalName"'
     yield from _address(spec.get("loadBalancerIP"), "spec.loadBalancerIP")
+    if spec.get("trafficDistribution") == "PreferClose":
+        yield 'spec.trafficDistribution: "PreferClose" is deprecated; use "PreferSameZone"'
 
 
 def _address(value: object, field: str) -> Iterator[str]:
@@ -194,6 +199,12 @@ def _node(document: Document) -> Iterator[str]:
         yield "spec.externalID: this field is deprecated, and is unused by Kubernetes"
 
 
+def _service_account(document: Document) -> Iterator[str]:
+    if _ENFORCED in part(document, "metadata", "annotations"):
+        text = "deprecated in v1.32+; prefer separate namespaces to isolate access to mounted secrets"
+        yield f"metadata.annotations[{_ENFORCED}]: {text}"
+
+
 def _storage_class(document: Document) -> Iterator[str]:
     for index, topology in enumerate(parts(document, "allowedTopologies")):
         for at, expression in enumerate(parts(topology, "matchLabelExpressions")):
@@ -217,6 +228,7 @@ def _driver(document: Document) -> Iterator[str]:
 
 _OF_KIND: dict[str, Callable[[Document], Iterable[str]]] = {
     "services": _service,
+    "serviceaccounts": _service_account,
     "persistentvolumes": _volume,
     "persistentvolumeclaims": _claim,
     "nodes": _node,

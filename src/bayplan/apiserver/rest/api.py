@@ -10,7 +10,17 @@ import asyncio
 from collections.abc import Iterable
 
 from bayplan.apiserver.kinds.strategy import part
-from bayplan.apiserver.rest import deleting, listing, patching, rendering, running_pods, subresources, updates, writing
+from bayplan.apiserver.rest import (
+    deleting,
+    listing,
+    patching,
+    rendering,
+    running_pods,
+    scaling,
+    subresources,
+    updates,
+    writing,
+)
 from bayplan.apiserver.rest.backend import Backend
 from bayplan.apiserver.rest.decoding import decode_request, read_ahead, target_of
 from bayplan.apiserver.rest.errors import ApiError, bad_request, not_found, object_details
@@ -33,7 +43,8 @@ from bayplan.apiserver.rest.warning_headers import delete_warnings, deprecation_
 from bayplan.apiserver.rest.watching import Watch
 from bayplan.base.plain_data import Document
 
-UNSUPPORTED_MEDIA_TYPE = 415
+_NOT_NEGOTIATED = (406, 415)
+"""Refusals that come before anything is known of the resource."""
 _WAIT_FOR_REVISION = 3.0
 _WAIT_STEP = 0.05
 _REVIEW_GROUPS = ("authentication.k8s.io", "authorization.k8s.io")
@@ -69,7 +80,7 @@ class Api:
                 response = await self._dispatch(info, request)
             except ApiError as problem:
                 response = self._refusal(request, problem)
-            if not isinstance(response, Response) or response.status != UNSUPPORTED_MEDIA_TYPE:
+            if not isinstance(response, Response) or response.status not in _NOT_NEGOTIATED:
                 response.headers[:0] = warning_headers([deprecated])
             return response
         except ApiError as problem:
@@ -94,7 +105,8 @@ class Api:
         if info.verb == "create":
             return self._create(info, request, form)
         if info.subresource == "scale":
-            return self._respond(200, subresources.scale(self.backend, info, request), form)
+            scaled = scaling.scale(self.backend, info, request)
+            return self._respond(200, scaled, form, request.warnings)
         if info.verb == "get":
             return self._get(info, request, form)
         if info.verb == "update":
@@ -237,5 +249,5 @@ class Api:
     def _refusal(self, request: Request, problem: ApiError) -> Response:
         form = Form(YAML) if wants_yaml(request.headers.get("accept", "")) else PLAIN
         body = rendering.render_error(problem, form)
-        headers = list(problem.headers.items())
+        headers = [*problem.headers.items(), *warning_headers(request.warnings)]
         return Response(problem.code, body, form.media_type, headers, self.backend.store.revision)

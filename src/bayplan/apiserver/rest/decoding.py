@@ -124,7 +124,9 @@ def decode_request(target: Target, request: Request, validation: str) -> Decoded
             raise _unrecognized(target, f"{_NO_KIND}json: cannot unmarshal {go_kind(value)} {_KIND_STRUCT}", body)
         value = _kinds_matched(target, value, body, is_yaml=media_type == YAML)
         check_kind(target, value.get("apiVersion"), value.get("kind"))
-    return decode_value(target, cast("Document", value), duplicates, validation)
+    decoded = decode_value(target, cast("Document", value), duplicates, validation)
+    request.warnings += decoded.warnings
+    return decoded
 
 
 def _kinds_matched(target: Target, value: Document, body: bytes, *, is_yaml: bool) -> Document:

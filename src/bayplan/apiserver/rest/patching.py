@@ -71,6 +71,7 @@ def patch(backend: Backend, info: RequestInfo, request: Request) -> Written:
         raise not_found(resource.name, resource.group, info.name)
     old = backend.document(resource, item)
     new, warnings = patched(target_of(resource), old, request.body, media_type, options.validation)
+    request.warnings += warnings
     check_place(info, part(new, "metadata"))
     writing.check_version(resource, info, new, old, required=False)
     managers = managers_after(backend, info, old, new, options)
@@ -185,7 +186,7 @@ def _apply(backend: Backend, info: RequestInfo, request: Request, options: Write
         raise not_found(resource.name, resource.group, info.name)
     zero = writing.zero_document(resource)
     old = zero if item is None else backend.document(resource, item)
-    config = _configuration(request)
+    config = applied_value(request)
     _check_configuration(info, config)
     sent = part(config, "metadata").get("resourceVersion")
     request_facts = writing.ownership(backend, info, options)
@@ -193,7 +194,7 @@ def _apply(backend: Backend, info: RequestInfo, request: Request, options: Write
     try:
         merged, managers = _applied(request_facts, zero, old, config, managers, force=options.force)
     except managed.ApplyConflict as problem:
-        raise _conflicting(problem) from problem
+        raise conflicting(problem) from problem
     except DuplicateItemError as problem:
         raise internal(f"failed to create typed patch object ({_identity(info, config)}): {problem}") from problem
     new, warnings = _reread(target_of(resource), merged, options.validation)
@@ -257,7 +258,12 @@ def _is_own(request: managed.Request, before: str, problem: managed.ApplyConflic
     return all(path in known for _, path in problem.conflicts)
 
 
-def _configuration(request: Request) -> Document:
+def applied_value(request: Request) -> Document:
+    """Return the configuration that is applied.
+
+    Raises:
+        ApiError: it is no YAML, or no object.
+    """
     try:
         value = yaml_of(request).value
     except BodyError as problem:
@@ -294,7 +300,8 @@ def _reread(target: Target, merged: Document, validation: str) -> tuple[Document
         raise internal(text) from problem
 
 
-def _conflicting(problem: managed.ApplyConflict) -> ApiError:
+def conflicting(problem: managed.ApplyConflict) -> ApiError:
+    """Return the refusal of an apply that conflicts with other managers."""
     causes: list[object] = [
         {"reason": "FieldManagerConflict", "message": f"conflict with {manager}", "field": path}
         for manager, path in problem.conflicts

@@ -10,8 +10,8 @@ import msgspec
 from bayplan.apiserver.codec.shape import drop_empty_lists
 from bayplan.apiserver.fields import managed
 from bayplan.apiserver.fields.compare import compare
-from bayplan.apiserver.kinds.gated_fields import drop_gated_fields
 from bayplan.apiserver.kinds.conversion import from_storage, to_storage
+from bayplan.apiserver.kinds.gated_fields import drop_gated_fields
 from bayplan.apiserver.kinds.spec_memory import RememberedSpec
 from bayplan.apiserver.kinds.strategy import Context, Strategy, part, texts
 from bayplan.apiserver.rest.backend import Backend

@@ -114,7 +114,7 @@ def _finalizers(namespace: Document, path: str, out: Causes) -> None:
             out.append(invalid_value("spec.finalizers", quote(name), detail))
 
 
-NAMESPACE = kind(_finalizers, update=[])
+NAMESPACE = kind(_finalizers, update=[], metadata=("object", "change"))
 
 # --- ConfigMap and Secret ---------------------------------------------------------------------------------------------
 
@@ -402,7 +402,7 @@ def _limit_ratio(amount: dict[str, Quantity], path: str, out: Causes) -> None:
             out.append(invalid_value(path, shown, f"ratio {ratio} is greater than max/min = {most:f}"))
 
 
-LIMIT_RANGE = kind(inside("spec", _limits), metadata=("change", "object"))
+LIMIT_RANGE = kind(inside("spec", _limits), metadata=("object",))
 
 # --- Endpoints --------------------------------------------------------------------------------------------------------
 

@@ -271,7 +271,9 @@ def _template(template: Document, path: str, out: Causes) -> None:
     _claim(part(template, "spec", "spec"), "spec.spec", out)
 
 
-TEMPLATE = kind(_template, update=[_immutable_spec("resource.ResourceClaimTemplateSpec")], metadata=("change",))
+TEMPLATE = kind(
+    _template, update=[_immutable_spec("resource.ResourceClaimTemplateSpec")], metadata=("object", "change")
+)
 
 
 def _class(document: Document, path: str, out: Causes) -> None:

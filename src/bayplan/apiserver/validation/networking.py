@@ -41,6 +41,7 @@ from bayplan.apiserver.validation.formats import (
     port_or_name,
     strict_cidr,
 )
+from bayplan.apiserver.validation.internal_json import shown_as
 from bayplan.apiserver.validation.selectors import LABEL_SELECTOR
 from bayplan.base.plain_data import Document
 from bayplan.objects.selectors import quote
@@ -285,7 +286,9 @@ _PARENT = table(
     value("namespace", if_filled(path_segment)),
 )
 IP_ADDRESS = kind(
-    inside("spec", need_set("parentRef"), optional("parentRef", _PARENT)), update=[immutable("spec.parentRef")]
+    inside("spec", need_set("parentRef"), optional("parentRef", _PARENT)),
+    after=[immutable("spec.parentRef", show=shown_as("*networking.ParentReference"))],
+    metadata=("object", "change"),
 )
 
 
@@ -314,7 +317,7 @@ def _cidr_update(new: Document, old: Document, out: Causes) -> None:
         if len(after) != len(before):
             _cidrs(part(new, "spec"), "spec", out)
     else:
-        out.append(invalid_value("spec.cidrs", go_value(after), immutable_text))
+        out.append(invalid_value("spec.cidrs", go_value(after or None), immutable_text))
 
 
 SERVICE_CIDR = kind(inside("spec", _cidrs), update=[_cidr_update])

@@ -6,7 +6,6 @@ import re
 
 from bayplan.apiserver.kinds.parts import part, parts, texts
 from bayplan.apiserver.rest.errors import (
-    duplicate,
     Cause,
     duplicate,
     forbidden_value,
@@ -299,11 +298,11 @@ def _ephemeral_containers(spec: Document, path: str, pod: PodContext, out: Cause
         target = container.get("targetContainerName")
         if target and target not in others:
             out.append(Cause("FieldValueNotFound", f"Not found: {quote(str(target))}", f"{here}.targetContainerName"))
-        out.extend(forbidden_value(f"{here}.{each}", detail) for each in _NOT_EPHEMERAL if container.get(each))
+        out.extend(forbidden_value(f"{here}.{unfit}", detail) for unfit in _NOT_EPHEMERAL if container.get(unfit))
         for number, mount in enumerate(parts(container, "volumeMounts")):
-            for each in ("subPath", "subPathExpr"):
-                if mount.get(each):
-                    out.append(forbidden_value(f"{here}.volumeMounts[{number}].{each}", detail))
+            for field_name in ("subPath", "subPathExpr"):
+                if mount.get(field_name):
+                    out.append(forbidden_value(f"{here}.volumeMounts[{number}].{field_name}", detail))
 
 
 def pod_template(template: Document, path: str, out: Causes) -> None:
