@@ -98,6 +98,7 @@ CONSTANTS: dict[str, Document] = {
     _NETWORKING + "IngressClassParametersReference": {"scope": "Cluster"},
     _RBAC + "RoleRef": {"apiGroup": "rbac.authorization.k8s.io"},
     _RESOURCE + "ExactDeviceRequest": {"allocationMode": "ExactCount"},
+    _RESOURCE + "DeviceToleration": {"operator": "Equal"},
     _RESOURCE + "DeviceSubRequest": {"allocationMode": "ExactCount"},
     _ADMISSION + "ServiceReference": {"port": 443},
     _ADMISSION + "ValidatingAdmissionPolicySpec": {"failurePolicy": "Fail"},

@@ -33,13 +33,16 @@ _PATHS: dict[str, tuple[str, ...]] = {
     "coordination.k8s.io/leases": ("spec.strategy", "spec.preferredHolder"),  # CoordinatedLeaderElection
     "nodes": ("spec.configSource",),  # DynamicKubeletConfig, gone since v1.26
     "resource.k8s.io/resourceslices": (
-        "spec.devices[].nodeAllocatableResourceMappings",
-    ),  # DRANodeAllocatableResources
+        "spec.devices[].nodeAllocatableResourceMappings",  # DRANodeAllocatableResources
+        *(
+            f"spec.devices[].attributes{{}}.{name}" for name in ("ints", "bools", "strings", "versions")
+        ),  # DRAListTypeAttributes
+    ),
     "batch/jobs": ("spec.schedulingGroup",),  # WorkloadWithJob
 }
 _TOKENS: dict[str, tuple[tuple[str, ...], ...]] = {
     table: tuple(
-        tuple(path.replace("[]", ".[]").split("."))
+        tuple(path.replace("[]", ".[]").replace("{}", ".{}").split("."))
         for path in (
             *_PATHS.get(table, ()),
             *((f"{_TEMPLATES[table]}.{path}" for path in _POD) if table in _TEMPLATES else ()),
@@ -69,6 +72,8 @@ def drop_gated_fields(table: str, new: Document, old: Document | None) -> None:
 def _inside(value: object, name: str) -> Iterable[object]:
     if name == "[]":
         return value if isinstance(value, list) else ()
+    if name == "{}":
+        return value.values() if isinstance(value, dict) else ()
     return (value[name],) if isinstance(value, dict) and name in value else ()
 
 
@@ -81,6 +86,8 @@ def _without(value: object, path: tuple[str, ...]) -> object:
     name, *rest = path
     if name == "[]" and isinstance(value, list):
         return [_without(each, tuple(rest)) for each in value]
+    if name == "{}" and isinstance(value, dict):
+        return {key: _without(item, tuple(rest)) for key, item in value.items()}
     if not isinstance(value, dict) or name not in value:
         return value
     if not rest:

@@ -132,7 +132,7 @@ _STRATEGIES: dict[str, Strategy] = {
     "resource.k8s.io/resourceclaims": DeviceStrategy(),
     "resource.k8s.io/resourceclaimtemplates": DeviceStrategy(),
     "resource.k8s.io/resourceslices": DeviceSliceStrategy(),
-    "resource.k8s.io/deviceclasses": DeviceStrategy(counts_generations=True, name_check="long"),
+    "resource.k8s.io/deviceclasses": DeviceStrategy(counts_generations=True, name_check="class"),
     "flowcontrol.apiserver.k8s.io/flowschemas": _Plain(counts_generations=True, keeps_metadata_of_status=True),
     "flowcontrol.apiserver.k8s.io/prioritylevelconfigurations": _Plain(
         counts_generations=True, keeps_metadata_of_status=True

@@ -17,6 +17,7 @@ from bayplan.apiserver.kinds.strategy import part
 from bayplan.apiserver.rest.errors import ApiError, bad_request
 from bayplan.apiserver.rest.messages import Request
 from bayplan.apiserver.rest.negotiation import PROTOBUF, YAML, input_type
+from bayplan.apiserver.rest.object_meta import drop_repeated_owners
 from bayplan.apiserver.rest.resources import Resource
 from bayplan.apiserver.schema.facts import api_facts
 from bayplan.base.plain_data import Document
@@ -28,7 +29,10 @@ _METADATA = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 _SECRET = "io.k8s.api.core.v1.Secret"
 _POD = "io.k8s.api.core.v1.Pod"
 _SPECS = SpecMemory()
-_KIND_STRUCT = r'into Go value of type struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }'
+_KIND_STRUCT = (
+    r'into Go value of type struct { APIVersion string "json:\"apiVersion,omitempty\""; '
+    r'Kind string "json:\"kind,omitempty\"" }'
+)
 _NO_KIND = "couldn't get version/kind; json parse error: "
 
 
@@ -125,6 +129,7 @@ def decode_request(target: Target, request: Request, validation: str) -> Decoded
         value = _kinds_matched(target, value, body, is_yaml=media_type == YAML)
         check_kind(target, value.get("apiVersion"), value.get("kind"))
     decoded = decode_value(target, cast("Document", value), duplicates, validation)
+    decoded.warnings.extend(drop_repeated_owners(part(decoded.document, "metadata")))
     request.warnings += decoded.warnings
     return decoded
 

@@ -28,14 +28,15 @@ def check_name(name: str, rule: str, *, prefix: bool = False) -> tuple[str, ...]
 
     Args:
         name: to check.
-        rule: ``subdomain``, ``long`` (the same in other words), ``label``, ``label1035``, ``path``, ``address`` or ``any``.
+        rule: ``subdomain``, ``long`` (the same in other words), ``class`` (as well, prefixes unchecked), ``label``, ``label1035``,
+            ``path``, ``address`` or ``any``.
         prefix: it is the beginning of a generated name, so a dash at its end is fine.
     """
     if prefix and name.endswith("-") and len(name) > 1:
         name = f"{name[:-1]}a" if rule != "path" else name
     if rule == "label":
         return check_dns1123_label(name)
-    if rule == "long":
+    if rule in ("long", "class"):
         return tuple(each.replace("253 characters", "253 bytes") for each in check_dns1123_subdomain(name))
     if rule == "any":
         return ()
@@ -80,7 +81,7 @@ def check_metadata(
     """
     causes: list[Cause] = []
     prefix, name = str(metadata.get("generateName") or ""), str(metadata.get("name") or "")
-    if prefix:
+    if prefix and rule != "class":
         causes += [
             invalid_value(f"{field}.generateName", quote(prefix), each)
             for each in check_name(prefix, rule, prefix=True)
@@ -104,6 +105,28 @@ def check_metadata(
     causes += _check_owners(parts(metadata, "ownerReferences"), f"{field}.ownerReferences")
     causes += _check_finalizers(metadata, f"{field}.finalizers")
     return causes + (check_standard_finalizers(metadata, field) if standard else [])
+
+
+_REPEATED_OWNERS = (
+    ".metadata.ownerReferences contains duplicate entries{}; API server dedups owner references in 1.20+, and may reject such "
+    "requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {}"
+)
+
+
+def drop_repeated_owners(metadata: Document, *, when: str = "") -> list[str]:
+    """Drop owners that are there twice, in place; return a warning about them.
+
+    Args:
+        metadata: of an object.
+        when: they were found, for the warning.
+    """
+    owners = parts(metadata, "ownerReferences")
+    kept = [owner for index, owner in enumerate(owners) if owner not in owners[:index]]
+    if len(kept) == len(owners):
+        return []
+    metadata["ownerReferences"] = kept
+    repeated = [str(owner.get("uid") or "") for index, owner in enumerate(owners) if owner in owners[:index]]
+    return [_REPEATED_OWNERS.format(when, ", ".join(repeated))]
 
 
 def check_labels(labels: Document, field: str) -> list[Cause]:

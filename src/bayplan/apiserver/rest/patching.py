@@ -14,14 +14,14 @@ from bayplan.apiserver.fields.field_set import paths
 from bayplan.apiserver.fields.merging import DuplicateItemError
 from bayplan.apiserver.kinds.strategy import part
 from bayplan.apiserver.patches.json_patch import MAX_OPERATIONS, JsonPatchError, json_patch, merge_patch
-from bayplan.apiserver.patches.strategic import StrategicPatchError, strategic_merge
+from bayplan.apiserver.patches.strategic import StrategicPatchError, UndeclaredKeyError, go_map, strategic_merge
 from bayplan.apiserver.rest import writing
 from bayplan.apiserver.rest.backend import Backend
 from bayplan.apiserver.rest.decoding import Target, kind_problem, read_value, target_of, yaml_of
 from bayplan.apiserver.rest.errors import ApiError, Cause, bad_request, internal, invalid, not_found, too_large
-from bayplan.apiserver.rest.field_declarations import undeclared_field
+from bayplan.apiserver.rest.field_declarations import mistyped_field, undeclared_field
 from bayplan.apiserver.rest.messages import Request
-from bayplan.apiserver.rest.object_meta import shown
+from bayplan.apiserver.rest.object_meta import drop_repeated_owners, shown
 from bayplan.apiserver.rest.options import WriteOptions, write_options
 from bayplan.apiserver.rest.request_info import RequestInfo
 from bayplan.apiserver.rest.updates import check_place, managers_after
@@ -71,6 +71,7 @@ def patch(backend: Backend, info: RequestInfo, request: Request) -> Written:
         raise not_found(resource.name, resource.group, info.name)
     old = backend.document(resource, item)
     new, warnings = patched(target_of(resource), old, request.body, media_type, options.validation)
+    warnings += drop_repeated_owners(part(new, "metadata"), when=" after mutating admission happens")
     request.warnings += warnings
     check_place(info, part(new, "metadata"))
     writing.check_version(resource, info, new, old, required=False)
@@ -114,9 +115,11 @@ def _strategic_patched(target: Target, whole: Document, body: bytes, validation:
     changes, duplicates = _changes(body, "")
     try:
         value = whole if changes is None else strategic_merge(target.type_name, whole, changes)
+    except UndeclaredKeyError as problem:
+        raise ApiError(500, str(problem), reason="") from problem
     except StrategicPatchError as problem:
         raise ApiError(400, str(problem)) from problem
-    told = _go_map({} if changes is None else changes)
+    told = go_map({} if changes is None else changes)
     why = unstructured_problem(target.type_name, value)
     if why:
         raise _unfit(told, why)
@@ -162,18 +165,6 @@ def _json_patched(whole: Document, body: bytes) -> object:
         return json_patch(whole, operations)
     except JsonPatchError as problem:
         raise ApiError(422, _REJECTED, details={}) from problem
-
-
-def _go_map(value: object) -> str:
-    """Return a value as Go prints a map."""
-    if isinstance(value, dict):
-        inner = " ".join(f"{name}:{_go_map(item)}" for name, item in sorted(value.items()))
-        return f"map[{inner}]"
-    if isinstance(value, list):
-        return f"[{' '.join(_go_map(item) for item in value)}]"
-    if value is None:
-        return "<nil>"
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 # --- server-side apply ------------------------------------------------------------------------------------------------
@@ -281,7 +272,7 @@ def _check_configuration(info: RequestInfo, config: Document) -> None:
         raise bad_request(f"invalid object type: {group}/{version}, Kind={kind}")
     if part(config, "metadata").get("managedFields") is not None:
         raise bad_request("metadata.managedFields must be nil")
-    problem = undeclared_field(resource.fields, config)
+    problem = undeclared_field(resource.fields, config) or mistyped_field(target_of(resource).type_name, config)
     if problem:
         raise internal(f"failed to create typed patch object ({_identity(info, config)}): {problem}")
 

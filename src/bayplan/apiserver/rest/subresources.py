@@ -154,6 +154,10 @@ def evict(backend: Backend, info: RequestInfo, request: Request) -> Document:
     eviction = decode_request(_EVICTION, request, options.validation).document
     if part(eviction, "metadata").get("name") not in (None, "", info.name):
         raise bad_request("name in URL does not match name in Eviction object")
+    wanted = texts(part(eviction, "deleteOptions"), "dryRun")
+    if wanted and options.dry_run and wanted != ["All"]:
+        text = f"Non-matching dry-run options in request and content: [All] and [{' '.join(wanted)}]"
+        raise ApiError(500, text, reason="")
     deletion = check_delete_options(part(eviction, "deleteOptions"))
     deletion.dry_run = deletion.dry_run or options.dry_run
     resource = pods_resource(backend)

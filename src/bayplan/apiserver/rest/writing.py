@@ -274,6 +274,7 @@ _ANY_FINALIZER = (
     "apiextensions.k8s.io",
     "apiregistration.k8s.io",
     "coordination.k8s.io",
+    "node.k8s.io",
 )
 """Groups whose kinds check metadata as custom resources do: any qualified name is a finalizer."""
 
@@ -374,13 +375,13 @@ def change(
         strategy.allocate(context, stored, before)
         strategy.prepare_update(context, stored, before)
     _keep_identity(metadata, metadata_before)
-    namespaced, rules = resource.namespaced, context.rules
+    namespaced = resource.namespaced
     causes = check_metadata(metadata, namespaced, "path")
     updates = check_metadata_update(metadata, metadata_before)
     causes += updates
     # Upstream's kinds check metadata again, so each such cause is listed several times.
     standard = _wants_standard_finalizers(resource)
-    for step in ("change",) if info.subresource == "status" else rules.metadata:
+    for step in ("change",) if info.subresource == "status" else strategy.metadata_steps(context):
         if step == "change":
             causes += updates + (check_standard_finalizers(metadata) if standard else [])
         else:

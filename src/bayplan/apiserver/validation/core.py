@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 
 from bayplan.apiserver.kinds.parts import part, parts, texts
 from bayplan.apiserver.rest.errors import duplicate, forbidden_value, invalid_value, required, too_long
@@ -99,6 +100,7 @@ NODE = kind(
     _node_resources,
     _pod_cidrs,
     after=[_node_update],
+    status=[_node_update],
     metadata=("object", "change"),
 )
 
@@ -112,6 +114,26 @@ def _finalizers(namespace: Document, path: str, out: Causes) -> None:
         if "/" not in name and name not in ("kubernetes", "orphan", "foregroundDeletion"):
             detail = "name is neither a standard finalizer name nor is it fully qualified"
             out.append(invalid_value("spec.finalizers", quote(name), detail))
+
+
+_LEVELS = ("privileged", "baseline", "restricted")
+_SECURITY_VERSION = re.compile(r"v1\.(0|[1-9][0-9]*)|latest")
+
+
+def _security_labels(namespace: Document, path: str, out: Causes) -> None:
+    """Check the labels of pod security (the admission plugin PodSecurity)."""
+    found = part(namespace, "metadata", "labels")
+    for mode in ("enforce", "audit", "warn"):
+        for name, fits, detail in (
+            (f"pod-security.kubernetes.io/{mode}", _LEVELS.__contains__, f"must be one of {', '.join(_LEVELS)}"),
+            (
+                f"pod-security.kubernetes.io/{mode}-version",
+                lambda text: _SECURITY_VERSION.fullmatch(text) is not None,
+                'must be "latest" or "v1.x"',
+            ),
+        ):
+            if name in found and not fits(str(found[name])):
+                out.append(invalid_value(f"metadata.labels[{name}]", quote(str(found[name])), detail))
 
 
 NAMESPACE = kind(_finalizers, update=[], metadata=("object", "change"))
@@ -311,7 +333,17 @@ def _scopes_stay(new: Document, old: Document, out: Causes) -> None:
 
 
 _QUOTA_SPEC = inside("spec", _hard, _scopes, _scope_selector)
-QUOTA = kind(_QUOTA_SPEC, after=[_scopes_stay])
+
+
+def _quota_status(new: Document, _old: Document, out: Causes) -> None:
+    for name in ("hard", "used"):
+        for resource, amount in sorted(part(new, "status", name).items()):
+            here = f"status.{name}[{resource}]"
+            quota_resource_name(resource, here, out)
+            resource_amount(resource, str(amount), here, out)
+
+
+QUOTA = kind(_QUOTA_SPEC, after=[_scopes_stay], status=[_quota_status])
 
 # --- LimitRange -------------------------------------------------------------------------------------------------------
 

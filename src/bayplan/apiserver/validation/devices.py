@@ -31,7 +31,7 @@ from bayplan.apiserver.validation.expressions import MAX_COMPILED, check_device_
 from bayplan.apiserver.validation.formats import dns_label, dns_subdomain, label_value, qualified_name
 from bayplan.apiserver.validation.internal_json import go_json, shown_as
 from bayplan.apiserver.validation.resources import is_extended
-from bayplan.apiserver.validation.volumes import driver_name
+from bayplan.apiserver.validation.volumes import driver_name, template_metadata
 from bayplan.base.plain_data import Document
 from bayplan.objects.selectors import quote
 
@@ -107,8 +107,6 @@ def _toleration(toleration: Document, path: str, out: Causes) -> None:
         out.append(required(f"{path}.operator"))
     else:
         one_of("Equal", "Exists")(operator, f"{path}.operator", out)
-    if not key and operator != "Exists":
-        out.append(invalid_value(f"{path}.operator", go_value(operator), "must be Exists when `key` is empty"))
     if toleration.get("effect"):
         one_of("NoExecute", "NoSchedule", "None")(toleration["effect"], f"{path}.effect", out)
 
@@ -268,6 +266,7 @@ CLAIM = kind(
 
 
 def _template(template: Document, path: str, out: Causes) -> None:
+    template_metadata(part(template, "spec"), "spec", out)
     _claim(part(template, "spec", "spec"), "spec.spec", out)
 
 

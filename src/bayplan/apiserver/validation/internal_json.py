@@ -27,6 +27,12 @@ _SCALARS: dict[str, object] = {
 }  # fmt: skip
 _CORE = ("api.", "core.", "corev1.", "v1.")
 _POD_LEVEL = ("hostNetwork", "hostPID", "hostIPC", "shareProcessNamespace", "hostUsers")
+_JSON_NAMES = {
+    ("DeviceAttribute", f"{name}{end}"): f"{name}{end.removeprefix('Value')}"
+    for name in ("Int", "Bool", "String", "Version")
+    for end in ("Value", "Values")
+}
+"""Fields whose names in the API are others than in Go, by type."""
 _ESCAPES = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
 _CONTEXT = 3
 
@@ -93,7 +99,7 @@ def _convert_struct(package: str, fields: Fields, found: Document, go_type: str)
     out: Document = {}
     for name, kind in fields:
         if name:
-            out[name] = _convert(package, kind, lower.get(name.lower()))
+            out[name] = _convert(package, kind, lower.get(_JSON_NAMES.get((go_type, name), name).lower()))
         elif kind == "metav1.ObjectMeta":
             out |= _metadata(cast("Document", found.get("metadata") or {}))
         elif kind != "metav1.TypeMeta":

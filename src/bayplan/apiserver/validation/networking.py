@@ -43,6 +43,7 @@ from bayplan.apiserver.validation.formats import (
 )
 from bayplan.apiserver.validation.internal_json import shown_as
 from bayplan.apiserver.validation.selectors import LABEL_SELECTOR
+from bayplan.apiserver.validation.services import balancer_status
 from bayplan.base.plain_data import Document
 from bayplan.objects.selectors import quote
 
@@ -153,7 +154,11 @@ def _ingress_update(new: Document, old: Document, out: Causes) -> None:
 
 
 INGRESS = kind(
-    inside("spec", _INGRESS_SPEC), _class_annotation, update=[_ingress_update], metadata=("change", "object")
+    inside("spec", _INGRESS_SPEC),
+    _class_annotation,
+    update=[_ingress_update],
+    status=[lambda new, old, out: balancer_status(new, old, out, with_modes=False)],
+    metadata=("change", "object"),
 )
 
 # --- IngressClass -----------------------------------------------------------------------------------------------------
