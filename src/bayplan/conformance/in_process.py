@@ -50,13 +50,13 @@ def _recorded(sent: list[Message], *, is_watch: bool) -> JsonObject:
             headers[name] = f"{headers[name]}, {value}" if name in headers else value
     response: JsonObject = {"status": start["status"], "headers": cast("Json", headers)}
     media_type = headers.get("content-type", "")
-    if is_watch:
+    if media_type.startswith("application/vnd.kubernetes.protobuf"):
+        response["base64"] = base64.b64encode(body).decode()
+    elif is_watch:
         response["stream"] = [msgspec.json.decode(line) for line in body.splitlines() if line]
     elif media_type.startswith("application/json") and body:
         response["body"] = msgspec.json.decode(body)
         response["text"] = body.decode()
-    elif media_type.startswith("application/vnd.kubernetes.protobuf"):
-        response["base64"] = base64.b64encode(body).decode()
     else:
         response["body"] = body.decode()
     return response

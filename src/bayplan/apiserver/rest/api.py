@@ -26,7 +26,16 @@ from bayplan.apiserver.rest.decoding import decode_request, read_ahead, target_o
 from bayplan.apiserver.rest.errors import ApiError, bad_request, not_found, object_details
 from bayplan.apiserver.rest.messages import Request, Response, Stream
 from bayplan.apiserver.rest.meta_endpoints import MetaEndpoints
-from bayplan.apiserver.rest.negotiation import JSON, PLAIN, YAML, Form, negotiate, wants_yaml
+from bayplan.apiserver.rest.negotiation import (
+    JSON,
+    PLAIN,
+    PROTOBUF,
+    YAML,
+    Form,
+    negotiate,
+    wants_protobuf,
+    wants_yaml,
+)
 from bayplan.apiserver.rest.options import (
     ListOptions,
     delete_options,
@@ -121,7 +130,8 @@ class Api:
         if info.verb == "watch":
             options = list_options(request.query, watch=True)
             watch = Watch(self.backend, info, options, form, read_duration(request.query.get("timeout", "")))
-            return Stream(watch.frames(), JSON, watch.cut_off)
+            media_type = f"{PROTOBUF};stream=watch" if form.media_type == PROTOBUF else JSON
+            return Stream(watch.frames(), media_type, watch.cut_off)
         if info.verb == "get":
             if "export" in request.query and read_bool(request.query, "export") is not False:
                 raise bad_request("the export parameter, deprecated since v1.14, is no longer supported")
@@ -247,7 +257,8 @@ class Api:
         return Response(status, body, form.media_type, headers, self.backend.store.revision)
 
     def _refusal(self, request: Request, problem: ApiError) -> Response:
-        form = Form(YAML) if wants_yaml(request.headers.get("accept", "")) else PLAIN
+        accept = request.headers.get("accept", "")
+        form = Form(YAML) if wants_yaml(accept) else Form(PROTOBUF) if wants_protobuf(accept) else PLAIN
         body = rendering.render_error(problem, form)
         headers = [*problem.headers.items(), *warning_headers(request.warnings)]
         return Response(problem.code, body, form.media_type, headers, self.backend.store.revision)

@@ -280,6 +280,7 @@ _UNSETTABLE = (
 
 
 def template_metadata(document: Document, path: str, out: Causes) -> None:
+    """Check the metadata of a template of claims: labels and annotations only."""
     metadata = part(document, "metadata")
     field("annotations", annotation_map)(metadata, f"{path}.metadata", out)
     field("labels", labels)(metadata, f"{path}.metadata", out)
