@@ -11,6 +11,7 @@ import asyncio
 import json
 import re
 import selectors
+from datetime import datetime
 from typing import cast
 
 import msgspec
@@ -25,6 +26,7 @@ from bayplan.conformance.cases import Json, JsonObject
 from bayplan.conformance.in_process import send
 
 _COMPACTED = "etcd was compacted"
+_WRITTEN = re.compile(r'"(?:time|creationTimestamp)":"(20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ)"')
 _EPOCH = 1_767_225_600.0
 _runs: dict[int, tuple[object, dict[str, JsonObject]]] = {}
 
@@ -83,7 +85,11 @@ class _Replay:
     def __init__(self, scenario: list[JsonObject], loop: _VirtualLoop) -> None:
         self._scenario = scenario
         self._store = Store()
-        backend = Backend(self._store, clock=lambda: _EPOCH + loop.time())
+        # The clock runs on, and jumps where the recorded one had by then: times order the managers of fields.
+        self._recorded_start: float | None = None
+        self._ahead = 0.0
+        self._loop = loop
+        backend = Backend(self._store, clock=lambda: _EPOCH + loop.time() + self._ahead)
         bootstrap(backend)
         self._application = Application(Api(backend))
         self._captured: dict[str, str] = {}
@@ -102,7 +108,19 @@ class _Replay:
         await asyncio.gather(*background)
         return self._answers
 
+    def _catch_up(self, exchange: JsonObject) -> None:
+        """Set the clock to the latest time at which the recorded answer says that something was written."""
+        text = msgspec.json.encode(exchange.get("response")).decode()
+        times = [datetime.fromisoformat(found[1]).timestamp() for found in _WRITTEN.finditer(text)]
+        if not times:
+            return
+        if self._recorded_start is None:
+            self._recorded_start = min(times)
+        passed = max(times) - self._recorded_start
+        self._ahead = max(self._ahead, passed - self._loop.time())
+
     async def _exchange(self, exchange: JsonObject) -> None:
+        self._catch_up(exchange)
         request = cast("JsonObject", exchange["request"])
         template = cast("JsonObject", exchange.get("template") or {})
         path = self._filled(str(template.get("path") or request["path"]))
