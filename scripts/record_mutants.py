@@ -22,8 +22,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import yaml
-from mutations import Schema, changed_objects
 from mutant_requests import NAMESPACE, Ask, subresource_asks, varied_asks
+from mutations import Schema, changed_objects
 from record_api import Server, differences
 
 Document = dict[str, object]

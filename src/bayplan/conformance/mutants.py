@@ -33,6 +33,8 @@ from bayplan.conformance.in_process import send
 _VARYING = ("uid", "creationTimestamp", "resourceVersion")
 _KEEPING = ("patch", "apply", "status", "scale", "sub")
 """Requests whose answers are compared with their managed fields."""
+_PORT = re.compile(r"3[0-2]\d\d\d")
+"""A number that may be a node port: those that nobody asked for are drawn at random."""
 _UID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _TIME = re.compile(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 _AGE = re.compile(r"\d+[smh](\d+[sm])?")
@@ -213,7 +215,8 @@ def compared_parts(mutant: JsonObject, response: JsonObject) -> tuple[JsonObject
     for pointer in cast("list[str]", mutant.get("variable") or []):
         wanted, ours = cast("tuple[JsonObject, JsonObject]", masked_at(wanted, ours, pointer))
     keeps_fields = mutant["op"] in _KEEPING
-    sent = frozenset(found[0] for found in _TIME.finditer(msgspec.json.encode(mutant.get("request")).decode()))
+    text = msgspec.json.encode(mutant.get("request")).decode()
+    sent = frozenset(found[0] for found in (*_TIME.finditer(text), *_PORT.finditer(text)))
     return tuple(cast("JsonObject", _masked(each, sent, keeps_fields=keeps_fields)) for each in (wanted, ours))  # type: ignore[return-value]
 
 
@@ -244,6 +247,8 @@ def _masked(value: Json, sent: frozenset[str], *, keeps_fields: bool) -> Json:
         if isinstance(metadata, dict):
             drop = _VARYING if keeps_fields else (*_VARYING, "managedFields")
             found["metadata"] = {name: item for name, item in metadata.items() if name not in drop}
+        if not keeps_fields and isinstance(found.get("nodePort"), int) and str(found["nodePort"]) not in sent:
+            found["nodePort"] = "<allocated>"
         if isinstance(found.get("cells"), list):
             found["cells"] = [
                 "<age>" if _AGE.fullmatch(str(each)) else each for each in cast("list[Json]", found["cells"])

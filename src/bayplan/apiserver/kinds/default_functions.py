@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import cast
 
+from bayplan.apiserver.codec.shape import Emptied
 from bayplan.apiserver.kinds.image_names import image_tag
 from bayplan.apiserver.kinds.pod_resources import pod_amounts
 from bayplan.base.plain_data import Document
@@ -269,8 +270,12 @@ def default_autoscaler(spec: Document) -> None:
         spec["metrics"] = [{"type": "Resource", "resource": {"name": "cpu", "target": target}}]
     behavior = spec.get("behavior")
     if isinstance(behavior, dict):
-        behavior["scaleUp"] = _SCALE_UP | _part(behavior, "scaleUp")
-        behavior["scaleDown"] = _SCALE_DOWN | _part(behavior, "scaleDown")
+        for name, rules in (("scaleUp", _SCALE_UP), ("scaleDown", _SCALE_DOWN)):
+            sent = _part(behavior, name)
+            # Policies that were sent empty are not filled in: the change is refused.
+            empties = sent.empties if isinstance(sent, Emptied) else {}
+            filled = {key: item for key, item in rules.items() if key not in empties}
+            behavior[name] = Emptied(filled | sent, empties)
 
 
 _SCALE_UP: Document = {

@@ -5,7 +5,6 @@ from __future__ import annotations
 from bayplan.apiserver.kinds.strategy import Context, Strategy, part, parts, texts
 from bayplan.base.plain_data import Document
 
-
 MANAGER = "kube-apiserver"
 """Owns the status of definitions."""
 

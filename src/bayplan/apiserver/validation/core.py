@@ -7,10 +7,11 @@ import json
 import re
 
 from bayplan.apiserver.kinds.parts import part, parts, texts
-from bayplan.apiserver.rest.errors import duplicate, forbidden_value, invalid_value, required, too_long
+from bayplan.apiserver.rest.errors import Cause, duplicate, forbidden_value, invalid_value, required, too_long
 from bayplan.apiserver.validation.engine import (
     Causes,
     Change,
+    again,
     choice,
     each,
     field,
@@ -68,6 +69,12 @@ def _pod_cidrs(node: Document, path: str, out: Causes) -> None:
         cidr(text, f"spec.podCIDRs[{index}]", out)
     if len(found) > 1:
         networks = [parse_cidr(text) for text in found]
+        for index, (text, network) in enumerate(zip(found, networks, strict=True)):
+            if network is None:
+                why = f"invalid CIDR[{index}]: <nil> (invalid CIDR address: {text})"
+                detail = f"Internal error: invalid PodCIDRs. failed to check with dual stack with error:{why}"
+                out.append(Cause("InternalError", detail, "spec.podCIDRs"))
+                break
         if len({network.version for network in networks if network}) < 2 or len(found) > 2:
             detail = "may specify no more than one CIDR for each IP family"
             out.append(invalid_value("spec.podCIDRs", go_value(found), detail))
@@ -136,7 +143,7 @@ def _security_labels(namespace: Document, path: str, out: Causes) -> None:
                 out.append(invalid_value(f"metadata.labels[{name}]", quote(str(found[name])), detail))
 
 
-NAMESPACE = kind(_finalizers, update=[], metadata=("object", "change"))
+NAMESPACE = kind(_finalizers, _security_labels, update=[again(_security_labels)], metadata=("object", "change"))
 
 # --- ConfigMap and Secret ---------------------------------------------------------------------------------------------
 

@@ -156,10 +156,7 @@ def _reference(name: str, path: str, known: dict[str, set[str]], out: Causes) ->
         out.append(invalid_value(path, quote(name), detail))
         return
     for segment in segments:
-        if not segment:
-            out.append(required(path))
-        else:
-            dns_label(segment, path, out)
+        dns_label(segment, path, out)
     if segments[0] not in known or (len(segments) == 2 and segments[1] not in known[segments[0]]):
         out.append(invalid_value(path, quote(name), detail))
 
@@ -270,9 +267,7 @@ def _template(template: Document, path: str, out: Causes) -> None:
     _claim(part(template, "spec", "spec"), "spec.spec", out)
 
 
-TEMPLATE = kind(
-    _template, update=[_immutable_spec("resource.ResourceClaimTemplateSpec")], metadata=("object", "change")
-)
+TEMPLATE = kind(_template, after=[_immutable_spec("resource.ResourceClaimTemplateSpec")], metadata=("object", "change"))
 
 
 def _class(document: Document, path: str, out: Causes) -> None:

@@ -190,7 +190,7 @@ def _claim_names(claims: list[Document], path: str, known: frozenset[str], out: 
             elif not request and any(each.partition("/")[0] == name for each in names):
                 out.append(duplicate(here, quote(name)))
             names.add(key)
-        if name not in known:
+        if name and name not in known:
             detail = "must be one of the names in pod.spec.resourceClaims"
             detail += f": {', '.join(sorted(known))}" if known else " which is empty"
             out.append(Cause("FieldValueNotFound", f"Not found: {quote(name)}: {detail}", here))

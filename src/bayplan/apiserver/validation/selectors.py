@@ -7,6 +7,7 @@ from bayplan.apiserver.rest.errors import forbidden_value, invalid_value, requir
 from bayplan.apiserver.rest.label_match import matches_selector
 from bayplan.apiserver.validation.engine import Causes, Rule, each, field, items, table, under, value
 from bayplan.apiserver.validation.formats import label_value, labels, qualified_name
+from bayplan.apiserver.validation.internal_json import go_json
 from bayplan.base.plain_data import Document
 from bayplan.objects.names import check_dns1123_subdomain, check_label_value, check_qualified_name
 from bayplan.objects.selectors import quote
@@ -113,3 +114,10 @@ def node_selector(term: Rule = NODE_TERM) -> Rule:
 
 
 NODE_SELECTOR = node_selector()
+
+
+def shown_selector(selector: object) -> str:
+    """Return a selector as Go writes it as JSON: its labels sorted."""
+    if not isinstance(selector, dict) or not isinstance(selector.get("matchLabels"), dict):
+        return go_json(selector)
+    return go_json({**selector, "matchLabels": dict(sorted(selector["matchLabels"].items()))})

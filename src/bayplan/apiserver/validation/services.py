@@ -119,7 +119,8 @@ def _families(spec: Document, out: Causes) -> None:
     field("ipFamilyPolicy", one_of(*policies))(spec, "spec", out)
 
 
-def _cluster_ips(spec: Document, path: str, out: Causes) -> None:
+def cluster_ips(spec: Document, path: str, out: Causes) -> None:
+    """Check cluster IPs and IP families; upstream does so before it allocates, and again with the rest."""
     if spec.get("type") == "ExternalName":
         return
     first, found, here = spec.get("clusterIP"), texts(spec, "clusterIPs"), "spec.clusterIPs"
@@ -261,7 +262,7 @@ _SPEC = table(
     _ports,
     field("selector", labels),
     _affinity,
-    _cluster_ips,
+    cluster_ips,
     _external_ips,
     value("type", choice(*_TYPES)),
     _unique_ports,
