@@ -73,9 +73,11 @@ def subresource_asks(schema: Schema, kind: str, path: str, body: Document, subre
     if "scale" in subresources:
         name = path.rpartition("/")[2]
         scale: Document = {
-            "apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": name, "namespace": NAMESPACE},
+            "apiVersion": "autoscaling/v1",
+            "kind": "Scale",
+            "metadata": {"name": name, "namespace": NAMESPACE},
             "spec": {"replicas": 5},
-        }  # fmt: skip
+        }
         yield Ask("scale", "GET", f"{path}/scale", "read")
         yield Ask("scale", "PUT", f"{path}/scale", "as it is", scale)
         for mutation, changed in changed_objects(schema, scale, f"{kind} scale", 14, None):
@@ -97,11 +99,22 @@ def _pod_asks(path: str, body: Document) -> Iterator[Ask]:
     spec: Document = body["spec"]  # type: ignore[assignment]
     added = {"name": "debug", "image": "busybox"}
     for more in (
-        {}, {"targetContainerName": "main"}, {"targetContainerName": "none"}, {"name": "main"}, {"name": ""}, {"image": ""},
-        {"ports": [{"containerPort": 80}]}, {"resources": {"limits": {"cpu": "1"}}}, {"lifecycle": {"preStop": {"exec": {"command": ["a"]}}}},
-        {"livenessProbe": {"exec": {"command": ["a"]}}}, {"stdin": True, "tty": True}, {"volumeMounts": [{"name": "no", "mountPath": "/a"}]},
-        {"restartPolicy": "Always"}, {"securityContext": {"privileged": True}}, {"env": [{"name": "A", "value": "b"}]},
-    ):  # fmt: skip
+        {},
+        {"targetContainerName": "main"},
+        {"targetContainerName": "none"},
+        {"name": "main"},
+        {"name": ""},
+        {"image": ""},
+        {"ports": [{"containerPort": 80}]},
+        {"resources": {"limits": {"cpu": "1"}}},
+        {"lifecycle": {"preStop": {"exec": {"command": ["a"]}}}},
+        {"livenessProbe": {"exec": {"command": ["a"]}}},
+        {"stdin": True, "tty": True},
+        {"volumeMounts": [{"name": "no", "mountPath": "/a"}]},
+        {"restartPolicy": "Always"},
+        {"securityContext": {"privileged": True}},
+        {"env": [{"name": "A", "value": "b"}]},
+    ):
         each = {**added, **more}
         changed = copy.deepcopy(body)
         changed["spec"]["ephemeralContainers"] = [each]  # type: ignore[index]
@@ -110,10 +123,18 @@ def _pod_asks(path: str, body: Document) -> Iterator[Ask]:
         yield Ask("sub", "PATCH", f"{path}/ephemeralcontainers", f"with {more}", patch, {"Content-Type": STRATEGIC})
     name = spec["containers"][0]["name"]  # type: ignore[index]
     for resources in (
-        {"requests": {"cpu": "150m"}}, {"requests": {"cpu": "0"}}, {"limits": {"cpu": "2"}}, {"limits": {"memory": "1Gi"}}, {"requests": {"memory": "-1"}},
-        {"requests": {"example.com/dongle": "1"}}, {"requests": None, "limits": None}, {"requests": {"cpu": "3"}, "limits": {"cpu": "1"}},
-        {"requests": {"ephemeral-storage": "1Gi"}}, {"claims": [{"name": "x"}]}, {"requests": {"cpu": "abc"}},
-    ):  # fmt: skip
+        {"requests": {"cpu": "150m"}},
+        {"requests": {"cpu": "0"}},
+        {"limits": {"cpu": "2"}},
+        {"limits": {"memory": "1Gi"}},
+        {"requests": {"memory": "-1"}},
+        {"requests": {"example.com/dongle": "1"}},
+        {"requests": None, "limits": None},
+        {"requests": {"cpu": "3"}, "limits": {"cpu": "1"}},
+        {"requests": {"ephemeral-storage": "1Gi"}},
+        {"claims": [{"name": "x"}]},
+        {"requests": {"cpu": "abc"}},
+    ):
         patch = {"spec": {"containers": [{"name": name, "resources": resources}]}}
         yield Ask("sub", "PATCH", f"{path}/resize", f"to {resources}", patch, {"Content-Type": STRATEGIC})
     patch = {"spec": {"containers": [{"name": name, "image": "other"}]}}
@@ -124,9 +145,15 @@ def _pod_asks(path: str, body: Document) -> Iterator[Ask]:
         "metadata": {"name": path.rpartition("/")[2], "namespace": NAMESPACE},
     }
     for more in (
-        {}, {"deleteOptions": {"gracePeriodSeconds": 3}}, {"deleteOptions": {"gracePeriodSeconds": -1}}, {"kind": "Pod"}, {"metadata": {"name": "other"}},
-        {"deleteOptions": {"propagationPolicy": "Nope"}}, {"deleteOptions": {"preconditions": {"uid": "x"}}}, {"deleteOptions": {"dryRun": ["Some"]}},
-    ):  # fmt: skip
+        {},
+        {"deleteOptions": {"gracePeriodSeconds": 3}},
+        {"deleteOptions": {"gracePeriodSeconds": -1}},
+        {"kind": "Pod"},
+        {"metadata": {"name": "other"}},
+        {"deleteOptions": {"propagationPolicy": "Nope"}},
+        {"deleteOptions": {"preconditions": {"uid": "x"}}},
+        {"deleteOptions": {"dryRun": ["Some"]}},
+    ):
         yield Ask("sub", "POST", f"{path}/eviction", f"with {more}", {**eviction, **more})
     binding: Document = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": path.rpartition("/")[2]}}
     for target in ({"kind": "Node", "name": "n1"}, {"name": "n1"}, {"kind": "Pod", "name": "n1"}, {"kind": "Node"}, {}):
@@ -146,11 +173,22 @@ def varied_asks(collection: str, path: str, body: Document, *, is_small: bool) -
 def _patches(path: str, body: Document) -> Iterator[Ask]:
     fields = [name for name in body if name not in ("apiVersion", "kind", "metadata")]
     merges: list[Document] = [
-        {"metadata": {"labels": {"x": "y"}}}, {"metadata": {"labels": {"x": "Bad Value!"}}}, {"metadata": {"annotations": {"Bad Key!": "v"}}},
-        {"metadata": {"finalizers": ["bad"]}}, {"metadata": {"name": "other"}}, {"metadata": {"uid": "other"}}, {"metadata": {"resourceVersion": "1"}},
-        {"metadata": {"ownerReferences": [{"kind": "Pod"}]}}, {"metadata": {"generation": 7, "creationTimestamp": None}}, {"kind": "Nope"}, {"apiVersion": "v9"},
-        {"metadata": {"deletionTimestamp": "2026-01-02T03:04:05Z", "deletionGracePeriodSeconds": 5}}, {"nope": 1}, {"metadata": "x"}, {},
-    ]  # fmt: skip
+        {"metadata": {"labels": {"x": "y"}}},
+        {"metadata": {"labels": {"x": "Bad Value!"}}},
+        {"metadata": {"annotations": {"Bad Key!": "v"}}},
+        {"metadata": {"finalizers": ["bad"]}},
+        {"metadata": {"name": "other"}},
+        {"metadata": {"uid": "other"}},
+        {"metadata": {"resourceVersion": "1"}},
+        {"metadata": {"ownerReferences": [{"kind": "Pod"}]}},
+        {"metadata": {"generation": 7, "creationTimestamp": None}},
+        {"kind": "Nope"},
+        {"apiVersion": "v9"},
+        {"metadata": {"deletionTimestamp": "2026-01-02T03:04:05Z", "deletionGracePeriodSeconds": 5}},
+        {"nope": 1},
+        {"metadata": "x"},
+        {},
+    ]
     for name in fields[:4]:
         value = body[name]
         merges += [{name: None}, {name: "x"}]
@@ -161,13 +199,25 @@ def _patches(path: str, body: Document) -> Iterator[Ask]:
         yield Ask("patch", "PATCH", path, f"{media[12:21]} {merge}"[:200], merge, {"Content-Type": media})
     first = fields[0] if fields else "metadata"
     operations: list[object] = [
-        [{"op": "add", "path": "/metadata/labels", "value": {"a": "b"}}], [{"op": "remove", "path": f"/{first}"}],
-        [{"op": "replace", "path": f"/{first}", "value": 5}], [{"op": "remove", "path": "/nope"}], [{"op": "nope", "path": "/metadata"}],
-        [{"op": "test", "path": "/kind", "value": body["kind"]}], [{"op": "test", "path": "/kind", "value": "Nope"}], [{"op": "add", "path": "nope", "value": 1}],
-        [{"op": "copy", "from": "/metadata/name", "path": "/metadata/annotations"}], [{"op": "move", "from": "/metadata/name", "path": "/metadata/namespace"}],
-        [{"op": "replace", "path": "/metadata/name", "value": "other"}], {"op": "add"}, [], [{"op": "add", "path": "/metadata/labels/a", "value": "b"}], "x", "[",
-        [{"op": "add", "path": f"/{first}/nope", "value": 1}], [{"op": "replace", "path": "/metadata/labels/none", "value": "b"}],
-    ]  # fmt: skip
+        [{"op": "add", "path": "/metadata/labels", "value": {"a": "b"}}],
+        [{"op": "remove", "path": f"/{first}"}],
+        [{"op": "replace", "path": f"/{first}", "value": 5}],
+        [{"op": "remove", "path": "/nope"}],
+        [{"op": "nope", "path": "/metadata"}],
+        [{"op": "test", "path": "/kind", "value": body["kind"]}],
+        [{"op": "test", "path": "/kind", "value": "Nope"}],
+        [{"op": "add", "path": "nope", "value": 1}],
+        [{"op": "copy", "from": "/metadata/name", "path": "/metadata/annotations"}],
+        [{"op": "move", "from": "/metadata/name", "path": "/metadata/namespace"}],
+        [{"op": "replace", "path": "/metadata/name", "value": "other"}],
+        {"op": "add"},
+        [],
+        [{"op": "add", "path": "/metadata/labels/a", "value": "b"}],
+        "x",
+        "[",
+        [{"op": "add", "path": f"/{first}/nope", "value": 1}],
+        [{"op": "replace", "path": "/metadata/labels/none", "value": "b"}],
+    ]
     for operation in operations:
         yield Ask("patch", "PATCH", path, f"json {operation}"[:200], operation, {"Content-Type": JSON_PATCH})
     for media in (
@@ -218,9 +268,16 @@ def _applies(path: str, body: Document) -> Iterator[Ask]:
     )
     yield Ask("apply", "PATCH", f"{path}?fieldManager=me", "unknown", {**partial, "nope": 1}, {"Content-Type": APPLY})
     for more in (
-        {"metadata": {"name": "other"}}, {"metadata": {}}, {"kind": "Nope"}, {"apiVersion": "v9"}, {"apiVersion": None}, {"metadata": {"managedFields": []}},
-        {"metadata": {"name": name, "resourceVersion": "1"}}, {"metadata": {"name": name, "uid": "x"}}, {"metadata": {"name": name, "labels": {"a": 1}}},
-    ):  # fmt: skip
+        {"metadata": {"name": "other"}},
+        {"metadata": {}},
+        {"kind": "Nope"},
+        {"apiVersion": "v9"},
+        {"apiVersion": None},
+        {"metadata": {"managedFields": []}},
+        {"metadata": {"name": name, "resourceVersion": "1"}},
+        {"metadata": {"name": name, "uid": "x"}},
+        {"metadata": {"name": name, "labels": {"a": 1}}},
+    ):
         yield Ask(
             "apply", "PATCH", f"{path}?fieldManager=me", f"with {more}", {**head, **more}, {"Content-Type": APPLY}
         )
@@ -228,11 +285,27 @@ def _applies(path: str, body: Document) -> Iterator[Ask]:
 
 def _deletes(path: str) -> Iterator[Ask]:
     for options in (
-        None, {"gracePeriodSeconds": 0}, {"gracePeriodSeconds": 5}, {"gracePeriodSeconds": -1}, {"propagationPolicy": "Orphan"}, {"propagationPolicy": "Foreground"},
-        {"propagationPolicy": "Nope"}, {"orphanDependents": True}, {"orphanDependents": False, "propagationPolicy": "Orphan"}, {"preconditions": {"uid": "x"}},
-        {"preconditions": {"resourceVersion": "1"}}, {"dryRun": ["All"]}, {"dryRun": ["Some"]}, {"kind": "Pod"}, {"apiVersion": "v9", "kind": "DeleteOptions"},
-        {"kind": "DeleteOptions", "apiVersion": "v1", "nope": 1}, {"gracePeriodSeconds": "x"}, {"ignoreStoreReadErrorWithClusterBreakingPotential": True}, "x", "[]",
-    ):  # fmt: skip
+        None,
+        {"gracePeriodSeconds": 0},
+        {"gracePeriodSeconds": 5},
+        {"gracePeriodSeconds": -1},
+        {"propagationPolicy": "Orphan"},
+        {"propagationPolicy": "Foreground"},
+        {"propagationPolicy": "Nope"},
+        {"orphanDependents": True},
+        {"orphanDependents": False, "propagationPolicy": "Orphan"},
+        {"preconditions": {"uid": "x"}},
+        {"preconditions": {"resourceVersion": "1"}},
+        {"dryRun": ["All"]},
+        {"dryRun": ["Some"]},
+        {"kind": "Pod"},
+        {"apiVersion": "v9", "kind": "DeleteOptions"},
+        {"kind": "DeleteOptions", "apiVersion": "v1", "nope": 1},
+        {"gracePeriodSeconds": "x"},
+        {"ignoreStoreReadErrorWithClusterBreakingPotential": True},
+        "x",
+        "[]",
+    ):
         # The server ignores the parameters of a DELETE that has a body.
         body = {"dryRun": ["All"], **options} if isinstance(options, dict) else options
         yield Ask("delete", "DELETE", path, f"with {options}", body)
@@ -253,22 +326,74 @@ def _deletes(path: str) -> Iterator[Ask]:
 def _reads(collection: str, path: str, body: Document) -> Iterator[Ask]:
     name = path.rpartition("/")[2]
     for query in (
-        "", "labelSelector=a%3Db", "labelSelector=a%20in%20%28b%2Cc%29%2C%21d", "labelSelector=%21a", "labelSelector=a%3D%3D%3Db", "labelSelector=Bad%20Key%21%3Db",
-        "labelSelector=a%3DBad%20Value%21", "labelSelector=a%3E5", "labelSelector=a%3Ex", "labelSelector=a%20notin%20%28%29", "labelSelector=a%20in%20b",
-        f"fieldSelector=metadata.name%3D{name}", f"fieldSelector=metadata.name%21%3D{name}", "fieldSelector=metadata.namespace%3Dshop", "fieldSelector=spec.nope%3Dx",
-        "fieldSelector=status.phase%3DRunning", "fieldSelector=type%3DOpaque", "fieldSelector=a", "fieldSelector=a%20in%20%28b%29", "limit=1", "limit=-1", "limit=x",
-        "continue=x", "continue=abc&resourceVersion=1", "resourceVersion=0", "resourceVersion=x", "resourceVersion=-1", "resourceVersion=99999999999",
-        "resourceVersionMatch=Exact", "resourceVersionMatch=Exact&resourceVersion=0", "resourceVersionMatch=Nope&resourceVersion=1", "resourceVersionMatch=NotOlderThan",
-        "timeoutSeconds=x", "timeoutSeconds=-1", "timeoutSeconds=1", "pretty=true", "pretty=x", "nope=1", "watch=0", "sendInitialEvents=true", "sendInitialEvents=x",
-        "allowWatchBookmarks=true", "limit=1&limit=2", "shardSelector=x",
-    ):  # fmt: skip
+        "",
+        "labelSelector=a%3Db",
+        "labelSelector=a%20in%20%28b%2Cc%29%2C%21d",
+        "labelSelector=%21a",
+        "labelSelector=a%3D%3D%3Db",
+        "labelSelector=Bad%20Key%21%3Db",
+        "labelSelector=a%3DBad%20Value%21",
+        "labelSelector=a%3E5",
+        "labelSelector=a%3Ex",
+        "labelSelector=a%20notin%20%28%29",
+        "labelSelector=a%20in%20b",
+        f"fieldSelector=metadata.name%3D{name}",
+        f"fieldSelector=metadata.name%21%3D{name}",
+        "fieldSelector=metadata.namespace%3Dshop",
+        "fieldSelector=spec.nope%3Dx",
+        "fieldSelector=status.phase%3DRunning",
+        "fieldSelector=type%3DOpaque",
+        "fieldSelector=a",
+        "fieldSelector=a%20in%20%28b%29",
+        "limit=1",
+        "limit=-1",
+        "limit=x",
+        "continue=x",
+        "continue=abc&resourceVersion=1",
+        "resourceVersion=0",
+        "resourceVersion=x",
+        "resourceVersion=-1",
+        "resourceVersion=99999999999",
+        "resourceVersionMatch=Exact",
+        "resourceVersionMatch=Exact&resourceVersion=0",
+        "resourceVersionMatch=Nope&resourceVersion=1",
+        "resourceVersionMatch=NotOlderThan",
+        "timeoutSeconds=x",
+        "timeoutSeconds=-1",
+        "timeoutSeconds=1",
+        "pretty=true",
+        "pretty=x",
+        "nope=1",
+        "watch=0",
+        "sendInitialEvents=true",
+        "sendInitialEvents=x",
+        "allowWatchBookmarks=true",
+        "limit=1&limit=2",
+        "shardSelector=x",
+    ):
         yield Ask("list", "GET", f"{collection}?{query}" if query else collection, query)
     for accept in (
-        _TABLE, "application/json;as=Table;v=v1beta1;g=meta.k8s.io", "application/json;as=Table;v=v2;g=meta.k8s.io", "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io",
-        "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io", "application/json;as=Nope;v=v1;g=meta.k8s.io", "application/yaml", "text/html", "*/*", "application/*",
-        "text/plain, application/json;q=0.5", "application/json;q=0", "application/json;stream=watch", "application/cbor", "garbage", ",", "application/json;as=Table",
-        "application/yaml;as=Table;v=v1;g=meta.k8s.io", f"{_TABLE},application/json", "application/vnd.kubernetes.protobuf,application/json;q=0.9",
-    ):  # fmt: skip
+        _TABLE,
+        "application/json;as=Table;v=v1beta1;g=meta.k8s.io",
+        "application/json;as=Table;v=v2;g=meta.k8s.io",
+        "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io",
+        "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io",
+        "application/json;as=Nope;v=v1;g=meta.k8s.io",
+        "application/yaml",
+        "text/html",
+        "*/*",
+        "application/*",
+        "text/plain, application/json;q=0.5",
+        "application/json;q=0",
+        "application/json;stream=watch",
+        "application/cbor",
+        "garbage",
+        ",",
+        "application/json;as=Table",
+        "application/yaml;as=Table;v=v1;g=meta.k8s.io",
+        f"{_TABLE},application/json",
+        "application/vnd.kubernetes.protobuf,application/json;q=0.9",
+    ):
         for where in (path, collection):
             yield Ask("get", "GET", where, f"accept {accept}", None, {"Accept": accept})
     for choice in ("None", "Metadata", "Object", "Nope"):

@@ -1,4 +1,4 @@
-"""One-field changes of documents, made from their schema: what a field is emptied, set and mistyped to, and fields that are added."""
+"""One-field changes of documents, made from their schema: fields that are removed, emptied, mistyped, set and added."""
 
 from __future__ import annotations
 

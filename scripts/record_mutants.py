@@ -30,7 +30,7 @@ Document = dict[str, object]
 _HERE = Path(__file__).parent
 VARYING = ("uid", "creationTimestamp", "managedFields", "resourceVersion")
 _MOST = {"create": 100, "update": 45, "status": 24, "varied": 40, "few": 26, "all": 110}
-"""How many mutants of a base are asked; one of `api_objects.jsonl` gets `few` creates, half as many updates and `all` varied ones."""
+"""How many requests about a base; one of `api_objects.jsonl` gets `few` creates, half as many updates and `all` others."""
 
 
 class Base:
@@ -210,8 +210,7 @@ def _clear(server: Server, base: Base) -> None:
 
 def _lines(base: Base, asks: list[Ask], runs: list[list[list[Document]]]) -> Iterator[Document]:
     """Yield a base's requests with the answers."""
-    answers = [run for run in runs]
-    for ask, *both in zip(asks, *answers, strict=True):
+    for ask, *both in zip(asks, *runs, strict=True):
         line: Document = {"id": "", "kind": base.kind, "base": base.name, **ask.line()}
         line["id"] = hashlib.sha256(json.dumps(line, sort_keys=True).encode()).hexdigest()[:10]
         found = [_recorded(each, keeps_fields=ask.keeps_fields) for each in both]

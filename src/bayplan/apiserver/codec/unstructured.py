@@ -22,7 +22,9 @@ def _kind(value: object) -> str:
         return "int64"
     if isinstance(value, float):
         return "float64"
-    return {str: "string", list: "slice"}.get(type(value), "map")
+    if isinstance(value, str):
+        return "string"
+    return "slice" if isinstance(value, list) else "map"
 
 
 def _struct_problem(type_name: str, value: object) -> str:
@@ -45,7 +47,8 @@ def _field_problem(owner: str, facts: GoField, containers: tuple[str, ...], valu
         wanted, restored = (list, "slice") if containers[0] == "list" else (dict, "map")
         if not isinstance(value, wanted):
             return f"cannot restore {restored} from {_kind(value)}"
-        for item in value if isinstance(value, list) else value.values():  # type: ignore[attr-defined]
+        items = value if isinstance(value, list) else value.values() if isinstance(value, dict) else ()
+        for item in items:
             problem = "" if item is None else _field_problem(owner, facts, containers[1:], item)
             if problem:
                 return problem

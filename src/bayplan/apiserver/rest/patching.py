@@ -90,8 +90,9 @@ def patched(target: Target, old: Document, body: bytes, media_type: str, validat
     whole = {"apiVersion": target.api_version, "kind": target.kind, **old}
     if media_type == STRATEGIC_PATCH:
         return _strategic_patched(target, whole, body, validation)
+    duplicates: list[str] = []
     if media_type == JSON_PATCH:
-        value, duplicates = _json_patched(whole, body), []
+        value = _json_patched(whole, body)
     else:
         changes, duplicates = _changes(body, "error decoding patch: ")
         if changes is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from bayplan.apiserver.fields import managed
-from bayplan.apiserver.fields.field_set import Node
+from bayplan.apiserver.fields.field_set import Node, intersection
 from bayplan.apiserver.kinds.strategy import part
 from bayplan.apiserver.rest import writing
 from bayplan.apiserver.rest.backend import Backend
@@ -100,7 +100,7 @@ def _apply(
     others = [
         replace(who, api_version=_VERSION)
         for who, owned in managers.items()
-        if managed.intersection(owned.fields, field) and (who.name, who.operation) != (owner.manager, managed.APPLY)
+        if intersection(owned.fields, field) and (who.name, who.operation) != (owner.manager, managed.APPLY)
     ]
     if others and not options.force and replicas != paths.spec_replicas(old):
         raise conflicting(managed.ApplyConflict([(who, "." + ".".join(paths.spec_path)) for who in others]))

@@ -69,8 +69,9 @@ def resource_name(name: str, path: str, out: Causes) -> bool:
     return True
 
 
-def container_resource_name(name: str, path: str, out: Causes) -> None:
+def container_resource_name(found: object, path: str, out: Causes) -> None:
     """Check the name of a resource of containers."""
+    name = str(found)
     if name in _COMPUTE:
         return
     resource_name(name, path, out)
