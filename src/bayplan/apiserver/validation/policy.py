@@ -52,6 +52,7 @@ BUDGET = kind(
         optional("selector", LABEL_SELECTOR),
         field("unhealthyPodEvictionPolicy", one_of("AlwaysAllow", "IfHealthyBudget")),
     ),
+    metadata=(),
     status=[
         lambda new, _old, out: inside(
             "status",

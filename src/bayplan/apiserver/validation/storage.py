@@ -104,6 +104,7 @@ STORAGE_CLASS = kind(
     field("volumeBindingMode", one_of("Immediate", "WaitForFirstConsumer")),
     _topologies,
     after=[immutable(name) for name in ("parameters", "provisioner", "reclaimPolicy", "volumeBindingMode")],
+    metadata=("object", "change"),
 )
 
 # --- CSINode, CSIDriver, CSIStorageCapacity ---------------------------------------------------------------------------
@@ -205,7 +206,8 @@ CSI_STORAGE_CAPACITY = kind(
     optional("nodeTopology", LABEL_SELECTOR),
     value("storageClassName", dns_subdomain),
     field("capacity", nonnegative_quantity),
-    update=[immutable("nodeTopology"), immutable("storageClassName", zero="")],
+    after=[immutable("nodeTopology"), immutable("storageClassName", zero="")],
+    metadata=("object", "change"),
 )
 
 # --- VolumeAttachment, VolumeAttributesClass --------------------------------------------------------------------------
@@ -237,7 +239,7 @@ VOLUME_ATTACHMENT = kind(
     _ATTACHMENT_STATUS,
     inside("spec", inside("source", field("persistentVolumeName", dns_subdomain))),
     after=[immutable("spec", show=lambda found: json_text(internal("storage.VolumeAttachmentSpec", found)))],
-    metadata=("change", "object"),
+    metadata=("object",),
 )
 VOLUME_ATTRIBUTES_CLASS = kind(
     need("driverName", _provisioner),
