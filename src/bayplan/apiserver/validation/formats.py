@@ -31,7 +31,7 @@ from bayplan.objects.selectors import quote
 _WILDCARD_FORMAT = r"\*\.[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
 _CONFIG_KEY_FORMAT = "[-._a-zA-Z0-9]+"
 _PATH_FORMAT = r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+"
-_PORT_NAME = re.compile(r"[-a-z0-9]*")
+_PORT_NAME = re.compile(r"[-a-z0-9]+")
 _PERCENT_TEXT = (
     "a valid percent string must be a numeric string followed by an ending '%' "
     "(e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')"
