@@ -236,7 +236,8 @@ def _make(type_name: str, made: dict[str, Shape]) -> Shape:
 
 
 def _add_fields(shape: Shape, type_name: str, made: dict[str, Shape], embedded: str = "") -> None:
-    struct = type_name.rsplit(".", 1)[-1]
+    # Errors name the struct around embedded ones.
+    struct = shape.name
     for facts in api_facts().types.get(type_name, ()):
         if facts.inline:
             _add_fields(shape, facts.type, made, f"{embedded}{facts.type.rsplit('.', 1)[-1]}.")

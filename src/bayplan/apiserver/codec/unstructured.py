@@ -57,6 +57,8 @@ def _field_problem(owner: str, facts: GoField, containers: tuple[str, ...], valu
         return _struct_problem(facts.type, value)
     if facts.type in ("string", "bool", *_GO_NUMBERS):
         return _scalar_problem(facts, value)
+    if facts.type == "[]uint8" and not isinstance(value, str):
+        return f"cannot restore slice from {_kind(value)}"
     if facts.containers:
         return ""
     try:

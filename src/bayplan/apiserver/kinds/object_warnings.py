@@ -107,7 +107,7 @@ def _named_by_pods(document: Document) -> Iterator[str]:
 def _stateful_set(document: Document) -> Iterator[str]:
     spec = part(document, "spec")
     for index, claim in enumerate(parts(spec, "volumeClaimTemplates")):
-        yield from _claim_spec(part(claim, "spec"), f"spec.volumeClaimTemplates[{index}].spec")
+        yield from _claim_spec(part(claim, "spec"), f"spec.volumeClaimTemplates[{index}]")
     limit = spec.get("revisionHistoryLimit")
     if isinstance(limit, int) and limit < 0:
         text = "a negative value retains all historical revisions; a value >= 0 is recommended"

@@ -140,7 +140,7 @@ def _request(request: Document, path: str, budget: _Budget, out: Causes) -> None
     elif alternatives:
 
         def alternative(inner: Document, here: str, causes: Causes) -> None:
-            need("name", dns_label)(inner, here, causes)
+            value("name", dns_label)(inner, here, causes)
             _request_body(inner, here, budget, causes)
 
         list_of("firstAvailable", _MAX_ALTERNATIVES, alternative, "name")(request, path, out)

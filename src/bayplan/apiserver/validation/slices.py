@@ -203,7 +203,7 @@ def _bindings(device: Document, path: str, out: Causes) -> None:
 
 
 def _device(device: Document, path: str, per_device: bool, out: Causes) -> None:
-    need("name", dns_label)(device, path, out)
+    value("name", dns_label)(device, path, out)
     attributes, capacity = part(device, "attributes"), part(device, "capacity")
     if len(attributes) + len(capacity) > _MAX_ATTRIBUTES:
         detail = f"the total number of attributes and capacities must not exceed {_MAX_ATTRIBUTES}"

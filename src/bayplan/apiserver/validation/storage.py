@@ -12,6 +12,7 @@ from bayplan.apiserver.validation.engine import (
     at_most,
     field,
     go_value,
+    if_filled,
     immutable,
     inside,
     invalid_if,
@@ -99,7 +100,7 @@ def _topologies(document: Document, path: str, out: Causes) -> None:
 STORAGE_CLASS = kind(
     need("provisioner", _provisioner),
     field("parameters", _parameters(may_be_empty=True)),
-    field("reclaimPolicy", one_of("Delete", "Retain")),
+    field("reclaimPolicy", if_filled(one_of("Delete", "Retain"))),
     need_set("volumeBindingMode"),
     field("volumeBindingMode", one_of("Immediate", "WaitForFirstConsumer")),
     _topologies,
