@@ -7,13 +7,15 @@ that the client accepts.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Protocol
 
+from bayplan.apiserver.admission.outgoing import MAX_ATTEMPTS, Call, CallsNeededError, Session
 from bayplan.apiserver.kinds.strategy import part
 from bayplan.apiserver.rest import deleting, listing, patching, rendering, running_pods, subresources, updates, writing
 from bayplan.apiserver.rest.backend import Backend
 from bayplan.apiserver.rest.decoding import decode_request, read_ahead, target_of
-from bayplan.apiserver.rest.errors import ApiError, bad_request, not_found, object_details
+from bayplan.apiserver.rest.errors import ApiError, bad_request, internal_error, not_found, object_details
 from bayplan.apiserver.rest.messages import Request, Response, Stream
 from bayplan.apiserver.rest.meta_endpoints import MetaEndpoints
 from bayplan.apiserver.rest.negotiation import JSON, PLAIN, YAML, Form, negotiate, wants_yaml
@@ -39,18 +41,29 @@ _WAIT_STEP = 0.05
 _REVIEW_GROUPS = ("authentication.k8s.io", "authorization.k8s.io")
 
 
+class Calls(Protocol):
+    """Makes calls that requests need."""
+
+    async def make(self, session: Session, calls: Sequence[Call]) -> None:
+        """Make calls at once, and keep the answers for a request."""
+
+
 class Api:
     """The REST API over a backend.
 
     Args:
         backend: of everything.
         address: that discovery tells clients.
+
+    Attributes:
+        calls: makes the calls of webhooks; None where there is no server.
     """
 
     def __init__(self, backend: Backend, *, address: str = "apiserver") -> None:
         self.backend = backend
         self._meta = MetaEndpoints(backend, address)
         self._repeated_pods = RepeatedPods(backend)
+        self.calls: Calls | None = None
 
     async def handle(self, request: Request) -> Response | Stream:
         """Answer a request. Refusals are answers, too; an exception is a bug."""
@@ -91,6 +104,24 @@ class Api:
         if info.subresource in running_pods.OF_RUNNING_PODS:
             return running_pods.answer(self.backend, info, request)
         await read_ahead(request)
+        if not self.backend.outgoing.is_on:
+            return self._write(info, request, form)
+        return await self._write_with_calls(info, request, form)
+
+    async def _write_with_calls(self, info: RequestInfo, request: Request, form: Form) -> Response:
+        """Do a write again until the answers from outside that it needs are there; nothing is stored before."""
+        outgoing, session = self.backend.outgoing, self.backend.begin_session()
+        for _ in range(MAX_ATTEMPTS):
+            try:
+                with outgoing.attempt(session, self.backend):
+                    return self._write(info, request, form)
+            except CallsNeededError as needed:
+                if self.calls is None:
+                    raise internal_error("this server makes no calls") from None
+                await self.calls.make(session, needed.calls)
+        raise ApiError(504, "Timeout: request did not complete within requested timeout", details={})
+
+    def _write(self, info: RequestInfo, request: Request, form: Form) -> Response:
         if info.verb == "create":
             return self._create(info, request, form)
         if info.subresource == "scale":
@@ -164,7 +195,7 @@ class Api:
         if info.subresource:
             raise ApiError(405, "the server does not allow this method on the requested resource", details={})
         options = write_options(request, "CreateOptions")
-        is_pod = resource.table == "pods" and form is PLAIN
+        is_pod = resource.table == "pods" and form is PLAIN and not self.backend.admission.is_active
         if is_pod:
             item = self._repeated_pods.create(info, request, options)
             if item is not None:
@@ -196,6 +227,7 @@ class Api:
             response = self._refusal(request, problem)
             response.headers += warning_headers(warnings)
             return response
+        warnings += options.warnings
         resource = info.resource
         if deleted.gone and not self.backend.strategy(resource).returns_deleted:
             details = object_details(info.name, resource.group, resource.name)

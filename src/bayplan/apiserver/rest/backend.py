@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import random
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import cast
 
 import msgspec
 
+from bayplan.apiserver.admission.chain import Admission
+from bayplan.apiserver.admission.outgoing import Outgoing, Session
 from bayplan.apiserver.fields import managed
 from bayplan.apiserver.fields.compare import fields_of
 from bayplan.apiserver.kinds import custom_resources, flow_kinds
@@ -32,6 +35,8 @@ _LONGEST_PREFIX = 58
 _FIXED_ADDRESSES = 257
 """Addresses at the start of the range that are only given to Services that ask for them; node ports likewise."""
 _FIXED_PORTS = 86
+_SESSION_UIDS = 8
+"""Uids that an attempt of one request may need."""
 _encode = msgspec.json.encode
 _decode = msgspec.json.decode
 
@@ -47,6 +52,8 @@ class Backend:
     Attributes:
         runs_pods: whether the nodes' kubelet is ours, so that nobody else can answer for a container.
         token_key: signs the tokens of service accounts.
+        outgoing: what may be called outside, and what came of it; nothing may by default.
+        admission: policies and webhooks.
         advertised: address and port of the server, for the endpoints of the Service `default/kubernetes`; None without a server.
     """
 
@@ -69,6 +76,8 @@ class Backend:
         self._random = random.Random(entropy(16))
         self._uids: list[str] = []
         self._decoded: dict[str, tuple[int, list[Document]]] = {}
+        self.outgoing = Outgoing()
+        self.admission = Admission(self)
 
     # --- what strategies may ask --------------------------------------------------------------------------------------
 
@@ -110,6 +119,20 @@ class Backend:
     def generate_name(self, prefix: str) -> str:
         """Return a name that begins with a prefix."""
         return prefix[:_LONGEST_PREFIX] + "".join(self._random.choice(ALPHABET) for _ in range(5))
+
+    def begin_session(self) -> Session:
+        """Return a session for a request that may need answers from outside."""
+        return Session(self._random.getrandbits(64), self.clock(), [self.new_uid() for _ in range(_SESSION_UIDS)])
+
+    @contextmanager
+    def drawing(self, stream: random.Random, second: float, uids: Sequence[str]) -> Iterator[None]:
+        """Draw uids, names, addresses and times from a session for a while, alike in each attempt."""
+        kept = (self._random, self.clock, self._uids)
+        self._random, self.clock, self._uids = stream, lambda: second, list(reversed(uids))
+        try:
+            yield
+        finally:
+            self._random, self.clock, self._uids = kept
 
     def addresses_in_use(self) -> set[str]:
         """Return the cluster addresses of all services."""

@@ -51,11 +51,13 @@ def delete(backend: Backend, info: RequestInfo, options: DeleteOptions) -> Delet
     old = backend.document(resource, item)
     _check_preconditions(resource, info, old, options)
     if resource.table == "namespaces":
+        _ask_hooks(backend, info, old, options)
         return _delete_namespace(backend, info, old, options)
     new = _copy(old)
     graceful, pending = _begin(backend, strategy, new, options)
     if pending:
         return Deleted(old, False)
+    _ask_hooks(backend, info, old, options)
     finalizers = _finalizers(new, options, orphans=strategy.orphans_by_default)
     metadata = part(new, "metadata")
     changed = finalizers != texts(metadata, "finalizers")
@@ -76,6 +78,19 @@ def delete(backend: Backend, info: RequestInfo, options: DeleteOptions) -> Delet
         backend.put(resource, new)
     backend.remove(resource, new)
     return Deleted(new, True)
+
+
+def _ask_hooks(backend: Backend, info: RequestInfo, old: Document, options: DeleteOptions) -> None:
+    """Ask policies and webhooks about a deletion.
+
+    Raises:
+        ApiError: one denies it, or fails and refuses then.
+    """
+    if backend.admission.is_active:
+        hooks = backend.admission.begin_deletion(info, options, old)
+        backend.admission.mutate(hooks)
+        backend.admission.validate(hooks)
+        options.warnings.extend(hooks.warnings)
 
 
 def _copy(document: Document) -> Document:

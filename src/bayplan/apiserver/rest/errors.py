@@ -149,6 +149,12 @@ def internal(message: str) -> ApiError:
     return ApiError(500, message, reason="")
 
 
+def internal_error(why: str) -> ApiError:
+    """500 as upstream gives it for errors that it expects: with a reason."""
+    text = f"Internal error occurred: {why}"
+    return ApiError(500, text, reason="InternalError", details={"causes": [{"message": why}]})
+
+
 # --- causes -----------------------------------------------------------------------------------------------------------
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from bayplan.base.go_regexp import RegexpError, compile_regexp
 from bayplan.plugins.dynamic_resources.cel.declarations import FUNCTIONS, TYPE_NAMES, Overload
+from bayplan.plugins.dynamic_resources.cel.problems import RunProblem
 from bayplan.plugins.dynamic_resources.cel.source import Source
 from bayplan.plugins.dynamic_resources.cel.syntax import (
     Bind,
@@ -15,9 +16,12 @@ from bayplan.plugins.dynamic_resources.cel.syntax import (
     ListNode,
     Literal,
     MapNode,
+    MessageNode,
     Node,
     Select,
+    qualified_name,
 )
+from bayplan.plugins.dynamic_resources.cel.times import parse_duration, parse_timestamp
 from bayplan.plugins.dynamic_resources.cel.types import (
     BOOL,
     BYTES,
@@ -49,6 +53,7 @@ class Checker:
         source: its text.
         variables: the variables by name.
         objects: the fields of object types, by the name of the type.
+        open_object: an object type whose fields may be any, at all depths: the expression may make such objects.
     """
 
     def __init__(
@@ -56,10 +61,12 @@ class Checker:
         source: Source,
         variables: Mapping[str, CelType],
         objects: Mapping[str, Mapping[str, CelType]],
+        open_object: str = "",
     ) -> None:
         self._source = source
         self._scopes: list[Mapping[str, CelType]] = [variables]
         self._objects = objects
+        self._open_object = open_object
         self._unifier = Unifier()
         self._problems: list[tuple[int, str]] = []
         self._elements: list[list[tuple[int, CelType]]] = []
@@ -107,6 +114,8 @@ class Checker:
                 return self._list(node)
             case MapNode():
                 return self._map(node)
+            case MessageNode():
+                return self._message(node)
             case Fold():
                 return self._fold(node)
             case Bind():
@@ -125,6 +134,11 @@ class Checker:
         return self._refuse(node.at, f"undeclared reference to '{node.name}' (in container '')")
 
     def _select(self, node: Select) -> CelType:
+        name = None if node.test else qualified_name(node)
+        if name is not None and name in self._scopes[0]:
+            return self._scopes[0][name]
+        if name is not None and name in TYPE_NAMES:
+            return type_of(TYPE_NAMES[name])
         result = self._field(node)
         if node.test:
             return BOOL
@@ -135,8 +149,7 @@ class Checker:
         if target.kind == "map":
             result = target.params[1]
         elif target.kind == "object":
-            fields = self._objects.get(target.name, {})
-            known = fields.get(node.field)
+            known = self._field_type(target.name, node.field)
             result = known if known is not None else self._refuse(node.at, f"undefined field '{node.field}'")
         elif target.kind == "param":
             self._unifier.assignable([DYN], [target])
@@ -147,12 +160,41 @@ class Checker:
             result = DYN
         return optional_of(result) if was_optional or node.optional else result
 
+    def _is_open(self, name: str) -> bool:
+        return bool(self._open_object) and f"{name}.".startswith(f"{self._open_object}.")
+
+    def _field_type(self, type_name: str, field: str) -> CelType | None:
+        return DYN if self._is_open(type_name) else self._objects.get(type_name, {}).get(field)
+
+    def _message(self, node: MessageNode) -> CelType:
+        known = node.type_name in self._objects or self._is_open(node.type_name)
+        result = CelType("object", node.type_name)
+        if not known:
+            result = self._refuse(node.at, f"undeclared reference to '{node.type_name}' (in container '')")
+        for name, value, optional in node.entries:
+            kind = self._check(value)
+            wanted = self._field_type(node.type_name, name) if known else ERROR
+            if wanted is None:
+                wanted = self._refuse(value.at, f"undefined field '{name}'")
+            if optional:
+                kind = self._element(value, kind, optional=True)
+            if not self._unifier.assignable([kind], [wanted]):
+                shown = self._unifier.resolve(kind)
+                text = f"expected type of field '{name}' is '{wanted}' but provided type is '{shown}'"
+                self._refuse(value.at, text)
+        return result
+
     # Calls.
 
     def _call(self, node: Call) -> CelType:
+        lists = len(self._elements)
         args = [self._check(arg) for arg in node.args]
+        if node.function == "format" and node.args and isinstance(node.args[0], ListNode):
+            del self._elements[lists]  # What is written into a text may be of several types.
         if node.function == "matches" and node.args:
             self._check_pattern(node.args[-1])
+        if node.function in ("timestamp", "duration") and len(node.args) == 1 and node.target is None:
+            self._check_time(node.function, node.args[0])
         if node.function in ("_&&_", "_||_"):
             for arg, kind in zip(node.args, args, strict=True):
                 if not self._unifier.assignable([kind], [BOOL]):
@@ -177,6 +219,14 @@ class Checker:
                 compile_regexp(node.value)
             except RegexpError:
                 self._refuse(node.at, "invalid matches argument")
+
+    def _check_time(self, function: str, node: Node) -> None:
+        """Refuse a constant that is no timestamp or duration."""
+        if isinstance(node, Literal) and isinstance(node.value, str):
+            try:
+                (parse_timestamp if function == "timestamp" else parse_duration)(node.value)
+            except RunProblem:
+                self._refuse(node.at, f"invalid {function} argument")
 
     def _resolve(
         self, node: Call, name: str, overloads: list[Overload], args: list[CelType], *, member: bool
@@ -301,16 +351,6 @@ class Checker:
         body = self._check(node.body)
         self._scopes.pop()
         return optional_of(body) if node.kind == "optMap" else body
-
-
-def qualified_name(node: Node) -> str | None:
-    """Return ``a.b.c`` where an expression is a plain chain of names, else None."""
-    if isinstance(node, Ident):
-        return node.name
-    if isinstance(node, Select) and not node.test and not node.optional:
-        prefix = qualified_name(node.operand)
-        return None if prefix is None else f"{prefix}.{node.field}"
-    return None
 
 
 def _type_of_literal(value: object) -> CelType:

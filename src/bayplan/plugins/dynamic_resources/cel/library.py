@@ -7,9 +7,16 @@ import re
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
+from bayplan.base.durations import SECOND_NS
 from bayplan.base.errors import InputError
 from bayplan.objects.quantity import Quantity
-from bayplan.plugins.dynamic_resources.cel import library_text
+from bayplan.plugins.dynamic_resources.cel import (
+    library_authorization,
+    library_formats,
+    library_network,
+    library_text,
+    times,
+)
 from bayplan.plugins.dynamic_resources.cel.meter import spend_copy
 from bayplan.plugins.dynamic_resources.cel.problems import RunProblem
 from bayplan.plugins.dynamic_resources.cel.values import (
@@ -96,7 +103,13 @@ def _add(left: object, right: object) -> object:
         return left + right
     if isinstance(left, list) and isinstance(right, list):
         return left + right
-    return _arithmetic(left, right, lambda a, b: a + b, lambda a, b: a + b)
+    moved = times.add(left, right)
+    return _arithmetic(left, right, lambda a, b: a + b, lambda a, b: a + b) if moved is None else moved
+
+
+def _subtract(left: object, right: object) -> object:
+    moved = times.subtract(left, right)
+    return _arithmetic(left, right, lambda a, b: a - b, lambda a, b: a - b) if moved is None else moved
 
 
 def _divide(left: object, right: object) -> object:
@@ -151,7 +164,7 @@ def _compare(holds: Callable[[int], bool]) -> Function:
         elif isinstance(left, int | float) and isinstance(right, int | float):
             if math.isnan(left) or math.isnan(right):
                 raise RunProblem("NaN values cannot be ordered")
-        elif not (isinstance(left, str | bytes) and type(left) is type(right)):
+        elif not (isinstance(left, str | bytes | times.Timestamp | times.Duration) and type(left) is type(right)):
             raise NoOverload
         if isinstance(left, str) and isinstance(right, str):
             left, right = left.encode(errors="surrogatepass"), right.encode(errors="surrogatepass")
@@ -181,6 +194,10 @@ def size(value: object) -> int:
 
 
 def _to_int(value: object) -> object:
+    if isinstance(value, times.Timestamp):
+        return value.ns // SECOND_NS
+    if isinstance(value, times.Duration):
+        return value.ns
     _kind(value, int, float, str)
     if isinstance(value, str):
         if len(value) <= MAX_DIGITS and re.fullmatch(r"[+-]?[0-9]+", value) and INT_MIN <= int(value) <= INT_MAX:
@@ -239,8 +256,35 @@ def _to_string(value: object) -> object:
             return value.decode()
         except UnicodeDecodeError:
             raise RunProblem("invalid UTF-8 in bytes, cannot convert to string") from None
+    if isinstance(value, times.Timestamp):
+        return times.timestamp_text(value)
+    if isinstance(value, times.Duration):
+        return times.duration_text(value)
+    if isinstance(value, library_network.Ip):
+        return str(value.address)
+    if isinstance(value, library_network.Cidr):
+        return str(value)
     _kind(value, bool, int, float)
     return shown(value)
+
+
+def _to_timestamp(value: object) -> object:
+    if isinstance(value, times.Timestamp):
+        return value
+    _kind(value, int, str)
+    return times.parse_timestamp(value) if isinstance(value, str) else times.checked_timestamp(int(value) * SECOND_NS)  # type: ignore[call-overload]
+
+
+def _to_duration(value: object) -> object:
+    if isinstance(value, times.Duration):
+        return value
+    _kind(value, int, str)
+    return times.parse_duration(value) if isinstance(value, str) else times.checked_duration(int(value))  # type: ignore[call-overload]
+
+
+def _escape_key(key: object) -> str:
+    _kind(key, str)
+    return str(key).replace("~", "~0").replace("/", "~1")
 
 
 # Quantities, versions, values that may be missing.
@@ -357,7 +401,7 @@ def _includes(target: object, item: object) -> bool:
     return equal(target, item)
 
 
-CONVERSIONS = frozenset(("bool", "bytes", "double", "int", "string", "uint"))
+CONVERSIONS = frozenset(("bool", "bytes", "double", "duration", "int", "string", "timestamp", "uint"))
 """Functions that are called when an expression is compiled, where their argument is a constant."""
 
 MAX_INCLUDED = 64
@@ -365,6 +409,10 @@ MAX_INCLUDED = 64
 
 FUNCTIONS: Mapping[str, Function] = {
     **library_text.FUNCTIONS,
+    **library_network.FUNCTIONS,
+    **library_formats.FUNCTIONS,
+    **library_authorization.FUNCTIONS,
+    **times.FUNCTIONS,
     "!_": _not,
     "-_": _negate,
     "_==_": equal,
@@ -374,7 +422,7 @@ FUNCTIONS: Mapping[str, Function] = {
     "_>_": _compare(lambda order: order > 0),
     "_>=_": _compare(lambda order: order >= 0),
     "_+_": _add,
-    "_-_": lambda left, right: _arithmetic(left, right, lambda a, b: a - b, lambda a, b: a - b),
+    "_-_": _subtract,
     "_*_": lambda left, right: _arithmetic(left, right, lambda a, b: a * b, lambda a, b: a * b),
     "_/_": _divide,
     "_%_": _modulo,
@@ -388,6 +436,9 @@ FUNCTIONS: Mapping[str, Function] = {
     "int": _to_int,
     "uint": _to_uint,
     "string": _to_string,
+    "timestamp": _to_timestamp,
+    "duration": _to_duration,
+    "jsonpatch.escapeKey": _escape_key,
     "quantity": _quantity,
     "isQuantity": _is_quantity,
     "sign": lambda value: value.sign(),

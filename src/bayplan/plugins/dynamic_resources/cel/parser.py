@@ -16,8 +16,10 @@ from bayplan.plugins.dynamic_resources.cel.syntax import (
     ListNode,
     Literal,
     MapNode,
+    MessageNode,
     Node,
     Select,
+    qualified_name,
 )
 
 RESERVED = frozenset(
@@ -192,6 +194,9 @@ class Parser:
             while self._is(".", "["):
                 enter()
                 node = self._part(node, self._next())
+            name = qualified_name(node) if self._is("{") else None
+            if name is not None:
+                node = self._postfix(self._message(name, self._next()))
         return node
 
     def _part(self, node: Node, token: Token) -> Node:
@@ -294,6 +299,23 @@ class Parser:
             self._next()
         self._expect("}", or_comma=True)
         return MapNode(tuple(entries), opening.at)
+
+    def _message(self, type_name: str, opening: Token) -> Node:
+        entries = list[tuple[str, Node, bool]]()
+        while not self._is("}"):
+            optional = self._is("?")
+            if optional:
+                self._next()
+            name = self._next()
+            if name.kind != "ident":
+                raise self._problem(name, f"mismatched input '{name.text}' expecting {{'}}', '?', ',', IDENTIFIER}}")
+            self._expect(":")
+            entries.append((name.text, self._conditional(), optional))
+            if not self._is(","):
+                break
+            self._next()
+        self._expect("}", or_comma=True)
+        return MessageNode(type_name, tuple(entries), opening.at)
 
     # Macros.
 

@@ -176,7 +176,8 @@ def type_name(value: object) -> str:
     for kind, name in _NAMES:
         if isinstance(value, kind):
             return name
-    return type(value).__name__
+    named = getattr(value, "cel_type_name", None)  # Of the values of libraries.
+    return named if isinstance(named, str) else type(value).__name__
 
 
 _NAMES: tuple[tuple[type, str], ...] = (

@@ -1,0 +1,226 @@
+"""What named formats and ``format`` of texts do.
+
+Source: https://kubernetes.io/docs/reference/using-api/cel/ (format library), https://github.com/google/cel-go/tree/master/ext#format.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from datetime import date
+from typing import ClassVar
+
+import msgspec
+
+from bayplan.base.errors import InputError
+from bayplan.objects import names
+from bayplan.objects.meta import parse_time_ns
+from bayplan.objects.selectors import quote
+from bayplan.plugins.dynamic_resources.cel.library_network import url_problem
+from bayplan.plugins.dynamic_resources.cel.meter import spend_copy
+from bayplan.plugins.dynamic_resources.cel.problems import RunProblem
+from bayplan.plugins.dynamic_resources.cel.times import Duration, Timestamp, duration_text, timestamp_text
+from bayplan.plugins.dynamic_resources.cel.values import NONE, CelMap, Optional, TypeValue, shown, type_name
+
+_UUID = re.compile(r"(?i)[a-f0-9]{8}-?[a-f0-9]{4}-?[a-f0-9]{4}-?[a-f0-9]{4}-?[a-f0-9]{12}")
+_CLAUSE = re.compile(r"%(?:%|(?:\.(\d+))?([a-zA-Z]))?")
+_DEFAULT_DIGITS, _MAX_DIGITS = 6, 100
+
+# --- named formats ----------------------------------------------------------------------------------------------------
+
+
+class Format(msgspec.Struct, frozen=True):
+    """A named format."""
+
+    cel_type_name: ClassVar[str] = "kubernetes.NamedFormat"
+
+    name: str
+
+
+def _prefix(check: Callable[[str], Sequence[str]]) -> Callable[[str], Sequence[str]]:
+    """Return the check of what begins a generated name: a dash at the end is fine."""
+    return lambda text: check(text[:-1] + "a" if text.endswith("-") and len(text) > 1 else text)
+
+
+def _uri(text: str) -> Sequence[str]:
+    problem = url_problem(text)
+    return (problem,) if problem else ()
+
+
+def _byte(text: str) -> Sequence[str]:
+    try:
+        base64.b64decode(text.replace("\r", "").replace("\n", ""), validate=True)
+    except (binascii.Error, ValueError):
+        return ("invalid base64",)
+    return ()
+
+
+def _date(text: str) -> Sequence[str]:
+    try:
+        if len(text) == len("2006-01-02"):
+            date.fromisoformat(text)
+            return ()
+    except ValueError:
+        pass
+    return ("invalid date",)
+
+
+def _datetime(text: str) -> Sequence[str]:
+    try:
+        parse_time_ns(text)
+    except InputError:
+        return ("invalid datetime",)
+    return ()
+
+
+FORMATS: Mapping[str, Callable[[str], Sequence[str]]] = {
+    "dns1123Label": names.check_dns1123_label,
+    "dns1123Subdomain": names.check_dns1123_subdomain,
+    "dns1035Label": names.check_dns1035_label,
+    "qualifiedName": names.check_qualified_name,
+    "dns1123LabelPrefix": _prefix(names.check_dns1123_label),
+    "dns1123SubdomainPrefix": _prefix(names.check_dns1123_subdomain),
+    "dns1035LabelPrefix": _prefix(names.check_dns1035_label),
+    "labelValue": names.check_label_value,
+    "uri": _uri,
+    "uuid": lambda text: () if _UUID.fullmatch(text) else ("does not match the UUID format",),
+    "byte": _byte,
+    "date": _date,
+    "datetime": _datetime,
+}
+"""By name, what is wrong with a text."""
+
+
+def _named(name: object) -> Optional:
+    if not isinstance(name, str):
+        raise TypeError
+    return Optional(Format(name), True) if name in FORMATS else NONE
+
+
+def _validate(found: object, text: object) -> Optional:
+    if not isinstance(found, Format) or not isinstance(text, str):
+        raise TypeError
+    problems = FORMATS[found.name](text)
+    return Optional([*problems], True) if problems else NONE
+
+
+def _constant(name: str) -> Callable[[], Format]:
+    found = Format(name)
+    return lambda: found
+
+
+# --- texts with clauses -----------------------------------------------------------------------------------------------
+
+
+def text_of(value: object, *, inner: bool = False) -> str:
+    """Return a value as the clause ``%s`` writes it; texts within lists and maps are quoted.
+
+    Raises:
+        RunProblem: values of its type can't be written.
+    """
+    if value is None:
+        return "null"
+    if isinstance(value, str):
+        return quote(value) if inner else value
+    if isinstance(value, bool | int):
+        return shown(value)
+    if isinstance(value, float):
+        return _double(value)
+    if isinstance(value, bytes):
+        text = value.decode("utf-8", "replace")
+        return f"b{quote(text)}" if inner else text
+    if isinstance(value, Timestamp):
+        return f'timestamp("{timestamp_text(value)}")' if inner else timestamp_text(value)
+    if isinstance(value, Duration):
+        return f'duration("{duration_text(value)}")' if inner else duration_text(value)
+    if isinstance(value, TypeValue):
+        return value.name
+    if isinstance(value, list):
+        return f"[{', '.join(text_of(each, inner=True) for each in value)}]"
+    if isinstance(value, CelMap):
+        written = sorted((text_of(key, inner=True), text_of(item, inner=True)) for key, item in value.entries.values())
+        return f"{{{', '.join(f'{key}:{item}' for key, item in written)}}}"
+    kinds = "strings, bools, bytes, ints, doubles, maps, lists, types, durations, and timestamps"
+    raise RunProblem(f"error during formatting: string clause can only be used on {kinds}, was given {type_name(value)}")
+
+
+def _double(value: float) -> str:
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "Infinity" if value > 0 else "-Infinity"
+    return format(value, "f").rstrip("0").rstrip(".") if value.is_integer() else format(value, ".17g")
+
+
+def _whole(value: object, clause: str) -> int:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    kinds = {"d": "decimal clause can only be used on integers", "x": "only integers, byte buffers, and strings can be formatted as hex"}
+    why = kinds.get(clause, f"{'octal' if clause == 'o' else 'binary'} clause can only be used on integers")
+    raise RunProblem(f"error during formatting: {why}, was given {type_name(value)}")
+
+
+def _real(value: object, clause: str) -> float:
+    if isinstance(value, float | int) and not isinstance(value, bool):
+        return float(value)
+    name = "fixed-point" if clause == "f" else "scientific"
+    raise RunProblem(f"error during formatting: {name} clause can only be used on doubles, was given {type_name(value)}")
+
+
+def _clause(letter: str, digits: int, value: object) -> str:
+    if letter == "s":
+        return text_of(value)
+    if letter == "d":
+        return _double(value) if isinstance(value, float) else str(_whole(value, "d"))
+    if letter in "fe":
+        number = _real(value, letter)
+        return format(number, f".{digits}{letter}") if math.isfinite(number) else _double(number)
+    if letter in "xX":
+        data = value.encode() if isinstance(value, str) else value
+        text = data.hex() if isinstance(data, bytes) else format(_whole(value, "x"), "x")
+        return text.upper() if letter == "X" else text
+    if letter == "b" and isinstance(value, bool):
+        return "1" if value else "0"
+    return format(_whole(value, letter), letter)
+
+
+def _format(text: object, args: object) -> str:
+    if not isinstance(text, str) or not isinstance(args, list):
+        raise TypeError
+    spend_copy(text, args)
+    left = list(args)
+
+    def written(match: re.Match[str]) -> str:
+        if match[0] == "%%":
+            return "%"
+        if not match[2]:
+            raise RunProblem("unexpected end of string")
+        if match[2] not in "sdfebxXo":
+            raise RunProblem(f"could not parse formatting clause: unrecognized formatting clause {quote(match[2])}")
+        if not left:
+            raise RunProblem(f"index {len(args)} out of range")
+        digits = int(match[1]) if match[1] else _DEFAULT_DIGITS
+        return _clause(match[2], min(digits, _MAX_DIGITS), left.pop(0))
+
+    found = _CLAUSE.sub(written, text)
+    spend_copy(found)
+    return found
+
+
+def _quote(text: object) -> str:
+    if not isinstance(text, str):
+        raise TypeError
+    return quote(text)
+
+
+FUNCTIONS: Mapping[str, Callable[..., object]] = {
+    "format.named": _named,
+    "validate": _validate,
+    "format": _format,
+    "strings.quote": _quote,
+    **{f"format.{name}": _constant(name) for name in FORMATS},
+}
+
