@@ -23,7 +23,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 Document = dict[str, object]
-_FAMILIES = Path(__file__).with_name("api_families.jsonl")
+_FAMILIES = ("api_families.jsonl", "api_families_admission.jsonl")
 _OBJECTS = Path(__file__).with_name("api_objects.jsonl")
 """A small valid object of every kind that is stored, but for alpha and beta groups and APIService, which the aggregator watches."""
 _HEADERS = ("content-type", "warning", "retry-after", "allow", "etag")
@@ -238,9 +238,10 @@ def main() -> int:
     options = parser.parse_args()
     scenarios = [kind_scenario(json.loads(each)) for each in _OBJECTS.read_text().splitlines()]
     families: dict[str, list[Document]] = {}
-    for line in _FAMILIES.read_text().splitlines():
-        asked = json.loads(line)
-        families.setdefault(asked.pop("family"), []).append(asked)
+    for name in _FAMILIES:
+        for line in Path(__file__).with_name(name).read_text().splitlines():
+            asked = json.loads(line)
+            families.setdefault(asked.pop("family"), []).append(asked)
     scenarios += [numbered(name, asks) for name, asks in families.items()]
     options.folder.mkdir(parents=True, exist_ok=True)
     # The second server is some revisions and a second ahead, so that revisions and times differ for sure.

@@ -162,7 +162,7 @@ def compile_expression(text: str, scope: Scope, wanted: tuple[CelType, ...] = ()
         objects[JSON_PATCH.name] = _PATCH_FIELDS
     try:
         with RECURSION_LIMIT.raised():
-            node = Parser(text).parse()
+            node = Parser(text, binds=False).parse()
             kind = Checker(Source(text), names, objects, OBJECT.name if scope.patches else "").check(node)
             if wanted and kind not in wanted:
                 return Expression(text, None, _wrong_type(wanted, kind))

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from bayplan.base.go_regexp import RegexpError, compile_regexp
 from bayplan.plugins.dynamic_resources.cel.declarations import FUNCTIONS, TYPE_NAMES, Overload
+from bayplan.plugins.dynamic_resources.cel.library_formats import clause_problem, clauses_of
 from bayplan.plugins.dynamic_resources.cel.problems import RunProblem
 from bayplan.plugins.dynamic_resources.cel.source import Source
 from bayplan.plugins.dynamic_resources.cel.syntax import (
@@ -26,14 +27,17 @@ from bayplan.plugins.dynamic_resources.cel.types import (
     BOOL,
     BYTES,
     DOUBLE,
+    DURATION,
     DYN,
     ERROR,
     INT,
     NULL,
     STRING,
+    TIMESTAMP,
     UINT,
     CelType,
     Unifier,
+    declared_name,
     is_dyn,
     is_wild,
     list_of,
@@ -70,6 +74,9 @@ class Checker:
         self._unifier = Unifier()
         self._problems: list[tuple[int, str]] = []
         self._elements: list[list[tuple[int, CelType]]] = []
+        self._bad_at = 0
+        self._formats: list[tuple[str, ListNode, int]] = []
+        self._kinds: dict[int, CelType] = {}
 
     def check(self, node: Node) -> CelType:
         """Return the type of an expression.
@@ -80,6 +87,7 @@ class Checker:
         found = self._unifier.resolve(self._check(node), to_dyn=True)
         if not self._problems:
             self._look_for_mixtures()
+            self._check_formats()
         if self._problems:
             raise self._source.problems(self._problems)
         return found
@@ -95,6 +103,42 @@ class Checker:
                 elif resolved != first:
                     self._refuse(at, f"expected type '{first}' but found '{resolved}'")
                     break
+
+    def _check_formats(self) -> None:
+        """Refuse constant texts with clauses that do not fit what is written into them."""
+        for text, args, at in self._formats:
+            try:
+                wanted = clauses_of(text)
+            except RunProblem as problem:
+                self._refuse(at, str(problem))
+                continue
+            problem_at = at
+            try:
+                for number, clause in enumerate(wanted):
+                    if number >= len(args.items):
+                        raise RunProblem(f"index {number} out of range")
+                    problem_at = self._check_clause(clause, args.items[number])
+            except RunProblem as problem:
+                self._refuse(at if str(problem).startswith("index") else self._bad_at, str(problem))
+                continue
+            if len(args.items) > len(wanted):
+                found = f"(expected {len(wanted)}, got {len(args.items)})"
+                self._refuse(problem_at if not wanted else at, f"too many arguments supplied to string.format {found}")
+
+    def _check_clause(self, clause: str, node: Node) -> int:
+        """Refuse a value that a clause can't write, with RunProblem; `_bad_at` says where it stands."""
+        kind = self._unifier.resolve(self._kinds.get(id(node), DYN), to_dyn=True)
+        self._bad_at = node.at
+        if kind.kind != "dyn" and not fits_clause(clause, kind):
+            raise RunProblem("error during formatting: " + clause_problem(clause, runtime_name(kind)))
+        if clause == "s" and isinstance(node, ListNode):
+            for item in node.items:
+                self._check_clause("s", item)
+        if clause == "s" and isinstance(node, MapNode):
+            for key, value, _ in node.entries:
+                self._check_clause("s", key)
+                self._check_clause("s", value)
+        return node.at
 
     def _refuse(self, at: int, text: str) -> CelType:
         self._problems.append((at, text))
@@ -171,17 +215,15 @@ class Checker:
         result = CelType("object", node.type_name)
         if not known:
             result = self._refuse(node.at, f"undeclared reference to '{node.type_name}' (in container '')")
-        for name, value, optional in node.entries:
+        for name, value, optional, at in node.entries:
             kind = self._check(value)
-            wanted = self._field_type(node.type_name, name) if known else ERROR
-            if wanted is None:
-                wanted = self._refuse(value.at, f"undefined field '{name}'")
+            wanted = (self._field_type(node.type_name, name) or CelType("object", "")) if known else ERROR
             if optional:
                 kind = self._element(value, kind, optional=True)
             if not self._unifier.assignable([kind], [wanted]):
                 shown = self._unifier.resolve(kind)
                 text = f"expected type of field '{name}' is '{wanted}' but provided type is '{shown}'"
-                self._refuse(value.at, text)
+                self._refuse(at, text)
         return result
 
     # Calls.
@@ -190,7 +232,9 @@ class Checker:
         lists = len(self._elements)
         args = [self._check(arg) for arg in node.args]
         if node.function == "format" and node.args and isinstance(node.args[0], ListNode):
-            del self._elements[lists]  # What is written into a text may be of several types.
+            del self._elements[lists:]  # What is written into a text may be of several types.
+            if isinstance(node.target, Literal) and isinstance(node.target.value, str):
+                self._formats.append((node.target.value, node.args[0], node.at))
         if node.function == "matches" and node.args:
             self._check_pattern(node.args[-1])
         if node.function in ("timestamp", "duration") and len(node.args) == 1 and node.target is None:
@@ -265,12 +309,10 @@ class Checker:
 
     # Lists, maps, macros.
 
-    def _join(self, at: int, known: CelType | None, kind: CelType) -> CelType:
+    def _join(self, known: CelType | None, kind: CelType) -> CelType:
         if known is None:
             return kind
-        if self._unifier.assignable([known], [kind]):
-            return most_general(known, kind)
-        return self._refuse(at, f"expected type '{known}' but found '{kind}'")
+        return most_general(known, kind) if self._unifier.assignable([known], [kind]) else DYN
 
     def _element(self, node: Node, kind: CelType, *, optional: bool) -> CelType:
         if not optional:
@@ -287,15 +329,22 @@ class Checker:
         for number, item in enumerate(node.items):
             kind = self._element(item, self._check(item), optional=number in node.optional)
             elements.append((item.at, kind))
-            found = self._join(item.at, found, kind)
+            self._kinds[id(item)] = kind
+            found = self._join(found, kind)
         return list_of(found if found is not None else self._unifier.fresh())
 
     def _map(self, node: MapNode) -> CelType:
         keys: CelType | None = None
         values: CelType | None = None
+        keys_here: list[tuple[int, CelType]] = []
+        values_here: list[tuple[int, CelType]] = []
+        self._elements += (keys_here, values_here)
         for key, value, optional in node.entries:
-            keys = self._join(key.at, keys, self._check(key))
-            values = self._join(value.at, values, self._element(value, self._check(value), optional=optional))
+            key_kind, kind = self._check(key), self._element(value, self._check(value), optional=optional)
+            keys_here.append((key.at, key_kind))
+            values_here.append((value.at, kind))
+            self._kinds |= {id(key): key_kind, id(value): kind}
+            keys, values = self._join(keys, key_kind), self._join(values, kind)
         if keys is None or values is None:
             return map_of(self._unifier.fresh(), self._unifier.fresh())
         return map_of(keys, values)
@@ -317,6 +366,8 @@ class Checker:
             return BOOL
         if node.kind == "transformMap":
             return map_of(kinds[0], transform)
+        if node.kind == "sortBy":
+            return list_of(self._unifier.resolve(kinds[0]))
         return list_of(self._unifier.resolve(transform))
 
     def _wrong_condition(self, node: Fold, condition: CelType, element: CelType) -> str:
@@ -351,6 +402,28 @@ class Checker:
         body = self._check(node.body)
         self._scopes.pop()
         return optional_of(body) if node.kind == "optMap" else body
+
+
+_CLAUSE_KINDS: Mapping[str, tuple[CelType, ...]] = {
+    "s": (INT, UINT, DOUBLE, BOOL, STRING, TIMESTAMP, BYTES, DURATION, NULL),
+    "d": (INT, UINT),
+    "f": (DOUBLE, STRING),
+    "e": (DOUBLE, STRING),
+    "b": (INT, UINT, BOOL),
+    "x": (INT, UINT, STRING, BYTES),
+    "X": (INT, UINT, STRING, BYTES),
+    "o": (INT, UINT),
+}
+
+
+def fits_clause(clause: str, kind: CelType) -> bool:
+    """Say whether a clause of a text can write values of a type."""
+    return kind in _CLAUSE_KINDS[clause] or (clause == "s" and kind.kind in ("list", "map", "type"))
+
+
+def runtime_name(kind: CelType) -> str:
+    """Return what a type is called at run time, without its parameters."""
+    return declared_name(kind._replace(params=()))
 
 
 def _type_of_literal(value: object) -> CelType:

@@ -397,7 +397,7 @@ def _map(node: MapNode) -> Code:
 
 def _message(node: MessageNode) -> Code:
     name = node.type_name
-    entries = [(field, compile_node(value), optional) for field, value, optional in node.entries]
+    entries = [(field, compile_node(value), optional) for field, value, optional, _ in node.entries]
 
     def build(frame: Frame) -> object:
         frame.spend(MESSAGE_COST)
@@ -436,6 +436,7 @@ def _fold(node: Fold) -> Code:
     def fold(frame: Frame) -> object:
         found: list[object] = []
         mapped: dict[object, tuple[object, object]] = {}
+        sources: list[object] = []
         for inner, values in _rounds(frame, over(frame), names):
             if condition is not None:
                 holds = condition(inner)
@@ -445,9 +446,14 @@ def _fold(node: Fold) -> Code:
                     continue
             value = transform(inner) if transform is not None else values[-1 if kind != "filter" else 0]
             found.append(value)
-            mapped[key_of(values[0])] = (values[0], value)
+            if kind == "transformMap":
+                mapped[key_of(values[0])] = (values[0], value)
+            elif kind == "sortBy":
+                sources.append(values[0])
         if kind == "exists_one":
             return len(found) == 1
+        if kind == "sortBy":
+            return library.call("@sorted", [sources, found])
         return CelMap(mapped) if kind == "transformMap" else found
 
     return fold

@@ -23,7 +23,7 @@ from bayplan.plugins.dynamic_resources.cel.library_network import url_problem
 from bayplan.plugins.dynamic_resources.cel.meter import spend_copy
 from bayplan.plugins.dynamic_resources.cel.problems import RunProblem
 from bayplan.plugins.dynamic_resources.cel.times import Duration, Timestamp, duration_text, timestamp_text
-from bayplan.plugins.dynamic_resources.cel.values import NONE, CelMap, Optional, TypeValue, shown, type_name
+from bayplan.plugins.dynamic_resources.cel.values import NONE, CelMap, Optional, TypeValue, double_text, shown, type_name
 
 _UUID = re.compile(r"(?i)[a-f0-9]{8}-?[a-f0-9]{4}-?[a-f0-9]{4}-?[a-f0-9]{4}-?[a-f0-9]{12}")
 _CLAUSE = re.compile(r"%(?:%|(?:\.(\d+))?([a-zA-Z]))?")
@@ -128,7 +128,7 @@ def text_of(value: object, *, inner: bool = False) -> str:
     if isinstance(value, bool | int):
         return shown(value)
     if isinstance(value, float):
-        return _double(value)
+        return double_text(value)
     if isinstance(value, bytes):
         text = value.decode("utf-8", "replace")
         return f"b{quote(text)}" if inner else text
@@ -143,41 +143,73 @@ def text_of(value: object, *, inner: bool = False) -> str:
     if isinstance(value, CelMap):
         written = sorted((text_of(key, inner=True), text_of(item, inner=True)) for key, item in value.entries.values())
         return f"{{{', '.join(f'{key}:{item}' for key, item in written)}}}"
-    kinds = "strings, bools, bytes, ints, doubles, maps, lists, types, durations, and timestamps"
-    raise RunProblem(f"error during formatting: string clause can only be used on {kinds}, was given {type_name(value)}")
+    raise RunProblem("error during formatting: " + clause_problem("s", type_name(value)))
 
 
-def _double(value: float) -> str:
-    if math.isnan(value):
-        return "NaN"
-    if math.isinf(value):
-        return "Infinity" if value > 0 else "-Infinity"
-    return format(value, "f").rstrip("0").rstrip(".") if value.is_integer() else format(value, ".17g")
+_CLAUSE_PROBLEMS = {
+    "s": "string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, types, durations, and timestamps",
+    "d": "decimal clause can only be used on integers",
+    "f": "fixed-point clause can only be used on doubles",
+    "e": "scientific clause can only be used on doubles",
+    "b": "only integers and bools can be formatted as binary",
+    "x": "only integers, byte buffers, and strings can be formatted as hex",
+    "o": "octal clause can only be used on integers",
+}
+_SUPERSCRIPTS = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
+
+
+def clause_problem(clause: str, type_: str) -> str:
+    """Return what is wrong with a clause that gets a value of a type."""
+    return f"{_CLAUSE_PROBLEMS[clause.lower()]}, was given {type_}"
+
+
+def clauses_of(text: str) -> list[str]:
+    """Return the letters of the clauses of a text.
+
+    Raises:
+        RunProblem: something that begins like a clause is none.
+    """
+    return [letter for match in _CLAUSE.finditer(text) if (letter := _letter(match))]
+
+
+def _letter(match: re.Match[str]) -> str:
+    if match[0] == "%%":
+        return ""
+    if not match[2]:
+        raise RunProblem("unexpected end of string")
+    if match[2] not in "sdfebxXo":
+        raise RunProblem(f"could not parse formatting clause: unrecognized formatting clause {quote(match[2])}")
+    return match[2]
 
 
 def _whole(value: object, clause: str) -> int:
     if isinstance(value, int) and not isinstance(value, bool):
         return value
-    kinds = {"d": "decimal clause can only be used on integers", "x": "only integers, byte buffers, and strings can be formatted as hex"}
-    why = kinds.get(clause, f"{'octal' if clause == 'o' else 'binary'} clause can only be used on integers")
-    raise RunProblem(f"error during formatting: {why}, was given {type_name(value)}")
+    raise RunProblem("error during formatting: " + clause_problem(clause, type_name(value)))
 
 
-def _real(value: object, clause: str) -> float:
-    if isinstance(value, float | int) and not isinstance(value, bool):
-        return float(value)
-    name = "fixed-point" if clause == "f" else "scientific"
-    raise RunProblem(f"error during formatting: {name} clause can only be used on doubles, was given {type_name(value)}")
+def _real(value: object, clause: str, digits: int) -> str:
+    """Return a number as English readers write it, with commas, or with a power of ten."""
+    number = value
+    if isinstance(value, str) and value in ("NaN", "Infinity", "-Infinity"):
+        number = float(value)
+    if not isinstance(number, float):
+        raise RunProblem("error during formatting: " + clause_problem(clause, type_name(value)))
+    if not math.isfinite(number):
+        return "NaN" if math.isnan(number) else "∞" if number > 0 else "-∞"
+    if clause == "f":
+        return format(number, f",.{digits}f")
+    mantissa, _, exponent = format(number, f".{digits}e").partition("e")
+    return f"{mantissa}×10{exponent.removeprefix('+').translate(_SUPERSCRIPTS)}"
 
 
 def _clause(letter: str, digits: int, value: object) -> str:
     if letter == "s":
         return text_of(value)
     if letter == "d":
-        return _double(value) if isinstance(value, float) else str(_whole(value, "d"))
+        return str(_whole(value, "d"))
     if letter in "fe":
-        number = _real(value, letter)
-        return format(number, f".{digits}{letter}") if math.isfinite(number) else _double(number)
+        return _real(value, letter, digits)
     if letter in "xX":
         data = value.encode() if isinstance(value, str) else value
         text = data.hex() if isinstance(data, bytes) else format(_whole(value, "x"), "x")
@@ -194,16 +226,13 @@ def _format(text: object, args: object) -> str:
     left = list(args)
 
     def written(match: re.Match[str]) -> str:
-        if match[0] == "%%":
+        letter = _letter(match)
+        if not letter:
             return "%"
-        if not match[2]:
-            raise RunProblem("unexpected end of string")
-        if match[2] not in "sdfebxXo":
-            raise RunProblem(f"could not parse formatting clause: unrecognized formatting clause {quote(match[2])}")
         if not left:
             raise RunProblem(f"index {len(args)} out of range")
         digits = int(match[1]) if match[1] else _DEFAULT_DIGITS
-        return _clause(match[2], min(digits, _MAX_DIGITS), left.pop(0))
+        return _clause(letter, min(digits, _MAX_DIGITS), left.pop(0))
 
     found = _CLAUSE.sub(written, text)
     spend_copy(found)

@@ -36,9 +36,15 @@ EXPECTED = (
 
 
 class Parser:
-    """Reads one expression."""
+    """Reads one expression.
 
-    def __init__(self, text: str) -> None:
+    Args:
+        text: of the expression.
+        binds: whether ``cel.bind`` is there, which selectors of devices have and admission has not.
+    """
+
+    def __init__(self, text: str, *, binds: bool = True) -> None:
+        self._binds = binds
         self._source = Source(text)
         self._tokens = tokens_of(self._source)
         self._place = 0
@@ -301,7 +307,7 @@ class Parser:
         return MapNode(tuple(entries), opening.at)
 
     def _message(self, type_name: str, opening: Token) -> Node:
-        entries = list[tuple[str, Node, bool]]()
+        entries = list[tuple[str, Node, bool, int]]()
         while not self._is("}"):
             optional = self._is("?")
             if optional:
@@ -309,8 +315,8 @@ class Parser:
             name = self._next()
             if name.kind != "ident":
                 raise self._problem(name, f"mismatched input '{name.text}' expecting {{'}}', '?', ',', IDENTIFIER}}")
-            self._expect(":")
-            entries.append((name.text, self._conditional(), optional))
+            at = self._expect(":").at
+            entries.append((name.text, self._conditional(), optional, at))
             if not self._is(","):
                 break
             self._next()
@@ -334,9 +340,11 @@ class Parser:
             variables = (self._variable(args[0]), self._variable(args[1]))
             condition = args[2] if len(args) == 4 else None
             return Fold(name, target, variables, condition, args[-1], at)
+        if name == "sortBy" and len(args) == 2:
+            return Fold("sortBy", target, (self._variable(args[0]),), None, args[1], at)
         if name in ("optMap", "optFlatMap") and len(args) == 2:
             return Bind(name, self._variable(args[0]), target, args[1], at)
-        if name == "bind" and len(args) == 3 and isinstance(target, Ident) and target.name == "cel":
+        if self._binds and name == "bind" and len(args) == 3 and isinstance(target, Ident) and target.name == "cel":
             if not isinstance(args[0], Ident):
                 raise self._source.problem(_start(args[0]), "cel.bind() variable names must be simple identifiers")
             return Bind("bind", args[0].name, args[1], args[2], at)

@@ -57,10 +57,10 @@ class MapNode(msgspec.Struct, frozen=True):
 
 
 class MessageNode(msgspec.Struct, frozen=True):
-    """An object of a type: field, value, and whether the field may be missing."""
+    """An object of a type: field, value, whether the field may be missing, and where it is set."""
 
     type_name: str
-    entries: tuple[tuple[str, Node, bool], ...]
+    entries: tuple[tuple[str, Node, bool, int], ...]
     at: int
 
 

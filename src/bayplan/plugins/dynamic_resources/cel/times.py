@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from functools import total_ordering
 from typing import ClassVar
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -23,15 +24,33 @@ from bayplan.plugins.dynamic_resources.cel.problems import RunProblem
 _MIN_NS, _MAX_NS = -62135596800 * SECOND_NS, 253402300799 * SECOND_NS + 999_999_999
 _INT_MIN, _INT_MAX = -(1 << 63), (1 << 63) - 1
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_ZONE = re.compile(r"([+-])(\d\d):(\d\d)$", re.ASCII)
 _OFFSET = re.compile(r"([+-]?)(\d{1,2}):(\d{2})", re.ASCII)
 
 
-class Timestamp(msgspec.Struct, frozen=True, order=True):
-    """A point in time, in nanoseconds since 1970."""
+@total_ordering
+class Timestamp:
+    """A point in time.
 
+    Attributes:
+        ns: since 1970. offset_s: of the zone in which it was written, which counts for its text only.
+    """
+
+    __slots__ = ("ns", "offset_s")
     cel_type_name: ClassVar[str] = "google.protobuf.Timestamp"
 
-    ns: int
+    def __init__(self, ns: int, offset_s: int = 0) -> None:
+        self.ns = ns
+        self.offset_s = offset_s
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Timestamp) and self.ns == other.ns
+
+    def __lt__(self, other: Timestamp) -> bool:
+        return self.ns < other.ns
+
+    def __hash__(self) -> int:
+        return hash(self.ns)
 
 
 class Duration(msgspec.Struct, frozen=True, order=True):
@@ -49,7 +68,9 @@ def parse_timestamp(text: str) -> Timestamp:
         RunProblem: the text is none.
     """
     try:
-        return checked_timestamp(parse_time_ns(text))
+        offset = _ZONE.search(text)
+        seconds = 0 if offset is None else (int(offset[2]) * 60 + int(offset[3])) * (-60 if offset[1] == "-" else 60)
+        return checked_timestamp(parse_time_ns(text), seconds)
     except InputError:
         raise RunProblem("type conversion error from 'string' to 'google.protobuf.Timestamp'") from None
 
@@ -66,7 +87,7 @@ def parse_duration(text: str) -> Duration:
         raise RunProblem("type conversion error from 'string' to 'google.protobuf.Duration'") from None
 
 
-def checked_timestamp(ns: int) -> Timestamp:
+def checked_timestamp(ns: int, offset_s: int = 0) -> Timestamp:
     """Return a timestamp between the years 1 and 9999.
 
     Raises:
@@ -74,7 +95,7 @@ def checked_timestamp(ns: int) -> Timestamp:
     """
     if not _MIN_NS <= ns <= _MAX_NS:
         raise RunProblem("timestamp overflow")
-    return Timestamp(ns)
+    return Timestamp(ns, offset_s)
 
 
 def checked_duration(ns: int) -> Duration:
@@ -91,8 +112,11 @@ def checked_duration(ns: int) -> Duration:
 def timestamp_text(time: Timestamp) -> str:
     """Return a timestamp with as many digits of a second as it has."""
     seconds, rest = divmod(time.ns, SECOND_NS)
-    text = (_EPOCH + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%S").rjust(19, "0")
-    return f"{text}.{rest:09}".rstrip("0") + "Z" if rest else text + "Z"
+    local = _EPOCH.replace(tzinfo=None) + timedelta(seconds=seconds + time.offset_s)
+    text = local.isoformat(timespec="seconds")
+    minutes = abs(time.offset_s) // 60
+    zone = f"{'-' if time.offset_s < 0 else '+'}{minutes // 60:02}:{minutes % 60:02}" if time.offset_s else "Z"
+    return (f"{text}.{rest:09}".rstrip("0") if rest else text) + zone
 
 
 def duration_text(span: Duration) -> str:
@@ -107,9 +131,9 @@ def add(left: object, right: object) -> object:
     if isinstance(left, Duration) and isinstance(right, Duration):
         return checked_duration(left.ns + right.ns)
     if isinstance(left, Timestamp) and isinstance(right, Duration):
-        return checked_timestamp(left.ns + right.ns)
+        return checked_timestamp(left.ns + right.ns, left.offset_s)
     if isinstance(left, Duration) and isinstance(right, Timestamp):
-        return checked_timestamp(left.ns + right.ns)
+        return checked_timestamp(left.ns + right.ns, right.offset_s)
     return None
 
 
@@ -118,7 +142,7 @@ def subtract(left: object, right: object) -> object:
     if isinstance(left, Timestamp | Duration) and type(left) is type(right):
         return checked_duration(left.ns - right.ns)
     if isinstance(left, Timestamp) and isinstance(right, Duration):
-        return checked_timestamp(left.ns - right.ns)
+        return checked_timestamp(left.ns - right.ns, left.offset_s)
     return None
 
 

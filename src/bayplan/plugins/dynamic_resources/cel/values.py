@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+from decimal import Decimal
 from functools import total_ordering
 
 import msgspec
@@ -263,6 +264,21 @@ def checked_uint(number: int) -> Uint:
     if 0 <= number <= UINT_MAX:
         return Uint(number)
     raise RunProblem("unsigned integer overflow")
+
+
+_LEAST_EXPONENT, _MOST_DIGITS = -4, 21
+
+
+def double_text(value: float) -> str:
+    """Return a number as Go's ``%g`` writes it."""
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "+Inf" if value > 0 else "-Inf"
+    mantissa, _, exponent = f"{Decimal(repr(value)).normalize():e}".partition("e")
+    if int(exponent) < _LEAST_EXPONENT or int(exponent) >= _MOST_DIGITS:
+        return f"{mantissa}e{'-' if exponent[0] == '-' else '+'}{abs(int(exponent)):02}"
+    return format(Decimal(repr(value)), "f").removesuffix(".0")
 
 
 def shown(value: object) -> str:
