@@ -235,10 +235,12 @@ def main() -> int:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--server", action="append", required=True, metavar="URL#TOKEN")
     parser.add_argument("--only", default="")
+    parser.add_argument("--families", action="append", default=[], metavar="FILE", help="instead of the usual ones")
+    parser.add_argument("--value", action="append", default=[], metavar="NAME=VALUE", help="of ${NAME} in requests")
     options = parser.parse_args()
-    scenarios = [kind_scenario(json.loads(each)) for each in _OBJECTS.read_text().splitlines()]
+    scenarios = [] if options.families else [kind_scenario(json.loads(each)) for each in _OBJECTS.read_text().splitlines()]
     families: dict[str, list[Document]] = {}
-    for name in _FAMILIES:
+    for name in options.families or _FAMILIES:
         for line in Path(__file__).with_name(name).read_text().splitlines():
             asked = json.loads(line)
             families.setdefault(asked.pop("family"), []).append(asked)
@@ -246,6 +248,8 @@ def main() -> int:
     options.folder.mkdir(parents=True, exist_ok=True)
     # The second server is some revisions and a second ahead, so that revisions and times differ for sure.
     servers = [Server(each) for each in options.server]
+    for server in servers:
+        server.captured.update(each.partition("=")[::2] for each in options.value)
     for _ in range(7):
         servers[-1].send(
             ask("PATCH", "/api/v1/namespaces/default", {"metadata": {"labels": {"n": str(time.time_ns())}}}, kind=MERGE)

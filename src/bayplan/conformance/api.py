@@ -12,11 +12,15 @@ import base64
 import json
 import re
 import selectors
+from collections.abc import Mapping
 from typing import Any, cast
 
 import msgspec
 
+from bayplan.apiserver.admission.outgoing import Outgoing
+from bayplan.apiserver.admission.targets import Targets
 from bayplan.apiserver.http.application import Application
+from bayplan.apiserver.http.hook_client import HookClient
 from bayplan.apiserver.rest.api import Api
 from bayplan.apiserver.rest.backend import Backend
 from bayplan.apiserver.rest.bootstrap import bootstrap
@@ -46,11 +50,19 @@ def answer_api_case(case: JsonObject) -> JsonObject:
     return run[1][str(case["id"])]
 
 
-def replay(scenario: list[JsonObject]) -> dict[str, JsonObject]:
-    """Run a scenario on a fresh store and return our answers by id."""
-    loop = _VirtualLoop()
+def replay(
+    scenario: list[JsonObject], *, targets: Targets | None = None, values: Mapping[str, str] | None = None
+) -> dict[str, JsonObject]:
+    """Run a scenario on a fresh store and return our answers by id.
+
+    Args:
+        scenario: its exchanges, in order.
+        targets: that webhooks may be called at; time is real then.
+        values: of names in templates that no answer captures.
+    """
+    loop = _VirtualLoop() if targets is None else asyncio.SelectorEventLoop()
     try:
-        return loop.run_until_complete(_Replay(scenario, loop).run())
+        return loop.run_until_complete(_Replay(scenario, loop, targets, values or {}).run())
     finally:
         loop.close()
 
@@ -82,16 +94,28 @@ class _VirtualLoop(asyncio.SelectorEventLoop):
 class _Replay:
     """One run of a scenario."""
 
-    def __init__(self, scenario: list[JsonObject], loop: _VirtualLoop) -> None:
+    def __init__(
+        self,
+        scenario: list[JsonObject],
+        loop: asyncio.AbstractEventLoop,
+        targets: Targets | None,
+        values: Mapping[str, str],
+    ) -> None:
         self._scenario = scenario
         self._store = Store()
         backend = Backend(self._store, clock=lambda: _EPOCH + loop.time())
         bootstrap(backend)
-        self._application = Application(Api(backend))
-        self._captured: dict[str, str] = {}
+        self._api = Api(backend)
+        self._targets = targets
+        self._application = Application(self._api)
+        self._captured = dict(values)
         self._answers: dict[str, JsonObject] = {}
 
     async def run(self) -> dict[str, JsonObject]:
+        if self._targets is not None:
+            backend = self._api.backend
+            backend.outgoing = Outgoing(self._targets)
+            self._api.calls = HookClient(backend.outgoing)
         background: list[asyncio.Task[None]] = []
         for exchange in self._scenario:
             if _COMPACTED in str(exchange.get("note", "")):

@@ -6,7 +6,8 @@ write costs the comparison of the versions of six tables.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 from bayplan.apiserver.admission.attributes import (
@@ -21,6 +22,7 @@ from bayplan.apiserver.admission.matching import is_exempt, is_never_policed
 from bayplan.apiserver.admission.reinvocation import Reinvocation
 from bayplan.apiserver.kinds.parts import part
 from bayplan.apiserver.kinds.registry import USER_GROUPS
+from bayplan.apiserver.rest.errors import ApiError
 from bayplan.apiserver.rest.options import DeleteOptions, WriteOptions
 from bayplan.apiserver.rest.request_info import RequestInfo
 from bayplan.base.plain_data import Document
@@ -130,8 +132,8 @@ class Admission:
             read=read,
         )
 
-    def begin_deletion(self, info: RequestInfo, options: DeleteOptions, old: Document) -> Attributes:
-        """Return the attributes of a deletion."""
+    def begin_deletion(self, info: RequestInfo, options: DeleteOptions, old: Document, name: str) -> Attributes:
+        """Return the attributes of a deletion; the name is empty if a collection is deleted."""
         asked: Document = {"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1"}
         if options.grace_seconds is not None:
             asked["gracePeriodSeconds"] = options.grace_seconds
@@ -147,8 +149,8 @@ class Admission:
             operation=DELETE,
             resource=info.resource,
             subresource=info.subresource,
-            namespace=_namespace_of(info, info.name),
-            name=info.name,
+            namespace=_namespace_of(info, name),
+            name=name,
             user=options.user or _user_of(""),
             groups=USER_GROUPS if options.user else _CONTROLLERS,
             dry_run=options.dry_run,
@@ -173,12 +175,13 @@ class Admission:
             return False
         again, webhooks_again = Reinvocation(), Reinvocation()
         before = attributes.object
-        changed = self._mutate_once(attributes, again, webhooks_again)
-        if changed:
-            again.is_second = webhooks_again.is_second = True
-            if rerun is not None:
-                rerun(attributes)
-            self._mutate_once(attributes, again, webhooks_again)
+        with _warning(attributes):
+            changed = self._mutate_once(attributes, again, webhooks_again)
+            if changed:
+                again.is_second = webhooks_again.is_second = True
+                if rerun is not None:
+                    rerun(attributes)
+                self._mutate_once(attributes, again, webhooks_again)
         return attributes.object != before
 
     def _mutate_once(self, attributes: Attributes, again: Reinvocation, webhooks_again: Reinvocation) -> bool:
@@ -204,9 +207,20 @@ class Admission:
             return
         from bayplan.apiserver.admission import validating_policies, webhooks
 
-        if not is_never_policed(attributes):
-            validating_policies.validate(self._hooks.validating_policies, attributes)
-        webhooks.validate(self._hooks.validating_webhooks, attributes, self._backend.outgoing)
+        with _warning(attributes):
+            if not is_never_policed(attributes):
+                validating_policies.validate(self._hooks.validating_policies, attributes)
+            webhooks.validate(self._hooks.validating_webhooks, attributes, self._backend.outgoing)
+
+
+@contextmanager
+def _warning(attributes: Attributes) -> Iterator[None]:
+    """Let refusals carry the warnings that hooks gave before."""
+    try:
+        yield
+    except ApiError as problem:
+        problem.warnings = list(attributes.warnings)
+        raise
 
 
 def _namespace_of(info: RequestInfo, name: str) -> str:

@@ -109,11 +109,13 @@ class Targets:
         asked = service.get("port")
         port = asked if isinstance(asked, int) and asked else _HTTPS
         place = self._services.get((namespace, name, port)) or self._services.get((namespace, name, 0))
-        if place is None:
-            return None
-        path = str(service.get("path") or "")
-        server = f"{name}.{namespace}.svc"
-        return Endpoint(place, server, f"{server}:{port}", path if path.startswith("/") or not path else f"/{path}")
+        return None if place is None else service_endpoint(service, place)
+
+
+def service_endpoint(service: Document, place: Place) -> Endpoint:
+    """Return where calls of a service go that is found at a place."""
+    server, path, port = f"{service.get('name')}.{service.get('namespace')}.svc", str(service.get("path") or ""), service.get("port")
+    return Endpoint(place, server, f"{server}:{port or _HTTPS}", path if path.startswith("/") or not path else f"/{path}")
 
 
 def _place(text: str, entry: str) -> Place:

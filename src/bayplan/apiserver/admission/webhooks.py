@@ -14,8 +14,6 @@ import binascii
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-import msgspec
-
 from bayplan.apiserver.admission.attributes import Attributes, Match, World
 from bayplan.apiserver.admission.conditions import Conditions, MatchProblem, compile_conditions
 from bayplan.apiserver.admission.expressions import Scope
@@ -25,6 +23,8 @@ from bayplan.apiserver.admission.outgoing import Answer, Call, CallProblem, Outg
 from bayplan.apiserver.admission.params import name_of
 from bayplan.apiserver.admission.reinvocation import Reinvocation
 from bayplan.apiserver.admission.requests import admission_request, admission_values
+from bayplan.apiserver.admission.targets import Place, service_endpoint
+from bayplan.apiserver.codec.bodies import BodyError, parse_json
 from bayplan.apiserver.kinds.parts import part, parts, texts
 from bayplan.apiserver.rest.errors import ApiError, bad_request, forbidden, internal_error
 from bayplan.base.plain_data import Document
@@ -86,7 +86,7 @@ def mutate(hooks: list[Webhook], attributes: Attributes, again: Reinvocation, ou
         match = _match(hook, attributes)
         if match is None or not again.is_due(hook.key):
             continue
-        if not outgoing.is_allowed(part(hook.document, "clientConfig")):
+        if _is_silent(hook, attributes, outgoing):
             silent.append(hook)
             continue
         before = attributes.object
@@ -111,7 +111,7 @@ def validate(hooks: list[Webhook], attributes: Attributes, outgoing: Outgoing) -
         CallsNeededError: answers are not there yet.
     """
     asked = [(hook, match) for hook in hooks if (match := _match(hook, attributes)) is not None]
-    silent = [hook for hook, _ in asked if not outgoing.is_allowed(part(hook.document, "clientConfig"))]
+    silent = [hook for hook, _ in asked if _is_silent(hook, attributes, outgoing)]
     calls: list[tuple[Webhook, Call]] = []
     first: ApiError | None = None
     for hook, match in asked:
@@ -130,6 +130,20 @@ def validate(hooks: list[Webhook], attributes: Attributes, outgoing: Outgoing) -
     if first is not None:
         raise first
     _warn_of(silent, attributes)
+
+
+def _is_silent(hook: Webhook, attributes: Attributes, outgoing: Outgoing) -> bool:
+    """Say whether a webhook is passed over, because calling it is not allowed."""
+    client = part(hook.document, "clientConfig")
+    return not outgoing.is_allowed(client) and not (outgoing.is_on and _missing_service(client, attributes))
+
+
+def _missing_service(client: Document, attributes: Attributes) -> str:
+    """Return the name of the service that a webhook is reached through, if there is none; else an empty text."""
+    service = part(client, "service")
+    name = str(service.get("name") or "")
+    found = attributes.world.find("services", str(service.get("namespace") or ""), name) if name else None
+    return "" if found is not None else name
 
 
 def _refused(hook: Webhook, problem: CallProblem | ApiError) -> ApiError | None:
@@ -194,17 +208,23 @@ def _call(hook: Webhook, match: Match, attributes: Attributes, *, second: bool) 
     if not version:
         text = "could not create admission objects: webhook does not accept known AdmissionReview versions (v1, v1beta1)"
         raise CallProblem(text)
+    timeout = document.get("timeoutSeconds")
+    timeout_s = timeout if isinstance(timeout, int) else _DEFAULT_TIMEOUT_S
+    client = part(document, "clientConfig")
+    missing = _missing_service(client, attributes)
+    if missing:
+        where = quote(service_endpoint(part(client, "service"), Place("", 0)).url(timeout_s))
+        raise CallProblem(f"failed to call webhook: Post {where}: service {quote(missing)} not found")
     new, old = attributes.versions(match)
     request = admission_request(attributes, match)
     request |= {"object": new, "oldObject": old, "dryRun": attributes.dry_run, "options": attributes.options}
     review: Document = {"kind": "AdmissionReview", "apiVersion": f"admission.k8s.io/{version}", "request": request}
-    timeout = document.get("timeoutSeconds")
     return Call(
         name=f"{'second round of ' if second else ''}{'/'.join(map(str, hook.key))}",
-        client=part(document, "clientConfig"),
+        client=client,
         body=review,
         uid_path=("request", "uid"),
-        timeout_s=timeout if isinstance(timeout, int) else _DEFAULT_TIMEOUT_S,
+        timeout_s=timeout_s,
     )
 
 
@@ -213,6 +233,7 @@ class _Response(NamedTuple):
     status: Document
     warnings: Sequence[str]
     patch: bytes
+    patch_type: str
 
 
 def _response(answer: Answer, *, mutating: bool) -> _Response:
@@ -227,7 +248,11 @@ def _response(answer: Answer, *, mutating: bool) -> _Response:
     response = review.get("response")
     if not isinstance(response, dict):
         raise CallProblem("received invalid webhook response: webhook response was absent")
-    if answer.sent.get("apiVersion") == "admission.k8s.io/v1":
+    versions = [str(each.get("apiVersion") or "").rpartition("/")[2] for each in (review, answer.sent)]
+    if versions[0] != versions[1] and versions[0] in _VERSIONS and review.get("kind") == "AdmissionReview":
+        conversion = " to ".join(f"({version}.AdmissionReview)" for version in versions)
+        raise CallProblem(f"failed to call webhook: converting {conversion}: unknown conversion")
+    if versions[1] == "v1":
         _check_v1(review, response, answer.uid, mutating=mutating)
     status = response.get("status")
     try:
@@ -235,7 +260,8 @@ def _response(answer: Answer, *, mutating: bool) -> _Response:
     except (binascii.Error, ValueError) as problem:
         raise CallProblem(f"failed to call webhook: illegal base64 data: {problem}") from None
     found = status if isinstance(status, dict) else {}
-    return _Response(response.get("allowed") is True, found, texts(response, "warnings"), patch)
+    patch_type = str(response.get("patchType") or "JSONPatch")
+    return _Response(response.get("allowed") is True, found, texts(response, "warnings"), patch, patch_type)
 
 
 def _check_v1(review: Document, response: Document, uid: str, *, mutating: bool) -> None:
@@ -258,8 +284,6 @@ def _check_v1(review: Document, response: Document, uid: str, *, mutating: bool)
         raise CallProblem(f"{prefix}webhook returned response.patchType but not response.patch")
     elif patch_type == "":
         raise CallProblem(f'{prefix}webhook returned invalid response.patchType of ""')
-    elif patch_type not in (None, "JSONPatch"):
-        raise CallProblem(f"unsupported patch type {quote(str(patch_type))}")
 
 
 def _allowed(hook: Webhook, response: _Response, attributes: Attributes) -> None:
@@ -302,12 +326,11 @@ def _change(hook: Webhook, match: Match, attributes: Attributes, outgoing: Outgo
     _allowed(hook, response, attributes)
     if not response.patch:
         return
-    try:
-        operations = msgspec.json.decode(response.patch, type=list[dict[str, object]])
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as problem:
-        raise CallProblem(f"received undecodable patch in webhook response: {problem}") from None
+    operations = _operations(response.patch)
     if not operations:
         return
+    if response.patch_type != "JSONPatch":
+        raise CallProblem(f"unsupported patch type {quote(response.patch_type)}")
     current, _ = attributes.versions(match)
     if current is None:
         text = f"admission webhook {quote(hook.name)} attempted to modify the object, which is not supported for this operation"
@@ -316,3 +339,25 @@ def _change(hook: Webhook, match: Match, attributes: Attributes, outgoing: Outgo
         attributes.replace_object(match, apply_operations(current, operations))
     except PatchProblem as problem:
         raise internal_error(str(problem)) from None
+
+
+def _operations(patch: bytes) -> list[Document]:
+    """Return the operations of a patch.
+
+    Raises:
+        CallProblem: it is no list of objects.
+    """
+    prefix = "received undecodable patch in webhook response: "
+    try:
+        found = parse_json(patch).value
+    except BodyError as problem:
+        raise CallProblem(f"{prefix}{problem}") from None
+    if found is None:
+        return []
+    if not isinstance(found, list):
+        kind = "object" if isinstance(found, dict) else "string" if isinstance(found, str) else "number"
+        raise CallProblem(f"{prefix}json: cannot unmarshal {kind} into Go value of type jsonpatch.Patch")
+    for each in found:
+        if not isinstance(each, dict):
+            raise CallProblem(f"{prefix}json: cannot unmarshal into Go value of type jsonpatch.Operation")
+    return found

@@ -268,7 +268,7 @@ def apply(
     owned = left[who]
     fields = difference(owned.fields, _NEVER_OWNED)
     if fields:
-        changed = bool(took or found.removed)
+        changed = bool(difference(took, _NEVER_OWNED) or found.removed)
         left[who] = replace(owned, fields=fields, time=request.time if changed else owned.time)
     else:
         del left[who]

@@ -27,6 +27,7 @@ MAX_RESPONSE_BYTES = 3 * 1024 * 1024
 MAX_CONCURRENT_CALLS = 64
 _UNKNOWN_AUTHORITY, _EXPIRED = frozenset((2, 18, 19, 20, 21)), frozenset((9, 10))
 """Numbers of OpenSSL's verification errors (X509_V_ERR_...)."""
+_KIND_STRUCT = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
 _REFUSALS = {
     400: "the server rejected our request for an unknown reason",
     401: "the server has asked for the client to provide credentials",
@@ -78,12 +79,12 @@ class HookClient:
         where = f"Post {quote(endpoint.url(call.timeout_s))}"
         try:
             async with self._slots, asyncio.timeout(call.timeout_s):
-                status, body = await _post(endpoint, call, msgspec.json.encode(sent))
+                status, media_type, body = await _post(endpoint, call, msgspec.json.encode(sent))
         except TimeoutError:
             return Answer({}, uid, sent, f"{where}: context deadline exceeded")
         except (aiohttp.ClientError, OSError, ValueError) as problem:
             return Answer({}, uid, sent, f"{where}: {go_problem(problem, endpoint)}")
-        return _answer(uid, sent, status, body)
+        return _answer(uid, sent, status, body, media_type)
 
 
 def _with_uid(body: Document, path: tuple[str, ...], uid: str) -> Document:
@@ -92,8 +93,8 @@ def _with_uid(body: Document, path: tuple[str, ...], uid: str) -> Document:
     return {**body, path[0]: {path[1]: uid, **inner}}
 
 
-async def _post(endpoint: Endpoint, call: Call, body: bytes) -> tuple[int, bytes]:
-    """Send a review and return status and body of the answer.
+async def _post(endpoint: Endpoint, call: Call, body: bytes) -> tuple[int, str, bytes]:
+    """Send a review and return status, media type and body of the answer.
 
     Raises:
         ValueError: the answer is too long.
@@ -121,7 +122,7 @@ async def _post(endpoint: Endpoint, call: Call, body: bytes) -> tuple[int, bytes
             if size > MAX_RESPONSE_BYTES:
                 raise ValueError(f"an answer of more than {MAX_RESPONSE_BYTES} bytes")
             chunks.append(chunk)
-        return response.status, b"".join(chunks)
+        return response.status, response.headers.get("Content-Type", ""), b"".join(chunks)
 
 
 def _context(bundle: str) -> ssl.SSLContext:
@@ -175,7 +176,7 @@ def _certificate_problem(problem: ssl.SSLCertVerificationError, endpoint: Endpoi
     return f"tls: failed to verify certificate: x509: {why}"
 
 
-def _answer(uid: str, sent: Document, status: int, body: bytes) -> Answer:
+def _answer(uid: str, sent: Document, status: int, body: bytes, media_type: str) -> Answer:
     try:
         found = msgspec.json.decode(body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
@@ -183,7 +184,11 @@ def _answer(uid: str, sent: Document, status: int, body: bytes) -> Answer:
     if 200 <= status < 300:
         if isinstance(found, dict):
             return Answer(found, uid, sent)
-        text = f"couldn't get version/kind; json parse error: {_go_json_problem(body)}"
+        if not body:
+            return Answer({}, uid, sent, f"0-length response with status code: {status} and content type: {media_type}")
+        # What is no JSON is read as YAML, in which nearly everything is a text.
+        kind = "array" if isinstance(found, list) else "number" if isinstance(found, int | float) else "string"
+        text = f"couldn't get version/kind; json parse error: json: cannot unmarshal {kind} into Go value of type {_KIND_STRUCT}"
         return Answer({}, uid, sent, text)
     if isinstance(found, dict) and found.get("kind") == "Status" and found.get("message"):
         return Answer({}, uid, sent, str(found["message"]))
@@ -195,12 +200,3 @@ def _answer(uid: str, sent: Document, status: int, body: bytes) -> Answer:
             text = f"the server responded with the status code {status} but did not return more information"
     return Answer({}, uid, sent, text)
 
-
-def _go_json_problem(body: bytes) -> str:
-    text = body.decode("utf-8", "replace").lstrip()
-    if not text:
-        return "unexpected end of JSON input"
-    if text[0] in '"[' or text[0].isdigit():
-        kind = "string" if text[0] == '"' else "array" if text[0] == "[" else "number"
-        return f"json: cannot unmarshal {kind} into Go value of type struct"
-    return f"invalid character '{text[0]}' looking for beginning of value"

@@ -125,7 +125,7 @@ class Api:
         if info.verb == "create":
             return self._create(info, request, form)
         if info.subresource == "scale":
-            return self._respond(200, subresources.scale(self.backend, info, request), form)
+            return self._respond(200, subresources.scale(self.backend, info, request), form, request.warnings)
         if info.verb == "get":
             return self._get(info, request, form)
         if info.verb == "update":
@@ -185,11 +185,11 @@ class Api:
     def _create(self, info: RequestInfo, request: Request, form: Form) -> Response:
         resource = info.resource
         if resource.name == "bindings" or info.subresource == "binding":
-            return self._respond(201, subresources.bind(self.backend, info, request), form)
+            return self._respond(201, subresources.bind(self.backend, info, request), form, request.warnings)
         if info.subresource == "eviction":
-            return self._respond(201, subresources.evict(self.backend, info, request), form)
+            return self._respond(201, subresources.evict(self.backend, info, request), form, request.warnings)
         if info.subresource == "token":
-            return self._respond(201, create_token(self.backend, info, request), form)
+            return self._respond(201, create_token(self.backend, info, request), form, request.warnings)
         if resource.group in _REVIEW_GROUPS:
             return self._respond(201, subresources.review(self.backend, info, request), form)
         if info.subresource:
@@ -267,5 +267,5 @@ class Api:
     def _refusal(self, request: Request, problem: ApiError) -> Response:
         form = Form(YAML) if wants_yaml(request.headers.get("accept", "")) else PLAIN
         body = rendering.render_error(problem, form)
-        headers = list(problem.headers.items())
+        headers = [*problem.headers.items(), *warning_headers(problem.warnings)]
         return Response(problem.code, body, form.media_type, headers, self.backend.store.revision)

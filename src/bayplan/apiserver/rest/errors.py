@@ -32,6 +32,9 @@ class ApiError(Exception):
         details: of the Status; None where upstream has none.
         headers: of the response.
         metadata: of the Status (a 410 hands out a continue token there).
+
+    Attributes:
+        warnings: that hooks of admission gave before the refusal.
     """
 
     def __init__(
@@ -50,6 +53,7 @@ class ApiError(Exception):
         self.details = details
         self.headers = dict(headers or {})
         self.metadata = metadata or {}
+        self.warnings: list[str] = []
         super().__init__(message)
 
     def status(self) -> Document:

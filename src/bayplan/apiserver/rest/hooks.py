@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from bayplan.apiserver.admission.attributes import Attributes
+from bayplan.apiserver.admission.attributes import Attributes, GroupVersionKind
 from bayplan.apiserver.codec.decode_error import DecodeError
 from bayplan.apiserver.fields import managed
+from bayplan.apiserver.fields.field_type import field_type
 from bayplan.apiserver.kinds.conversion import from_storage, to_storage
 from bayplan.apiserver.kinds.strategy import part
 from bayplan.apiserver.rest.backend import Backend, ordered_metadata
 from bayplan.apiserver.rest.decoding import Target, read_value, target_of
 from bayplan.apiserver.rest.errors import bad_request, internal_error
+from bayplan.apiserver.rest.messages import Request
 from bayplan.apiserver.rest.options import WriteOptions
 from bayplan.apiserver.rest.request_info import RequestInfo
 from bayplan.apiserver.rest.resources import Resource
@@ -42,6 +44,45 @@ def begin_hooks(
     shown = with_managers(from_storage(resource, stored), managers)
     old = None if before is None else from_storage(resource, before)
     return backend.admission.begin(info, options, shown, old, reader(target_of(resource)))
+
+
+def ask_about(
+    backend: Backend,
+    info: RequestInfo,
+    request: Request,
+    options: WriteOptions,
+    target: Target,
+    documents: tuple[Document, Document | None],
+) -> Document:
+    """Ask hooks about an object that is not stored (a Scale, a Binding, an Eviction, a TokenRequest), and return it as they leave it.
+
+    Args:
+        backend: of everything.
+        info: of the request; its subresource names the object.
+        request: gets the warnings.
+        options: of the write.
+        target: of the object.
+        documents: the object, and as it was.
+
+    Raises:
+        ApiError: a hook denies the write, or fails and refuses then.
+    """
+    new, old = documents
+    if not backend.admission.is_active:
+        return new
+    group, _, version = target.api_version.rpartition("/")
+    kind = GroupVersionKind(group, version, target.kind)
+    if old is None:
+        if info.namespace:
+            new = {**new, "metadata": {**part(new, "metadata"), "namespace": info.namespace}}
+        fields = field_type(target.type_name)
+        owner = managed.Request(options.manager, target.api_version, fields, backend.now(), info.subresource)
+        new = with_managers(new, managed.after_update(owner, {}, new, {}, is_create=True))
+    hooks = backend.admission.begin(info, options, new, old, reader(target), kind=kind)
+    backend.admission.mutate(hooks)
+    backend.admission.validate(hooks)
+    request.warnings += hooks.warnings
+    return hooks.object or new
 
 
 def reader(target: Target) -> Callable[[Document], Document]:

@@ -23,6 +23,7 @@ from bayplan.apiserver.rest.errors import (
     modified,
     not_found,
 )
+from bayplan.apiserver.rest.hooks import ask_about
 from bayplan.apiserver.rest.label_match import matches_selector
 from bayplan.apiserver.rest.messages import Request
 from bayplan.apiserver.rest.options import DeleteOptions, WriteOptions, check_delete_options, write_options
@@ -73,6 +74,8 @@ def bind(backend: Backend, info: RequestInfo, request: Request) -> Document:
         raise internal(f'target.kind: Unsupported value: {kind}: supported values: "Node", "<empty>"')
     if not target.get("name"):
         raise internal("target.name: Required value")
+    if backend.store.get("pods", (info.namespace, info.name or str(metadata.get("name") or ""))) is not None:
+        binding = ask_about(backend, info, request, options, _BINDING, (binding, None))
     info = replace(info, resource=pods_resource(backend), name=str(metadata.get("name") or info.name))
     _assign(backend, info, binding, options)
     return {**SUCCESS, "code": 201}
@@ -166,6 +169,7 @@ def evict(backend: Backend, info: RequestInfo, request: Request) -> Document:
     if item is None:
         raise not_found("pods", "", info.name)
     pod = backend.document(resource, item)
+    ask_about(backend, replace(info, name=info.name), request, options, _EVICTION, (eviction, None))
     if not _ignores_budgets(pod):
         _use_budget(backend, info, pod, dry_run=deletion.dry_run)
     _disrupt(backend, replace(info, resource=resource, subresource=""), pod, deletion)
@@ -304,7 +308,7 @@ def _disrupt(backend: Backend, info: RequestInfo, pod: Document, options: Delete
         condition["message"] = text
         set_condition(backend, status, condition)
         backend.put(info.resource, {**pod, "metadata": dict(part(pod, "metadata")), "status": status})
-    deleting.delete(backend, info, options)
+    deleting.delete(backend, info, options, admitted=True)
 
 
 # --- scale ------------------------------------------------------------------------------------------------------------
@@ -344,11 +348,13 @@ def scale(backend: Backend, info: RequestInfo, request: Request) -> Document:
             "FieldValueInvalid", f"Invalid value: {replicas}: must be greater than or equal to 0", "spec.replicas"
         )
         raise invalid("Scale", "autoscaling", info.name, [cause])
-    new = paths.with_replicas(old, replicas)
+    asked: Document = {**before, "spec": {"replicas": replicas} if replicas else {}}
+    asked = ask_about(backend, info, request, options, _SCALE, (asked, before))
+    new = paths.with_replicas(old, _integer(part(asked, "spec"), "replicas"))
     managers = managed.decode(part(old, "metadata").get("managedFields"))
     owner = writing.ownership(backend, replace(info, subresource=""), options, "scale")
     managers = managed.after_update(owner, old, new, managers, is_create=False)
-    written = writing.change(backend, replace(info, subresource=""), old, new, managers, options)
+    written = writing.change(backend, replace(info, subresource=""), old, new, managers, options, admitted=True)
     return _scale_of(resource, written.document, paths)
 
 

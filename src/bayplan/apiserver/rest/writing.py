@@ -338,7 +338,14 @@ def check_version(resource: Resource, info: RequestInfo, new: Document, old: Doc
 
 
 def change(
-    backend: Backend, info: RequestInfo, old: Document, new: Document, managers: managed.Managers, options: WriteOptions
+    backend: Backend,
+    info: RequestInfo,
+    old: Document,
+    new: Document,
+    managers: managed.Managers,
+    options: WriteOptions,
+    *,
+    admitted: bool = False,
 ) -> Written:
     """Prepare, validate and store a change whose managers are known.
 
@@ -349,6 +356,7 @@ def change(
         new: as it shall be.
         managers: after the change.
         options: of the write.
+        admitted: policies and webhooks have been asked.
 
     Raises:
         ApiError: the change is refused.
@@ -356,7 +364,7 @@ def change(
     resource, strategy = info.resource, backend.strategy(info.resource)
     context = backend.context(resource, info.namespace, info.subresource, dry_run=options.dry_run)
     stored, before = to_storage(resource, new), to_storage(resource, old)
-    hooks = begin_hooks(backend, info, options, stored, before, managers)
+    hooks = None if admitted else begin_hooks(backend, info, options, stored, before, managers)
     if hooks is not None:
         stored = mutated(backend, info, hooks, stored, None)
     metadata, metadata_before = part(stored, "metadata"), part(before, "metadata")
