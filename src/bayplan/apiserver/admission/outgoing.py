@@ -19,6 +19,7 @@ import msgspec
 
 from bayplan.apiserver.admission.targets import Endpoint, Targets
 from bayplan.apiserver.kinds.parts import part
+from bayplan.apiserver.rest.errors import ApiError
 from bayplan.base.plain_data import Document
 
 MAX_ATTEMPTS = 64
@@ -94,6 +95,12 @@ class CallsNeededError(Exception):
     def __init__(self, calls: Sequence[Call]) -> None:
         self.calls = tuple(calls)
         super().__init__(f"{len(self.calls)} calls are needed")
+
+
+def awaits_answers(needed: CallsNeededError) -> ApiError:
+    """Return the refusal of a write whose writer can't wait: the next attempt finds the answers."""
+    names = ", ".join(call.name for call in needed.calls)
+    return ApiError(503, f"the request waits for admission webhooks: {names}")
 
 
 class Caller(Protocol):

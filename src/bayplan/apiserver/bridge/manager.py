@@ -6,6 +6,7 @@ import logging
 from collections.abc import Sequence
 
 from bayplan.apiserver.bridge.narrator import Narrator
+from bayplan.apiserver.bridge.object_writer import AwaitsAnswers
 from bayplan.base.durations import SECOND_NS
 from bayplan.cluster.admission import PodAdmission
 from bayplan.cluster.controller_manager import ControllerManager
@@ -17,6 +18,8 @@ from bayplan.cluster.store import ObjectStore
 _log = logging.getLogger("bayplan.bridge")
 
 _FIRST_WAIT_NS = SECOND_NS // 4
+_ANSWER_WAIT_NS = 20 * 1_000_000
+"""Until a webhook has answered, most likely."""
 _LONGEST_WAIT_NS = 16 * SECOND_NS
 
 
@@ -94,8 +97,12 @@ class PacedManager(ControllerManager):
         if work not in self._failed:
             self._waits.pop(work, None)
             return
-        self._narrator.failed(controller.kind, key, self.failures[f"{controller.kind.__name__} {key}"])
+        problem = self.failures[f"{controller.kind.__name__} {key}"]
+        self._narrator.failed(controller.kind, key, problem)
         wait_ns = self._waits.get(work, _FIRST_WAIT_NS)
-        self._waits[work] = min(2 * wait_ns, _LONGEST_WAIT_NS)
+        if isinstance(problem, AwaitsAnswers):
+            wait_ns = _ANSWER_WAIT_NS
+        else:
+            self._waits[work] = min(2 * wait_ns, _LONGEST_WAIT_NS)
         self._alarms[work] = now_ns + wait_ns
         self._timers.set(now_ns + wait_ns, work)

@@ -6,7 +6,7 @@ Controllers of `bayplan.cluster` tell nothing themselves; what they did can be s
 from __future__ import annotations
 
 from bayplan.apiserver.bridge.event_recorder import WARNING, EventRecorder
-from bayplan.apiserver.bridge.object_writer import WriteRefused
+from bayplan.apiserver.bridge.object_writer import AwaitsAnswers, WriteRefused
 from bayplan.base.errors import InputError
 from bayplan.cluster.controllers.controller import Controller
 from bayplan.cluster.controllers.job_status import COMPLETE, FAILED, SUSPENDED, find_condition, finish_condition
@@ -93,7 +93,9 @@ class Narrator:
             self._recorder.record(claim, "ProvisioningSucceeded", text, component)
 
     def refused(self, item: KubernetesObject, problem: WriteRefused) -> None:
-        """Tell of an object that a controller could not make."""
+        """Tell of an object that a controller could not make, unless webhooks just have to be asked first."""
+        if isinstance(problem, AwaitsAnswers):
+            return
         owner = self._owner(item)
         component = _COMPONENTS.get(type(owner).__name__) if owner is not None else None
         if isinstance(item, Pod) and owner is not None and component is not None:

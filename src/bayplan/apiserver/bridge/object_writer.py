@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 
+from bayplan.apiserver.admission.outgoing import CallsNeededError, awaits_answers
 from bayplan.apiserver.codec.decode_error import DecodeError
 from bayplan.apiserver.fields import managed
 from bayplan.apiserver.fields.field_set import Node
@@ -40,6 +41,10 @@ class WriteRefused(InputError):
     def __init__(self, what: str, problem: ApiError) -> None:
         self.problem = problem
         super().__init__(what, got=problem.message)
+
+
+class AwaitsAnswers(WriteRefused):
+    """Webhooks have to be asked first; the next attempt finds their answers."""
 
 
 class ObjectWriter:
@@ -89,6 +94,8 @@ class ObjectWriter:
             decoded = decode_value(target_of(resource), document, [], "Ignore")
             info = RequestInfo("create", resource, namespace)
             writing.create(self._backend, info, decoded.document, WriteOptions(manager=self.manager))
+        except CallsNeededError as needed:
+            raise AwaitsAnswers(f"{resource.kind} in {namespace}", awaits_answers(needed)) from None
         except ApiError as problem:
             name = part(document, "metadata").get("name")
             raise WriteRefused(f"{resource.kind} {namespace}/{name}", problem) from None
@@ -117,6 +124,8 @@ class ObjectWriter:
             who = managed.Manager(owner.manager, managed.UPDATE, owner.api_version)
             managers = {who: managed.Owned(fields, owner.api_version, owner.time)}
             writing.store_new(self._backend, info, document, managers, options)
+        except CallsNeededError as needed:
+            raise AwaitsAnswers(f"{resource.kind} in {namespace}", awaits_answers(needed)) from None
         except ApiError as problem:
             raise WriteRefused(f"{resource.kind} in {namespace}", problem) from None
 
@@ -149,6 +158,8 @@ class ObjectWriter:
             new = self._read(resource, old, changes, subresource)
             managers = updates.managers_after(self._backend, info, old, new, options)
             writing.change(self._backend, info, old, new, managers, options)
+        except CallsNeededError as needed:
+            raise AwaitsAnswers(f"{resource.kind} {'/'.join(filter(None, key))}", awaits_answers(needed)) from None
         except (ApiError, DecodeError) as problem:
             refusal = problem if isinstance(problem, ApiError) else ApiError(400, str(problem))
             raise WriteRefused(f"{resource.kind} {'/'.join(filter(None, key))}", refusal) from None
@@ -192,6 +203,8 @@ class ObjectWriter:
         info = RequestInfo("delete", resource, *key)
         try:
             deleting.delete(self._backend, info, DeleteOptions(grace_seconds, uid=uid, propagation=propagation))
+        except CallsNeededError as needed:
+            raise AwaitsAnswers(f"{resource.kind} {'/'.join(filter(None, key))}", awaits_answers(needed)) from None
         except ApiError as problem:
             raise WriteRefused(f"{resource.kind} {'/'.join(filter(None, key))}", problem) from None
 

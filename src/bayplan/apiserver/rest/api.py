@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
-from bayplan.apiserver.admission.outgoing import MAX_ATTEMPTS, Call, CallsNeededError, Session
+from bayplan.apiserver.admission.outgoing import MAX_ATTEMPTS, Call, CallsNeededError, Session, awaits_answers
 from bayplan.apiserver.kinds.strategy import part
 from bayplan.apiserver.rest import deleting, listing, patching, rendering, running_pods, subresources, updates, writing
 from bayplan.apiserver.rest.backend import Backend
@@ -106,6 +106,11 @@ class Api:
         await read_ahead(request)
         if not self.backend.outgoing.is_on:
             return self._write(info, request, form)
+        if not request.waits:
+            try:
+                return self._write(info, request, form)
+            except CallsNeededError as needed:
+                raise awaits_answers(needed) from None
         return await self._write_with_calls(info, request, form)
 
     async def _write_with_calls(self, info: RequestInfo, request: Request, form: Form) -> Response:

@@ -21,6 +21,7 @@ class Request(msgspec.Struct):
         user: who asks.
         parsed: the value in a long YAML body, if it is already parsed.
         warnings: for who asks, found on the way.
+        waits: who asks can wait; else what has to be asked outside is a 503, and the next attempt finds the answer.
     """
 
     method: str
@@ -31,6 +32,7 @@ class Request(msgspec.Struct):
     user: str = "admin"
     parsed: object = None
     warnings: list[str] = msgspec.field(default_factory=list)
+    waits: bool = True
 
 
 class Response(msgspec.Struct):
