@@ -32,6 +32,7 @@ from bayplan.conformance.cases import Json, JsonObject
 _COMPACTED = "etcd was compacted"
 _HEADERS = ("content-type", "warning", "retry-after", "allow", "etag")
 _EPOCH = 1_767_225_600.0
+_LEAVE_SECONDS = 0.5
 _runs: dict[int, tuple[object, dict[str, JsonObject]]] = {}
 
 
@@ -126,6 +127,9 @@ class _Replay:
             else:
                 await self._exchange(exchange)
         await asyncio.gather(*background)
+        if self._targets is not None:
+            # Connections with TLS take leave of the other side first.
+            await asyncio.sleep(_LEAVE_SECONDS)
         return self._answers
 
     async def _exchange(self, exchange: JsonObject) -> None:

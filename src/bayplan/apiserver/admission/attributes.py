@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
-from bayplan.apiserver.kinds.conversion import from_storage, to_storage
+from bayplan.apiserver.kinds.conversion import served_form, stored_form
 from bayplan.apiserver.kinds.parts import part
 from bayplan.apiserver.rest.errors import ApiError, forbidden
 from bayplan.apiserver.rest.resources import Resource, ResourceRegistry
@@ -97,7 +97,7 @@ class Attributes:
         if document is None:
             return None
         if match.resource is not self.resource and not self.is_special:
-            document = from_storage(match.resource, to_storage(self.resource, document))
+            document = served_form(match.resource, stored_form(self.resource, document))
         envelope = {"apiVersion": match.kind.api_version, "kind": match.kind.kind}
         return {**envelope, **{name: value for name, value in document.items() if name not in envelope}}
 
@@ -105,7 +105,7 @@ class Attributes:
         """Take over an object that a hook has changed, in the version in which it got it."""
         new = self.read(document) if match.resource is self.resource or self.is_special else None
         if new is None:
-            new = from_storage(self.resource, to_storage(match.resource, document))
+            new = served_form(self.resource, stored_form(match.resource, document))
             new = self.read({**new, "apiVersion": self.kind.api_version, "kind": self.kind.kind})
         self.object = new
 

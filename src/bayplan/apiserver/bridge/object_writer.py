@@ -73,7 +73,8 @@ class ObjectWriter:
         registry = self._backend.registry
         if found is None or registry.find(found.group, found.version, found.name) is not found:
             # Of several versions the first that is served; a definition that changes makes new ones.
-            found = next((each for each in registry.all() if each.table == table), None)
+            served = [each for each in registry.all() if each.table == table]
+            found = next((each for each in served if each.converter is None), served[0] if served else None)
             if found is None:
                 raise InvariantError(f"nothing that is served is kept in {table}")
             self._resources[table] = found

@@ -7,7 +7,8 @@ that the client accepts.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Protocol
 
 from bayplan.apiserver.admission.outgoing import MAX_ATTEMPTS, Call, CallsNeededError, Session, awaits_answers
@@ -100,6 +101,8 @@ class Api:
             pretty=bool(read_bool(request.query, "pretty")),
         )
         if info.verb in ("list", "watch", "get") and not info.subresource:
+            if info.resource.converter is not None and self.backend.outgoing.is_on:
+                await self._convert(info)
             return await self._read(info, request, form)
         if info.subresource in running_pods.OF_RUNNING_PODS:
             return running_pods.answer(self.backend, info, request)
@@ -113,6 +116,30 @@ class Api:
                 raise awaits_answers(needed) from None
         return await self._write_with_calls(info, request, form)
 
+    async def _convert(self, info: RequestInfo) -> None:
+        """Have the objects that a read may show converted, so that it need not wait.
+
+        Raises:
+            ApiError: the webhook fails.
+        """
+        backend, resource, key = self.backend, info.resource, (info.namespace, info.name)
+        session = backend.begin_session()
+        for _ in range(MAX_ATTEMPTS):
+            try:
+                with backend.outgoing.attempt(session, backend):
+                    one = backend.store.get(resource.table, key) if info.name else None
+                    for item in (one,) if info.name else list(backend.store.table(resource.table).items()):
+                        if item is not None:
+                            backend.document(resource, item)
+                    return
+            except CallsNeededError as needed:
+                await self._make(session, needed)
+
+    async def _make(self, session: Session, needed: CallsNeededError) -> None:
+        if self.calls is None:
+            raise internal_error("this server makes no calls")
+        await self.calls.make(session, needed.calls)
+
     async def _write_with_calls(self, info: RequestInfo, request: Request, form: Form) -> Response:
         """Do a write again until the answers from outside that it needs are there; nothing is stored before."""
         outgoing, session = self.backend.outgoing, self.backend.begin_session()
@@ -121,9 +148,7 @@ class Api:
                 with outgoing.attempt(session, self.backend):
                     return self._write(info, request, form)
             except CallsNeededError as needed:
-                if self.calls is None:
-                    raise internal_error("this server makes no calls") from None
-                await self.calls.make(session, needed.calls)
+                await self._make(session, needed)
         raise ApiError(504, "Timeout: request did not complete within requested timeout", details={})
 
     def _write(self, info: RequestInfo, request: Request, form: Form) -> Response:
@@ -206,7 +231,8 @@ class Api:
             if item is not None:
                 return Response(201, self.backend.encode(resource, item), revision=item.revision)
         decoded = decode_request(target_of(resource), request, options.validation)
-        written = writing.create(self.backend, info, decoded.document, options)
+        with _warning(decoded.warnings):
+            written = writing.create(self.backend, info, decoded.document, options)
         written.warnings = [*decoded.warnings, *written.warnings]
         if is_pod:
             self._repeated_pods.learn(request, written)
@@ -217,7 +243,8 @@ class Api:
         decoded = decode_request(target_of(info.resource, info.subresource), request, options.validation)
         if info.subresource == "finalize":
             return self._respond(200, subresources.finalize(self.backend, info, decoded.document, options), form)
-        written = updates.update(self.backend, info, decoded.document, options)
+        with _warning(decoded.warnings):
+            written = updates.update(self.backend, info, decoded.document, options)
         written.warnings = [*decoded.warnings, *written.warnings]
         return self._written(info, written, request, form)
 
@@ -274,3 +301,13 @@ class Api:
         body = rendering.render_error(problem, form)
         headers = [*problem.headers.items(), *warning_headers(problem.warnings)]
         return Response(problem.code, body, form.media_type, headers, self.backend.store.revision)
+
+
+@contextmanager
+def _warning(warnings: Sequence[str]) -> Iterator[None]:
+    """Let a refusal carry what its writer should know about the body."""
+    try:
+        yield
+    except ApiError as problem:
+        problem.warnings = [*warnings, *problem.warnings]
+        raise

@@ -250,6 +250,7 @@ def new_object(
         check_hooks(backend, resource, hooks, stored, managers)
     charge(backend, context, stored, None)
     show_as_stored(resource, stored)
+    backend.convert_ahead(resource, stored)
     if not options.dry_run and metadata.get("resourceVersion") not in (None, "", "0"):
         raise internal("resourceVersion should not be set on objects to be created")
     name = str(metadata["name"])
@@ -391,6 +392,7 @@ def change(
         check_hooks(backend, resource, hooks, stored, managers)
     charge(backend, context, stored, before)
     show_as_stored(resource, stored)
+    backend.convert_ahead(resource, stored)
     warnings = [] if info.subresource else strategy.warnings(context, stored, before)
     warnings += hooks.warnings if hooks is not None else ()
     new = from_storage(resource, stored)
