@@ -238,7 +238,9 @@ def main() -> int:
     parser.add_argument("--families", action="append", default=[], metavar="FILE", help="instead of the usual ones")
     parser.add_argument("--value", action="append", default=[], metavar="NAME=VALUE", help="of ${NAME} in requests")
     options = parser.parse_args()
-    scenarios = [] if options.families else [kind_scenario(json.loads(each)) for each in _OBJECTS.read_text().splitlines()]
+    scenarios = (
+        [] if options.families else [kind_scenario(json.loads(each)) for each in _OBJECTS.read_text().splitlines()]
+    )
     families: dict[str, list[Document]] = {}
     for name in options.families or _FAMILIES:
         for line in Path(__file__).with_name(name).read_text().splitlines():

@@ -189,7 +189,9 @@ class ActionPump:
     def _answer(self, request: ApiRequest) -> ApiResponse:
         """Return what the API says; it does so at once, as nothing of this waits for anything."""
         headers = {"content-type": request.content_type, "user-agent": USER_AGENT, "accept": "application/json"}
-        asked = Request(request.method, request.path, parse_query(request.query), headers, request.body, USER, waits=False)
+        asked = Request(
+            request.method, request.path, parse_query(request.query), headers, request.body, USER, waits=False
+        )
         answering = self._api.handle(asked)
         try:
             answering.send(None)

@@ -1,6 +1,6 @@
 """A webhook for tests and recordings: what it answers depends on the path only.
 
-    python -m tests.apiserver.admission.hook_server PORT CERTIFICATE KEY
+python -m tests.apiserver.admission.hook_server PORT CERTIFICATE KEY
 """
 
 from __future__ import annotations
@@ -17,6 +17,9 @@ from pathlib import Path
 from typing import Any
 
 Review = dict[str, Any]
+
+
+_DETAILED = {"code": 422, "message": "m", "details": {"name": "n", "causes": [{"message": "c"}]}}
 
 
 def _patch(*operations: Review) -> Review:
@@ -78,7 +81,7 @@ def answer(path: str, review: Review) -> tuple[int, object]:
         "/deny-code": {"allowed": False, "status": {"code": 409, "reason": "Conflict", "message": "taken"}},
         "/deny-reason": {"allowed": False, "status": {"code": 403, "reason": "Forbidden"}},
         "/deny-silent": {"allowed": False},
-        "/deny-details": {"allowed": False, "status": {"code": 422, "message": "m", "details": {"name": "n", "causes": [{"message": "c"}]}}},
+        "/deny-details": {"allowed": False, "status": _DETAILED},
         "/warn": {"allowed": True, "warnings": ["first of two", "second"], "auditAnnotations": {"k": "v"}},
         "/warn-deny": {"allowed": False, "warnings": ["beware"], "status": {"message": "no"}},
         "/label": _patch(_add("/metadata/labels/hooked", "yes")),
@@ -102,7 +105,11 @@ def answer(path: str, review: Review) -> tuple[int, object]:
     if path in plain:
         return _reply(review, plain[path])
     if path == "/wrong-version":
-        return 200, {"apiVersion": "admission.k8s.io/v1beta1", "kind": "AdmissionReview", "response": {"uid": request["uid"], "allowed": True}}
+        return 200, {
+            "apiVersion": "admission.k8s.io/v1beta1",
+            "kind": "AdmissionReview",
+            "response": {"uid": request["uid"], "allowed": True},
+        }
     if path == "/no-response":
         return 200, {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"}
     if path == "/slow":
@@ -110,7 +117,12 @@ def answer(path: str, review: Review) -> tuple[int, object]:
         return _reply(review, {"allowed": True})
     if path == "/huge":
         return 200, "x" * (4 << 20)
-    bodies: dict[str, tuple[int, object]] = {"/fails": (500, "broken"), "/text": (200, "hello"), "/empty": (200, ""), "/teapot": (418, "tea")}
+    bodies: dict[str, tuple[int, object]] = {
+        "/fails": (500, "broken"),
+        "/text": (200, "hello"),
+        "/empty": (200, ""),
+        "/teapot": (418, "tea"),
+    }
     return bodies.get(path, (404, "nothing here"))
 
 

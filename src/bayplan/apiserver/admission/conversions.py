@@ -1,7 +1,7 @@
 """Conversion webhooks: objects of a custom resource in a version that is not the stored one.
 
-What a webhook made of an object is cached by the object's content; so a list asks about many objects at once, and a watch finds what
-the write has asked for already. Definitions whose webhook may not be called are served as with the strategy `None`.
+What a webhook made of an object is cached by the object's content; so a list asks about many objects at once, and a watch
+finds what the write has asked for already. Definitions whose webhook may not be called are served as with the strategy `None`.
 
 Source: https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definition-versioning/.
 """

@@ -6,7 +6,7 @@ Sources: k8s.io/apiserver v0.36.3, pkg/admission/plugin/cel; https://kubernetes.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 from bayplan.base.plain_data import Document
@@ -210,7 +210,7 @@ def plain_value(value: object) -> object:
     if isinstance(value, Message):
         return {name: plain_value(item) for name, item in value.fields.items()}
     if isinstance(value, CelMap):
-        for key in value.keys():
+        for key, _ in value.entries.values():
             if not isinstance(key, str):
                 raise RunProblem(f"map key {key} is not a string")
         return {str(key): plain_value(item) for key, item in value.entries.values()}
@@ -267,10 +267,9 @@ class Evaluation:
 
     def begin_group(self) -> None:
         """Forget the values of variables, as upstream does between validations, messages and annotations."""
-        self._names["variables"] = Variables({name: self._worked_out(name, each) for name, each in self._variables})
-
-    def _worked_out(self, name: str, expression: Expression) -> _Variable:
-        return _Variable(self, name, expression)
+        self._names["variables"] = Variables(
+            {name: partial(self.variable, name, each) for name, each in self._variables}
+        )
 
     def variable(self, name: str, expression: Expression) -> object:
         """Return the value of a variable.
@@ -311,15 +310,6 @@ class Evaluation:
         if failure is not None:
             raise RunProblem(f"expression '{expression.text}' resulted in error: {failure}")
         return value
-
-
-class _Variable(NamedTuple):
-    evaluation: Evaluation
-    name: str
-    expression: Expression
-
-    def __call__(self) -> object:
-        return self.evaluation.variable(self.name, self.expression)
 
 
 AUTHORIZATION: Document = {

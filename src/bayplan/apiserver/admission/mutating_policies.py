@@ -119,7 +119,9 @@ def compiled_policies(world: World) -> list[Policy]:
     """Return the policies that have bindings, in the order of their names."""
     bindings = bindings_of(world, BINDINGS)
     return [
-        compile_policy(policy, bindings[name_of(policy)]) for policy in world.all(POLICIES) if name_of(policy) in bindings
+        compile_policy(policy, bindings[name_of(policy)])
+        for policy in world.all(POLICIES)
+        if name_of(policy) in bindings
     ]
 
 

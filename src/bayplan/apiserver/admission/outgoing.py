@@ -1,8 +1,8 @@
 """Answers of webhooks to code that can't wait: what is not there yet is asked for, and the request is done again.
 
 Writes are done in one piece, without waiting, so that nothing changes between reading an object and writing it. A write that
-needs an answer from outside ends with `CallsNeededError` before it stores anything; whoever drives it makes the calls, off the event
-loop's way, and does the write again, which then finds the answers. Time, uids, names and addresses are drawn again alike
+needs an answer from outside ends with `CallsNeededError` before it stores anything; whoever drives it makes the calls while the
+event loop goes on, and does the write again, which then finds the answers. Time, uids, names and addresses are drawn again alike
 (`Session`), so that the second attempt asks the same; if the cluster has changed meanwhile, it asks anew, as upstream does after a
 conflict.
 """

@@ -87,15 +87,11 @@ def param_resource(policy: Document, world: World) -> Resource | None:
     found = world.registry.by_kind(api_version, name)
     if found is None:
         group, _, version = api_version.rpartition("/")
-        raise ConfigurationProblem(
-            f"failed to find resource referenced by paramKind: '{group}/{version}, Kind={name}'"
-        )
+        raise ConfigurationProblem(f"failed to find resource referenced by paramKind: '{group}/{version}, Kind={name}'")
     return found
 
 
-def collect_params(
-    world: World, resource: Resource | None, reference: object, namespace: str
-) -> list[Document | None]:
+def collect_params(world: World, resource: Resource | None, reference: object, namespace: str) -> list[Document | None]:
     """Return the parameters that a binding gives.
 
     Args:

@@ -114,8 +114,14 @@ class Targets:
 
 def service_endpoint(service: Document, place: Place) -> Endpoint:
     """Return where calls of a service go that is found at a place."""
-    server, path, port = f"{service.get('name')}.{service.get('namespace')}.svc", str(service.get("path") or ""), service.get("port")
-    return Endpoint(place, server, f"{server}:{port or _HTTPS}", path if path.startswith("/") or not path else f"/{path}")
+    server, path, port = (
+        f"{service.get('name')}.{service.get('namespace')}.svc",
+        str(service.get("path") or ""),
+        service.get("port"),
+    )
+    return Endpoint(
+        place, server, f"{server}:{port or _HTTPS}", path if path.startswith("/") or not path else f"/{path}"
+    )
 
 
 def _place(text: str, entry: str) -> Place:

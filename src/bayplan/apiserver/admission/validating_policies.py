@@ -91,7 +91,9 @@ def compiled_policies(world: World) -> list[Policy]:
     """Return the policies that have bindings, in the order of their names."""
     bindings = bindings_of(world, BINDINGS)
     return [
-        compile_policy(policy, bindings[name_of(policy)]) for policy in world.all(POLICIES) if name_of(policy) in bindings
+        compile_policy(policy, bindings[name_of(policy)])
+        for policy in world.all(POLICIES)
+        if name_of(policy) in bindings
     ]
 
 
@@ -116,7 +118,9 @@ def compile_policy(policy: Document, bindings: list[Document]) -> Policy:
         Validation(
             compile_expression(str(each.get("expression") or ""), scope, (BOOL,)),
             str(each.get("message") or ""),
-            compile_expression(str(each["messageExpression"]), told, (STRING,)) if each.get("messageExpression") else None,
+            compile_expression(str(each["messageExpression"]), told, (STRING,))
+            if each.get("messageExpression")
+            else None,
             str(each.get("reason") or "Invalid"),
         )
         for each in parts(spec, "validations")
@@ -173,7 +177,9 @@ def _asked(policy: Policy, attributes: Attributes) -> Iterator[_Denied]:
             yield from _bound(policy, binding, {**(values or {}), "params": cel_value(param)}, attributes)
 
 
-def _bound(policy: Policy, binding: Document, values: Mapping[str, object], attributes: Attributes) -> Iterator[_Denied]:
+def _bound(
+    policy: Policy, binding: Document, values: Mapping[str, object], attributes: Attributes
+) -> Iterator[_Denied]:
     """Yield the denials of a policy with one parameter, after doing what the binding wants done about them."""
     denials, failures = decisions(policy, values)
     for denial in denials:

@@ -206,7 +206,9 @@ def _call(hook: Webhook, match: Match, attributes: Attributes, *, second: bool) 
         raise bad_request(f"admission webhook {quote(hook.name)} does not support dry run")
     version = next((each for each in texts(document, "admissionReviewVersions") if each in _VERSIONS), "")
     if not version:
-        text = "could not create admission objects: webhook does not accept known AdmissionReview versions (v1, v1beta1)"
+        text = (
+            "could not create admission objects: webhook does not accept known AdmissionReview versions (v1, v1beta1)"
+        )
         raise CallProblem(text)
     timeout = document.get("timeoutSeconds")
     timeout_s = timeout if isinstance(timeout, int) else _DEFAULT_TIMEOUT_S

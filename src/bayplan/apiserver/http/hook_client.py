@@ -9,6 +9,7 @@ import asyncio
 import json
 import socket
 import ssl
+import sys
 import uuid
 from collections.abc import Sequence
 from typing import cast
@@ -25,6 +26,8 @@ from bayplan.objects.selectors import quote
 MAX_RESPONSE_BYTES = 3 * 1024 * 1024
 """Of one answer: as much as a request may have."""
 MAX_CONCURRENT_CALLS = 64
+_ABORTS_TLS = sys.version_info < (3, 12, 7)
+"""Whether connections that are given up have to be aborted, because asyncio waits for the other side to say goodbye."""
 _UNKNOWN_AUTHORITY, _EXPIRED = frozenset((2, 18, 19, 20, 21)), frozenset((9, 10))
 """Numbers of OpenSSL's verification errors (X509_V_ERR_...)."""
 _KIND_STRUCT = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
@@ -108,7 +111,7 @@ async def _post(endpoint: Endpoint, call: Call, body: bytes) -> tuple[int, str, 
         query={"timeout": f"{call.timeout_s}s"},
     )
     headers = {"Accept": "application/json, */*", "Content-Type": "application/json", "Host": endpoint.authority}
-    connector = aiohttp.TCPConnector(force_close=True)
+    connector = aiohttp.TCPConnector(force_close=True, enable_cleanup_closed=_ABORTS_TLS)
     async with (
         aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar(), trust_env=False) as session,
         session.post(
@@ -192,11 +195,10 @@ def _answer(uid: str, sent: Document, status: int, body: bytes, media_type: str)
         return Answer({}, uid, sent, text)
     if isinstance(found, dict) and found.get("kind") == "Status" and found.get("message"):
         return Answer({}, uid, sent, str(found["message"]))
-    text = _REFUSALS.get(status)
-    if text is None:
+    text = _REFUSALS.get(status, "")
+    if not text:
         told = quote(body.decode("utf-8", "replace").strip()[:2048])
         text = f"an error on the server ({told}) has prevented the request from succeeding"
         if status < 500:
             text = f"the server responded with the status code {status} but did not return more information"
     return Answer({}, uid, sent, text)
-

@@ -31,6 +31,7 @@ from bayplan.apiserver.rest.api import Api
 from bayplan.apiserver.rest.api_endpoints import advertised_address
 from bayplan.apiserver.rest.backend import Backend
 from bayplan.apiserver.rest.bootstrap import bootstrap
+from bayplan.apiserver.rest.metrics_endpoints import MetricsEndpoints
 from bayplan.apiserver.store.durable import DurableRecorder
 from bayplan.apiserver.store.store import Store
 from bayplan.base.errors import InputError
@@ -116,6 +117,7 @@ class ApiServer:
         self.backend.advertised = (advertised_address(options.listen), self._socket.getsockname()[1])
         self.backend.outgoing = Outgoing(Targets(options.webhooks))
         bootstrap(self.backend)
+        MetricsEndpoints(self.backend).publish()
         self.url = self._url()
         self.api = Api(self.backend, address=self.url.partition("//")[2])
         limit = RateLimit(options.rate_limit) if options.rate_limit else None

@@ -13,7 +13,17 @@ from typing import Protocol
 
 from bayplan.apiserver.admission.outgoing import MAX_ATTEMPTS, Call, CallsNeededError, Session, awaits_answers
 from bayplan.apiserver.kinds.strategy import part
-from bayplan.apiserver.rest import deleting, listing, patching, rendering, running_pods, subresources, updates, writing
+from bayplan.apiserver.rest import (
+    deleting,
+    listing,
+    metrics_endpoints,
+    patching,
+    rendering,
+    running_pods,
+    subresources,
+    updates,
+    writing,
+)
 from bayplan.apiserver.rest.backend import Backend
 from bayplan.apiserver.rest.decoding import decode_request, read_ahead, target_of
 from bayplan.apiserver.rest.errors import ApiError, bad_request, internal_error, not_found, object_details
@@ -64,6 +74,7 @@ class Api:
         self.backend = backend
         self._meta = MetaEndpoints(backend, address)
         self._repeated_pods = RepeatedPods(backend)
+        self._metrics = metrics_endpoints.MetricsEndpoints(backend)
         self.calls: Calls | None = None
 
     async def handle(self, request: Request) -> Response | Stream:
@@ -73,6 +84,8 @@ class Api:
             if path is None or not path[2]:
                 return self._meta.handle(request)
             group, version, rest = path
+            if group == metrics_endpoints.GROUP and group in self.backend.registry.groups:
+                return self._metrics.handle(request, rest)
             if (group, version) not in self.backend.registry.versions:
                 return self._meta.handle(request)
             info = resolve(self.backend.registry, request, group, version, rest)

@@ -54,7 +54,7 @@ def ask_about(
     target: Target,
     documents: tuple[Document, Document | None],
 ) -> Document:
-    """Ask hooks about an object that is not stored (a Scale, a Binding, an Eviction, a TokenRequest), and return it as they leave it.
+    """Ask hooks about an object that is not stored (a Scale, a Binding, an Eviction ...), and return it as they leave it.
 
     Args:
         backend: of everything.

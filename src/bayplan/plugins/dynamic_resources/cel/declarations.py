@@ -115,7 +115,9 @@ FUNCTIONS: Mapping[str, list[Overload]] = {
     "double": [_plain(DOUBLE, kind) for kind in (DOUBLE, INT, STRING, UINT)],
     "int": [_plain(INT, kind) for kind in (INT, DOUBLE, DURATION, STRING, TIMESTAMP, UINT)],
     "uint": [_plain(UINT, kind) for kind in (UINT, DOUBLE, INT, STRING)],
-    "string": [_plain(STRING, kind) for kind in (STRING, BOOL, BYTES, DOUBLE, DURATION, INT, TIMESTAMP, UINT, IP, CIDR)],
+    "string": [
+        _plain(STRING, kind) for kind in (STRING, BOOL, BYTES, DOUBLE, DURATION, INT, TIMESTAMP, UINT, IP, CIDR)
+    ],
     "contains": [_member(BOOL, STRING, STRING)],
     "endsWith": [_member(BOOL, STRING, STRING)],
     "startsWith": [_member(BOOL, STRING, STRING)],

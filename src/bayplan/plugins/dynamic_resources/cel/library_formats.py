@@ -23,7 +23,15 @@ from bayplan.plugins.dynamic_resources.cel.library_network import url_problem
 from bayplan.plugins.dynamic_resources.cel.meter import spend_copy
 from bayplan.plugins.dynamic_resources.cel.problems import RunProblem
 from bayplan.plugins.dynamic_resources.cel.times import Duration, Timestamp, duration_text, timestamp_text
-from bayplan.plugins.dynamic_resources.cel.values import NONE, CelMap, Optional, TypeValue, double_text, shown, type_name
+from bayplan.plugins.dynamic_resources.cel.values import (
+    NONE,
+    CelMap,
+    Optional,
+    TypeValue,
+    double_text,
+    shown,
+    type_name,
+)
 
 _UUID = re.compile(r"(?i)[a-f0-9]{8}-?[a-f0-9]{4}-?[a-f0-9]{4}-?[a-f0-9]{4}-?[a-f0-9]{12}")
 _CLAUSE = re.compile(r"%(?:%|(?:\.(\d+))?([a-zA-Z]))?")
@@ -200,7 +208,7 @@ def _real(value: object, clause: str, digits: int) -> str:
     if clause == "f":
         return format(number, f",.{digits}f")
     mantissa, _, exponent = format(number, f".{digits}e").partition("e")
-    return f"{mantissa}×10{exponent.removeprefix('+').translate(_SUPERSCRIPTS)}"
+    return f"{mantissa}\u00d710{exponent.removeprefix('+').translate(_SUPERSCRIPTS)}"
 
 
 def _clause(letter: str, digits: int, value: object) -> str:
@@ -252,4 +260,3 @@ FUNCTIONS: Mapping[str, Callable[..., object]] = {
     "strings.quote": _quote,
     **{f"format.{name}": _constant(name) for name in FORMATS},
 }
-

@@ -38,7 +38,9 @@ ERROR = CelType("error", "!error!")
 QUANTITY = CelType("opaque", "kubernetes.Quantity")
 SEMVER = CelType("opaque", "kubernetes.Semver")
 TIMESTAMP, DURATION = CelType("wellknown", "timestamp"), CelType("wellknown", "duration")
-URL, IP, CIDR, FORMAT = (CelType("opaque", name) for name in ("kubernetes.URL", "net.IP", "net.CIDR", "kubernetes.NamedFormat"))
+URL, IP, CIDR, FORMAT = (
+    CelType("opaque", name) for name in ("kubernetes.URL", "net.IP", "net.CIDR", "kubernetes.NamedFormat")
+)
 AUTHORIZER, PATH_CHECK, GROUP_CHECK, RESOURCE_CHECK, DECISION = (
     CelType("object", f"kubernetes.authorization.{name}")
     for name in ("Authorizer", "PathCheck", "GroupCheck", "ResourceCheck", "Decision")
