@@ -15,7 +15,7 @@ PYTHON ?= $(shell for name in python3 python3.14 python3.13 python3.12 python3.1
 	if $$name -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then echo $$name; break; fi; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help build build-checked compiled run test test-arm test-cluster test-crash test-sync test-fuzz-api test-hostile test-readers lint format conformance agreement oracle fuzz bench bench-against-real docs-cli constraints wheel clean
+.PHONY: help build build-checked compiled run test test-arm other-controllers test-cluster test-crash test-sync test-fuzz-api test-hostile test-readers lint format conformance agreement oracle fuzz bench bench-against-real docs-cli constraints wheel clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' Makefile
@@ -35,6 +35,14 @@ compiled: $(VENV)/.ready ## compile if a compiler works, and say so if none does
 
 test: lint compiled ## do all that continuous integration does
 	@$(BIN)/python -m pytest -n 2
+
+OTHER_CONTROLLERS := $(CURDIR)/build/cluster-programs
+JOBSET_VERSION := v0.10.1
+KWOK_VERSION := v0.8.0
+DESCHEDULER_VERSION := v0.36.0
+other-controllers: ## build descheduler, KWOK and JobSet, which test-cluster then runs against the API (needs Go)
+	@GO="$(OTHER_CONTROLLERS)" DESCHEDULER=$(DESCHEDULER_VERSION) KWOK=$(KWOK_VERSION) JOBSET=$(JOBSET_VERSION) \
+		bash tests/cluster_programs/build_other_controllers.sh
 
 test-cluster: $(VENV)/.ready-dev compiled ## run a stock kube-scheduler, kube-controller-manager, kubectl, helm and client-go against the API, and follow a real cluster (needs Go)
 	@command -v go >/dev/null || { echo "Go 1.26 or newer is needed (https://go.dev/dl); the first build takes some minutes" >&2; exit 2; }

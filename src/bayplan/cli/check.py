@@ -44,7 +44,7 @@ def check(
             if each.refused:
                 print(f"{each}: refused: {each.refused}")
         warned = sum(bool(each.warnings) for each in found)
-        counts = f"{len(found):,} objects: {len(found) - len(refused):,} accepted, {len(refused):,} refused, {warned:,} with warnings"
-        print(f"{counts} ({time.monotonic() - begun:.1f} s)")
+        counts = f"{len(found) - len(refused):,} accepted, {len(refused):,} refused, {warned:,} with warnings"
+        print(f"{len(found):,} objects: {counts} ({time.monotonic() - begun:.1f} s)")
     if refused:
         raise typer.Exit(1)

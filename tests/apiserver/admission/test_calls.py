@@ -89,10 +89,12 @@ def test_two_writers_are_asked_about_separately_and_none_overwrites_the_other(ho
         call(server, "POST", CONFIG_MAPS, config_map("shared"))
         counted = configuration(hooks, "/count", "Mutating", timeoutSeconds=10)
         call(server, "POST", f"{CONFIGURATIONS}/mutatingwebhookconfigurations", counted)
-        threads = [
-            threading.Thread(target=lambda: call(server, "PATCH", f"{CONFIG_MAPS}/shared", {"data": {"k": "v"}}, "application/merge-patch+json"))
-            for _ in range(5)
-        ]  # fmt: skip
+
+        def change() -> None:
+            patch = {"data": {"k": "v"}}
+            call(server, "PATCH", f"{CONFIG_MAPS}/shared", patch, "application/merge-patch+json")
+
+        threads = [threading.Thread(target=change) for _ in range(5)]
         for each in threads:
             each.start()
         for each in threads:

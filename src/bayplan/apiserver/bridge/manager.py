@@ -97,10 +97,10 @@ class PacedManager(ControllerManager):
         if work not in self._failed:
             self._waits.pop(work, None)
             return
-        problem = self.failures[f"{controller.kind.__name__} {key}"]
-        self._narrator.failed(controller.kind, key, problem)
+        failure = self.failures[f"{controller.kind.__name__} {key}"]
+        self._narrator.failed(controller.kind, key, failure)
         wait_ns = self._waits.get(work, _FIRST_WAIT_NS)
-        if isinstance(problem, AwaitsAnswers):
+        if isinstance(failure, AwaitsAnswers):
             wait_ns = _ANSWER_WAIT_NS
         else:
             self._waits[work] = min(2 * wait_ns, _LONGEST_WAIT_NS)

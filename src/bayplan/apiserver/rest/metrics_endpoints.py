@@ -131,8 +131,8 @@ class MetricsEndpoints:
             if part(pod, "spec").get("nodeName") == name:
                 for _, usage in _usages(pod):
                     total = {each: total[each] + usage[each] for each in total}
-        usage = {each: str(total[each]) for each in total}
-        return {"kind": "NodeMetrics", "apiVersion": _API_VERSION, **self._head(node), "usage": usage}
+        shown = {each: str(amount) for each, amount in total.items()}
+        return {"kind": "NodeMetrics", "apiVersion": _API_VERSION, **self._head(node), "usage": shown}
 
     def _head(self, document: Document) -> Document:
         metadata, now = part(document, "metadata"), self._backend.now()
