@@ -26,6 +26,8 @@ MOST_UPDATE_MANAGERS = 10
 _OLD_UPDATES = "ancient-changes"
 _BEFORE_FIRST_APPLY = "before-first-apply"
 
+_IDENTITY = frozenset(("f:apiVersion", "f:kind"))
+"""What every applied configuration names and a live object here does not."""
 _NEVER_OWNED: Node = {
     "f:apiVersion": {},
     "f:kind": {},
@@ -268,7 +270,7 @@ def apply(
     owned = left[who]
     fields = difference(owned.fields, _NEVER_OWNED)
     if fields:
-        changed = bool(difference(took, _NEVER_OWNED) or found.removed)
+        changed = bool(took.keys() - _IDENTITY or found.removed)
         left[who] = replace(owned, fields=fields, time=request.time if changed else owned.time)
     else:
         del left[who]
