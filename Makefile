@@ -19,7 +19,7 @@ PYTHON ?= $(shell for name in python3 python3.14 python3.13 python3.12 python3.1
 
 .DEFAULT_GOAL := help
 # `test-lowest` is no part of `make test`: it takes minutes and the network.
-.PHONY: help build build-checked compiled run test test-lowest test-arm test-cluster test-crash test-sync test-fuzz-api test-hostile test-readers lint format page-types conformance agreement oracle fuzz bench bench-against-real docs docs-cli constraints wheel clean
+.PHONY: help build build-checked compiled run test test-lowest test-arm other-controllers test-cluster test-crash test-sync test-fuzz-api test-hostile test-readers lint format page-types conformance agreement oracle fuzz bench bench-against-real docs docs-cli constraints wheel clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' Makefile
@@ -43,6 +43,13 @@ test: lint compiled ## do all that continuous integration does
 test-lowest: $(VENV)/.ready ## install the lowest versions of all dependencies in an environment of their own, and run a selection of tests
 	@$(BIN)/python scripts/lowest.py build/lowest
 	@build/lowest/bin/python -m pytest -q -p no:cacheprovider $(or $(ARGS),$(LOWEST_TESTS))
+OTHER_CONTROLLERS := $(CURDIR)/build/cluster-programs
+JOBSET_VERSION := v0.10.1
+KWOK_VERSION := v0.8.0
+DESCHEDULER_VERSION := v0.36.0
+other-controllers: ## build descheduler, KWOK and JobSet, which test-cluster then runs against the API (needs Go)
+	@GO="$(OTHER_CONTROLLERS)" DESCHEDULER=$(DESCHEDULER_VERSION) KWOK=$(KWOK_VERSION) JOBSET=$(JOBSET_VERSION) \
+		bash tests/cluster_programs/build_other_controllers.sh
 
 test-cluster: $(VENV)/.ready-dev compiled ## run a stock kube-scheduler, kube-controller-manager, kubectl, helm and client-go against the API, and follow a real cluster (needs Go)
 	@command -v go >/dev/null || { echo "Go 1.26 or newer is needed (https://go.dev/dl); the first build takes some minutes" >&2; exit 2; }

@@ -23,7 +23,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 Document = dict[str, object]
-_FAMILIES = Path(__file__).with_name("api_families.jsonl")
+_FAMILIES = ("api_families.jsonl", "api_families_admission.jsonl")
 _OBJECTS = Path(__file__).with_name("api_objects.jsonl")
 """A small valid object of every kind that is stored, but for alpha and beta groups and APIService, which the aggregator watches."""
 _HEADERS = ("content-type", "warning", "retry-after", "allow", "etag")
@@ -235,16 +235,23 @@ def main() -> int:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--server", action="append", required=True, metavar="URL#TOKEN")
     parser.add_argument("--only", default="")
+    parser.add_argument("--families", action="append", default=[], metavar="FILE", help="instead of the usual ones")
+    parser.add_argument("--value", action="append", default=[], metavar="NAME=VALUE", help="of ${NAME} in requests")
     options = parser.parse_args()
-    scenarios = [kind_scenario(json.loads(each)) for each in _OBJECTS.read_text().splitlines()]
+    scenarios = (
+        [] if options.families else [kind_scenario(json.loads(each)) for each in _OBJECTS.read_text().splitlines()]
+    )
     families: dict[str, list[Document]] = {}
-    for line in _FAMILIES.read_text().splitlines():
-        asked = json.loads(line)
-        families.setdefault(asked.pop("family"), []).append(asked)
+    for name in options.families or _FAMILIES:
+        for line in Path(__file__).with_name(name).read_text().splitlines():
+            asked = json.loads(line)
+            families.setdefault(asked.pop("family"), []).append(asked)
     scenarios += [numbered(name, asks) for name, asks in families.items()]
     options.folder.mkdir(parents=True, exist_ok=True)
     # The second server is some revisions and a second ahead, so that revisions and times differ for sure.
     servers = [Server(each) for each in options.server]
+    for server in servers:
+        server.captured.update(each.partition("=")[::2] for each in options.value)
     for _ in range(7):
         servers[-1].send(
             ask("PATCH", "/api/v1/namespaces/default", {"metadata": {"labels": {"n": str(time.time_ns())}}}, kind=MERGE)

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 
 from bayplan.base.go_regexp import RegexpError, compile_regexp
 from bayplan.cel.declarations import FUNCTIONS, TYPE_NAMES, Overload
+from bayplan.cel.library_formats import clause_problem, clauses_of
+from bayplan.cel.problems import RunProblem
 from bayplan.cel.source import Source
 from bayplan.cel.syntax import (
     Bind,
@@ -15,21 +17,27 @@ from bayplan.cel.syntax import (
     ListNode,
     Literal,
     MapNode,
+    MessageNode,
     Node,
     Select,
+    qualified_name,
 )
+from bayplan.cel.times import parse_duration, parse_timestamp
 from bayplan.cel.types import (
     BOOL,
     BYTES,
     DOUBLE,
+    DURATION,
     DYN,
     ERROR,
     INT,
     NULL,
     STRING,
+    TIMESTAMP,
     UINT,
     CelType,
     Unifier,
+    declared_name,
     is_dyn,
     is_wild,
     list_of,
@@ -49,6 +57,7 @@ class Checker:
         source: its text.
         variables: the variables by name.
         objects: the fields of object types, by the name of the type.
+        open_object: an object type whose fields may be any, at all depths: the expression may make such objects.
     """
 
     def __init__(
@@ -56,14 +65,19 @@ class Checker:
         source: Source,
         variables: Mapping[str, CelType],
         objects: Mapping[str, Mapping[str, CelType]],
+        open_object: str = "",
     ) -> None:
         self._source = source
         self._scopes: list[Mapping[str, CelType]] = [variables]
         self._objects = objects
+        self._open_object = open_object
         self._unifier = Unifier()
         self._problems: list[tuple[int, str]] = []
         self._elements: list[list[tuple[int, CelType]]] = []
         self._entries: list[list[tuple[int, CelType]]] = []
+        self._bad_at = 0
+        self._formats: list[tuple[str, ListNode, int]] = []
+        self._kinds: dict[int, CelType] = {}
 
     def check(self, node: Node) -> CelType:
         """Return the type of an expression.
@@ -74,6 +88,7 @@ class Checker:
         found = self._unifier.resolve(self._check(node), to_dyn=True)
         if not self._problems:
             self._look_for_mixtures()
+            self._check_formats()
         if self._problems:
             raise self._source.problems(self._problems)
         return found
@@ -97,6 +112,42 @@ class Checker:
                     if not reports_all:
                         break
 
+    def _check_formats(self) -> None:
+        """Refuse constant texts with clauses that do not fit what is written into them."""
+        for text, args, at in self._formats:
+            try:
+                wanted = clauses_of(text)
+            except RunProblem as problem:
+                self._refuse(at, str(problem))
+                continue
+            problem_at = at
+            try:
+                for number, clause in enumerate(wanted):
+                    if number >= len(args.items):
+                        raise RunProblem(f"index {number} out of range")
+                    problem_at = self._check_clause(clause, args.items[number])
+            except RunProblem as problem:
+                self._refuse(at if str(problem).startswith("index") else self._bad_at, str(problem))
+                continue
+            if len(args.items) > len(wanted):
+                found = f"(expected {len(wanted)}, got {len(args.items)})"
+                self._refuse(problem_at if not wanted else at, f"too many arguments supplied to string.format {found}")
+
+    def _check_clause(self, clause: str, node: Node) -> int:
+        """Refuse a value that a clause can't write, with RunProblem; `_bad_at` says where it stands."""
+        kind = self._unifier.resolve(self._kinds.get(id(node), DYN), to_dyn=True)
+        self._bad_at = node.at
+        if kind.kind != "dyn" and not fits_clause(clause, kind):
+            raise RunProblem("error during formatting: " + clause_problem(clause, runtime_name(kind)))
+        if clause == "s" and isinstance(node, ListNode):
+            for item in node.items:
+                self._check_clause("s", item)
+        if clause == "s" and isinstance(node, MapNode):
+            for key, value, _ in node.entries:
+                self._check_clause("s", key)
+                self._check_clause("s", value)
+        return node.at
+
     def _refuse(self, at: int, text: str) -> CelType:
         self._problems.append((at, text))
         return ERROR
@@ -115,6 +166,8 @@ class Checker:
                 return self._list(node)
             case MapNode():
                 return self._map(node)
+            case MessageNode():
+                return self._message(node)
             case Fold():
                 return self._fold(node)
             case Bind():
@@ -133,6 +186,11 @@ class Checker:
         return self._refuse(node.at, f"undeclared reference to '{node.name}' (in container '')")
 
     def _select(self, node: Select) -> CelType:
+        name = None if node.test else qualified_name(node)
+        if name is not None and name in self._scopes[0]:
+            return self._scopes[0][name]
+        if name is not None and name in TYPE_NAMES:
+            return type_of(TYPE_NAMES[name])
         result = self._field(node)
         if node.test:
             return BOOL
@@ -143,8 +201,7 @@ class Checker:
         if target.kind == "map":
             result = target.params[1]
         elif target.kind == "object":
-            fields = self._objects.get(target.name, {})
-            known = fields.get(node.field)
+            known = self._field_type(target.name, node.field)
             result = known if known is not None else self._refuse(node.at, f"undefined field '{node.field}'")
         elif target.kind == "param":
             self._unifier.assignable([DYN], [target])
@@ -155,12 +212,41 @@ class Checker:
             result = DYN
         return optional_of(result) if was_optional or node.optional else result
 
+    def _is_open(self, name: str) -> bool:
+        return bool(self._open_object) and f"{name}.".startswith(f"{self._open_object}.")
+
+    def _field_type(self, type_name: str, field: str) -> CelType | None:
+        return DYN if self._is_open(type_name) else self._objects.get(type_name, {}).get(field)
+
+    def _message(self, node: MessageNode) -> CelType:
+        known = node.type_name in self._objects or self._is_open(node.type_name)
+        result = CelType("object", node.type_name)
+        if not known:
+            result = self._refuse(node.at, f"undeclared reference to '{node.type_name}' (in container '')")
+        for name, value, optional, at in node.entries:
+            kind = self._check(value)
+            wanted = (self._field_type(node.type_name, name) or CelType("object", "")) if known else ERROR
+            if optional:
+                kind = self._element(value, kind, optional=True)
+            if not self._unifier.assignable([kind], [wanted]):
+                shown = self._unifier.resolve(kind)
+                text = f"expected type of field '{name}' is '{wanted}' but provided type is '{shown}'"
+                self._refuse(at, text)
+        return result
+
     # Calls.
 
     def _call(self, node: Call) -> CelType:
+        lists, maps = len(self._elements), len(self._entries)
         args = [self._check(arg) for arg in node.args]
+        if node.function == "format" and node.args and isinstance(node.args[0], ListNode):
+            del self._elements[lists:], self._entries[maps:]  # What is written into a text may be of several types.
+            if isinstance(node.target, Literal) and isinstance(node.target.value, str):
+                self._formats.append((node.target.value, node.args[0], node.at))
         if node.function == "matches" and node.args:
             self._check_pattern(node.args[-1])
+        if node.function in ("timestamp", "duration") and len(node.args) == 1 and node.target is None:
+            self._check_time(node.function, node.args[0])
         if node.function in ("_&&_", "_||_"):
             for arg, kind in zip(node.args, args, strict=True):
                 if not self._unifier.assignable([kind], [BOOL]):
@@ -185,6 +271,14 @@ class Checker:
                 compile_regexp(node.value)
             except RegexpError:
                 self._refuse(node.at, "invalid matches argument")
+
+    def _check_time(self, function: str, node: Node) -> None:
+        """Refuse a constant that is no timestamp or duration."""
+        if isinstance(node, Literal) and isinstance(node.value, str):
+            try:
+                (parse_timestamp if function == "timestamp" else parse_duration)(node.value)
+            except RunProblem:
+                self._refuse(node.at, f"invalid {function} argument")
 
     def _resolve(
         self, node: Call, name: str, overloads: list[Overload], args: list[CelType], *, member: bool
@@ -244,6 +338,7 @@ class Checker:
         for number, item in enumerate(node.items):
             kind = self._element(item, self._check(item), optional=number in node.optional)
             elements.append((item.at, kind))
+            self._kinds[id(item)] = kind
             found = self._join(found, kind)
         return list_of(found if found is not None else self._unifier.fresh())
 
@@ -254,10 +349,11 @@ class Checker:
         found_values: list[tuple[int, CelType]] = []
         self._entries += (found_keys, found_values)
         for key, value, optional in node.entries:
-            found_keys.append((key.at, self._check(key)))
-            found_values.append((value.at, self._element(value, self._check(value), optional=optional)))
-            keys = self._join(keys, found_keys[-1][1])
-            values = self._join(values, found_values[-1][1])
+            key_kind, kind = self._check(key), self._element(value, self._check(value), optional=optional)
+            found_keys.append((key.at, key_kind))
+            found_values.append((value.at, kind))
+            self._kinds |= {id(key): key_kind, id(value): kind}
+            keys, values = self._join(keys, key_kind), self._join(values, kind)
         if keys is None or values is None:
             return map_of(self._unifier.fresh(), self._unifier.fresh())
         return map_of(keys, values)
@@ -279,6 +375,8 @@ class Checker:
             return BOOL
         if node.kind == "transformMap":
             return map_of(kinds[0], transform)
+        if node.kind == "sortBy":
+            return list_of(self._unifier.resolve(kinds[0]))
         return list_of(self._unifier.resolve(transform))
 
     def _wrong_condition(self, node: Fold, condition: CelType, element: CelType) -> str:
@@ -315,14 +413,26 @@ class Checker:
         return optional_of(body) if node.kind == "optMap" else body
 
 
-def qualified_name(node: Node) -> str | None:
-    """Return ``a.b.c`` where an expression is a plain chain of names, else None."""
-    if isinstance(node, Ident):
-        return node.name
-    if isinstance(node, Select) and not node.test and not node.optional:
-        prefix = qualified_name(node.operand)
-        return None if prefix is None else f"{prefix}.{node.field}"
-    return None
+_CLAUSE_KINDS: Mapping[str, tuple[CelType, ...]] = {
+    "s": (INT, UINT, DOUBLE, BOOL, STRING, TIMESTAMP, BYTES, DURATION, NULL),
+    "d": (INT, UINT),
+    "f": (DOUBLE, STRING),
+    "e": (DOUBLE, STRING),
+    "b": (INT, UINT, BOOL),
+    "x": (INT, UINT, STRING, BYTES),
+    "X": (INT, UINT, STRING, BYTES),
+    "o": (INT, UINT),
+}
+
+
+def fits_clause(clause: str, kind: CelType) -> bool:
+    """Say whether a clause of a text can write values of a type."""
+    return kind in _CLAUSE_KINDS[clause] or (clause == "s" and kind.kind in ("list", "map", "type"))
+
+
+def runtime_name(kind: CelType) -> str:
+    """Return what a type is called at run time, without its parameters."""
+    return declared_name(kind._replace(params=()))
 
 
 def _type_of_literal(value: object) -> CelType:

@@ -12,10 +12,10 @@ from typing import TypeAlias
 
 from bayplan.base.go_regexp import RegexpError, compile_regexp
 from bayplan.cel import library, library_lists
-from bayplan.cel.checker import qualified_name
 from bayplan.cel.declarations import TYPE_NAMES
 from bayplan.cel.meter import COST_LIMIT, METER, CostExceeded, Meter
 from bayplan.cel.problems import CompileProblem, RunProblem
+from bayplan.cel.records import Message, Record
 from bayplan.cel.syntax import (
     Bind,
     Call,
@@ -24,9 +24,12 @@ from bayplan.cel.syntax import (
     ListNode,
     Literal,
     MapNode,
+    MessageNode,
     Node,
     Select,
+    qualified_name,
 )
+from bayplan.cel.types import declared_name
 from bayplan.cel.values import (
     NONE,
     CelMap,
@@ -37,7 +40,9 @@ from bayplan.cel.values import (
     type_name,
 )
 
-LIST_COST, MAP_COST = 10, 30
+LIST_COST, MAP_COST, MESSAGE_COST = 10, 30, 40
+DOTTED_NAMES = frozenset(("authorizer.requestResource", *(name for name in TYPE_NAMES if "." in name)))
+"""Variables and types whose names look like fields."""
 TRAVERSAL = 0.1
 """What a character costs that is looked at."""
 REGEXP_TRAVERSAL = 0.25
@@ -84,6 +89,8 @@ def compile_node(node: Node) -> Code:
             return _list(node)
         case MapNode():
             return _map(node)
+        case MessageNode():
+            return _message(node)
         case Fold():
             return _fold(node)
         case Bind():
@@ -97,7 +104,7 @@ def _ident(node: Ident) -> Code:
         frame.spend(1)
         if name in frame.variables:
             return frame.variables[name]
-        return TypeValue(str(TYPE_NAMES[name].name))
+        return TypeValue(declared_name(TYPE_NAMES[name]))
 
     return read
 
@@ -110,6 +117,8 @@ def qualify(value: object, key: object) -> tuple[bool, object]:
     """
     if isinstance(value, CelMap):
         return value.find(key)
+    if isinstance(value, Record):
+        return value.find(str(key))
     if isinstance(value, list):
         if isinstance(key, bool) or not isinstance(key, int | float):
             raise RunProblem(f"unsupported index type '{type_name(key)}' in list")
@@ -138,6 +147,9 @@ def _read(value: object, key: object, *, optional: bool) -> object:
 
 
 def _select(node: Select) -> Code:
+    dotted = qualified_name(node)
+    if dotted in DOTTED_NAMES:
+        return _ident(Ident(str(dotted), node.at))
     operand, name, optional = compile_node(node.operand), node.field, node.optional
     if node.test:
 
@@ -394,6 +406,25 @@ def _map(node: MapNode) -> Code:
     return build
 
 
+def _message(node: MessageNode) -> Code:
+    name = node.type_name
+    entries = [(field, compile_node(value), optional) for field, value, optional, _ in node.entries]
+
+    def build(frame: Frame) -> object:
+        frame.spend(MESSAGE_COST)
+        found: dict[str, object] = {}
+        for field, code, optional in entries:
+            value = code(frame)
+            if optional:
+                if not isinstance(value, Optional) or not value.present:
+                    continue
+                value = value.value
+            found[field] = value
+        return Message(name, found)
+
+    return build
+
+
 def _items(over: object, two: bool) -> Iterator[tuple[object, ...]]:
     """Iterate over what the variables of a macro are."""
     if isinstance(over, list):
@@ -416,6 +447,7 @@ def _fold(node: Fold) -> Code:
     def fold(frame: Frame) -> object:
         found: list[object] = []
         mapped: dict[object, tuple[object, object]] = {}
+        sources: list[object] = []
         for inner, values in _rounds(frame, over(frame), names):
             if condition is not None:
                 holds = condition(inner)
@@ -425,9 +457,14 @@ def _fold(node: Fold) -> Code:
                     continue
             value = transform(inner) if transform is not None else values[-1 if kind != "filter" else 0]
             found.append(value)
-            mapped[key_of(values[0])] = (values[0], value)
+            if kind == "transformMap":
+                mapped[key_of(values[0])] = (values[0], value)
+            elif kind == "sortBy":
+                sources.append(values[0])
         if kind == "exists_one":
             return len(found) == 1
+        if kind == "sortBy":
+            return library.call("@sorted", [sources, found])
         return CelMap(mapped) if kind == "transformMap" else found
 
     return fold
@@ -481,13 +518,18 @@ def _bind(node: Bind) -> Code:
     return bind
 
 
-def run(code: Code, variables: Mapping[str, object]) -> object:
+def run(code: Code, variables: Mapping[str, object], meter: Meter | None = None) -> object:
     """Return the value of an expression.
+
+    Args:
+        code: of the expression.
+        variables: by name.
+        meter: a new one, which tells the cost afterwards.
 
     Raises:
         RunProblem: it fails.
     """
-    meter = Meter()
+    meter = Meter() if meter is None else meter
     token = METER.set(meter)
     try:
         return code(Frame(dict(variables), meter))

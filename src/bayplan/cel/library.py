@@ -7,9 +7,17 @@ import re
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
+from bayplan.base.durations import SECOND_NS
 from bayplan.base.errors import InputError
-from bayplan.cel import library_lists, library_text
-from bayplan.cel.meter import spend_copy
+from bayplan.cel import (
+    library_authorization,
+    library_formats,
+    library_lists,
+    library_network,
+    library_text,
+    times,
+)
+from bayplan.cel.meter import spend_copy, spend_work
 from bayplan.cel.problems import RunProblem
 from bayplan.cel.values import (
     INT_MAX,
@@ -26,6 +34,7 @@ from bayplan.cel.values import (
     checked_uint,
     compare,
     contains,
+    double_text,
     equal,
     key_of,
     shown,
@@ -61,9 +70,28 @@ def call(name: str, args: list[object]) -> object:
         raise RunProblem(str(problem)) from None
     except (NoOverload, TypeError):
         if name in STANDARD:
+            if not _has_trait(name, args):
+                raise RunProblem(f"no such overload: {name}") from None
             raise RunProblem("no such overload: size" if name == "size" else "no such overload") from None
         signature = ", ".join(type_name(arg) for arg in args)
         raise RunProblem(f"no such overload: {name}({signature})") from None
+
+
+def _has_trait(name: str, args: list[object]) -> bool:
+    """Say whether values of the first argument's type know an operator at all."""
+    kinds = _TRAITS.get(name)
+    return kinds is None or (isinstance(args[0], kinds) and (bool in kinds or not isinstance(args[0], bool)))
+
+
+_NUMBERS = (int, float)
+_TIMES = (times.Timestamp, times.Duration)
+_TRAITS: Mapping[str, tuple[type, ...]] = {
+    **dict.fromkeys(("_<_", "_<=_", "_>_", "_>=_"), (bool, *_NUMBERS, str, bytes, *_TIMES)),
+    "_+_": (*_NUMBERS, str, bytes, list, *_TIMES),
+    "_-_": (*_NUMBERS, *_TIMES),
+    **dict.fromkeys(("_*_", "_/_"), _NUMBERS),
+    "_%_": (int,),
+}
 
 
 def _kind(value: object, *kinds: type) -> None:
@@ -97,7 +125,13 @@ def _add(left: object, right: object) -> object:
         return left + right
     if isinstance(left, list) and isinstance(right, list):
         return left + right
-    return _arithmetic(left, right, lambda a, b: a + b, lambda a, b: a + b)
+    moved = times.add(left, right)
+    return _arithmetic(left, right, lambda a, b: a + b, lambda a, b: a + b) if moved is None else moved
+
+
+def _subtract(left: object, right: object) -> object:
+    moved = times.subtract(left, right)
+    return _arithmetic(left, right, lambda a, b: a - b, lambda a, b: a - b) if moved is None else moved
 
 
 def _divide(left: object, right: object) -> object:
@@ -152,7 +186,7 @@ def _compare(holds: Callable[[int], bool]) -> Function:
         elif isinstance(left, int | float) and isinstance(right, int | float):
             if math.isnan(left) or math.isnan(right):
                 raise RunProblem("NaN values cannot be ordered")
-        elif not (isinstance(left, str | bytes) and type(left) is type(right)):
+        elif not (isinstance(left, str | bytes | times.Timestamp | times.Duration) and type(left) is type(right)):
             raise NoOverload
         return holds(compare(left, right))
 
@@ -180,6 +214,10 @@ def size(value: object) -> int:
 
 
 def _to_int(value: object) -> object:
+    if isinstance(value, times.Timestamp):
+        return value.ns // SECOND_NS
+    if isinstance(value, times.Duration):
+        return value.ns
     _kind(value, int, float, str)
     if isinstance(value, str):
         if len(value) <= MAX_DIGITS and re.fullmatch(r"[+-]?[0-9]+", value) and INT_MIN <= int(value) <= INT_MAX:
@@ -238,8 +276,35 @@ def _to_string(value: object) -> object:
             return value.decode()
         except UnicodeDecodeError:
             raise RunProblem("invalid UTF-8 in bytes, cannot convert to string") from None
+    if isinstance(value, times.Timestamp):
+        return times.timestamp_text(value)
+    if isinstance(value, times.Duration):
+        return times.duration_text(value)
+    if isinstance(value, library_network.Ip):
+        return str(value.address)
+    if isinstance(value, library_network.Cidr):
+        return str(value)
     _kind(value, bool, int, float)
-    return shown(value)
+    return double_text(value) if isinstance(value, float) else shown(value)
+
+
+def _to_timestamp(value: object) -> object:
+    if isinstance(value, times.Timestamp):
+        return value
+    _kind(value, int, str)
+    return times.parse_timestamp(value) if isinstance(value, str) else times.checked_timestamp(int(value) * SECOND_NS)  # type: ignore[call-overload]
+
+
+def _to_duration(value: object) -> object:
+    if isinstance(value, times.Duration):
+        return value
+    _kind(value, int, str)
+    return times.parse_duration(value) if isinstance(value, str) else times.checked_duration(int(value))  # type: ignore[call-overload]
+
+
+def _escape_key(key: object) -> str:
+    _kind(key, str)
+    return str(key).replace("~", "~0").replace("/", "~1")
 
 
 # Quantities, versions, values that may be missing.
@@ -345,6 +410,36 @@ def _of_non_zero(value: object) -> Optional:
     return NONE if zero else Optional(value, True)
 
 
+def _sorted(items: object, keys: object) -> list[object]:
+    """Return items in the order of their keys, which are all of one type that has an order."""
+    if not isinstance(items, list) or not isinstance(keys, list):
+        raise NoOverload
+    spend_work(len(items))
+    if any(type(key) is not type(keys[0]) for key in keys):
+        raise RunProblem("list elements must have the same type")
+    if keys and not _has_trait("_<_", keys[:1]):
+        raise RunProblem("list elements must be comparable")
+    order = sorted(range(len(items)), key=lambda place: keys[place])
+    return [items[place] for place in order]
+
+
+def _flatten(items: object, depth: object = 1) -> list[object]:
+    _kind(items, list)
+    _kind(depth, int)
+    assert isinstance(items, list)
+    assert isinstance(depth, int)
+    if depth < 0:
+        raise RunProblem("level must be non-negative")
+    spend_work(len(items))
+    found: list[object] = []
+    for item in items:
+        if isinstance(item, list) and depth > 0:
+            found += _flatten(item, depth - 1)
+        else:
+            found.append(item)
+    return found
+
+
 def _includes(target: object, item: object) -> bool:
     if isinstance(target, list):
         for place, other in enumerate(target):
@@ -356,7 +451,7 @@ def _includes(target: object, item: object) -> bool:
     return equal(target, item)
 
 
-CONVERSIONS = frozenset(("bool", "bytes", "double", "int", "string", "uint"))
+CONVERSIONS = frozenset(("bool", "bytes", "double", "duration", "int", "string", "timestamp", "uint"))
 """Functions that are called when an expression is compiled, where their argument is a constant."""
 
 MAX_INCLUDED = 64
@@ -365,6 +460,10 @@ MAX_INCLUDED = 64
 FUNCTIONS: Mapping[str, Function] = {
     **library_text.FUNCTIONS,
     **library_lists.FUNCTIONS,
+    **library_network.FUNCTIONS,
+    **library_formats.FUNCTIONS,
+    **library_authorization.FUNCTIONS,
+    **times.FUNCTIONS,
     "!_": _not,
     "-_": _negate,
     "_==_": equal,
@@ -374,7 +473,7 @@ FUNCTIONS: Mapping[str, Function] = {
     "_>_": _compare(lambda order: order > 0),
     "_>=_": _compare(lambda order: order >= 0),
     "_+_": _add,
-    "_-_": lambda left, right: _arithmetic(left, right, lambda a, b: a - b, lambda a, b: a - b),
+    "_-_": _subtract,
     "_*_": lambda left, right: _arithmetic(left, right, lambda a, b: a * b, lambda a, b: a * b),
     "_/_": _divide,
     "_%_": _modulo,
@@ -388,6 +487,9 @@ FUNCTIONS: Mapping[str, Function] = {
     "int": _to_int,
     "uint": _to_uint,
     "string": _to_string,
+    "timestamp": _to_timestamp,
+    "duration": _to_duration,
+    "jsonpatch.escapeKey": _escape_key,
     "quantity": _quantity,
     "isQuantity": _is_quantity,
     "sign": lambda value: value.sign(),
@@ -410,5 +512,10 @@ FUNCTIONS: Mapping[str, Function] = {
     "value": _value,
     "hasValue": lambda value: _optional(value).present,
     "includes": _includes,
+    "sort": lambda items: _sorted(items, items),
+    "@sorted": _sorted,
+    "flatten": _flatten,
+    "first": lambda items: Optional(items[0], True) if items else NONE,
+    "last": lambda items: Optional(items[-1], True) if items else NONE,
 }
 """By name; those that look at their arguments only when needed (``or``, ``orValue``) are the evaluator's."""

@@ -17,8 +17,10 @@ from bayplan.cel.syntax import (
     ListNode,
     Literal,
     MapNode,
+    MessageNode,
     Node,
     Select,
+    qualified_name,
 )
 
 RESERVED = frozenset(
@@ -37,9 +39,15 @@ _SORTED = "@__sortBy_input__"
 
 
 class Parser:
-    """Reads one expression."""
+    """Reads one expression.
 
-    def __init__(self, text: str) -> None:
+    Args:
+        text: of the expression.
+        binds: whether ``cel.bind`` is there, which selectors of devices have and admission has not.
+    """
+
+    def __init__(self, text: str, *, binds: bool = True) -> None:
+        self._binds = binds
         self._source = Source(text)
         self._tokens = tokens_of(self._source)
         self._place = 0
@@ -195,6 +203,9 @@ class Parser:
             while self._is(".", "["):
                 enter()
                 node = self._part(node, self._next())
+            name = qualified_name(node) if self._is("{") else None
+            if name is not None:
+                node = self._postfix(self._message(name, self._next()))
         return node
 
     def _part(self, node: Node, token: Token) -> Node:
@@ -298,6 +309,23 @@ class Parser:
         self._expect("}", or_comma=True)
         return MapNode(tuple(entries), opening.at)
 
+    def _message(self, type_name: str, opening: Token) -> Node:
+        entries = list[tuple[str, Node, bool, int]]()
+        while not self._is("}"):
+            optional = self._is("?")
+            if optional:
+                self._next()
+            name = self._next()
+            if name.kind != "ident":
+                raise self._problem(name, f"mismatched input '{name.text}' expecting {{'}}', '?', ',', IDENTIFIER}}")
+            at = self._expect(":").at
+            entries.append((name.text, self._conditional(), optional, at))
+            if not self._is(","):
+                break
+            self._next()
+        self._expect("}", or_comma=True)
+        return MessageNode(type_name, tuple(entries), opening.at)
+
     # Macros.
 
     def _member_call(self, target: Node, name: str, args: tuple[Node, ...], at: int) -> Node:
@@ -320,7 +348,7 @@ class Parser:
             return self._sort_by(target, args, at)
         if name in ("optMap", "optFlatMap") and len(args) == 2:
             return Bind(name, self._variable(args[0]), target, args[1], at)
-        if name == "bind" and len(args) == 3 and isinstance(target, Ident) and target.name == "cel":
+        if self._binds and name == "bind" and len(args) == 3 and isinstance(target, Ident) and target.name == "cel":
             if not isinstance(args[0], Ident):
                 raise self._source.problem(_start(args[0]), "cel.bind() variable names must be simple identifiers")
             return Bind("bind", args[0].name, args[1], args[2], at)

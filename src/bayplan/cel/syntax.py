@@ -56,6 +56,14 @@ class MapNode(msgspec.Struct, frozen=True):
     at: int
 
 
+class MessageNode(msgspec.Struct, frozen=True):
+    """An object of a type: field, value, whether the field may be missing, and where it is set."""
+
+    type_name: str
+    entries: tuple[tuple[str, Node, bool, int], ...]
+    at: int
+
+
 class Fold(msgspec.Struct, frozen=True):
     """A macro over a range: ``all``, ``exists``, ``existsOne``, ``map`` (with an optional condition), ``filter``.
 
@@ -82,4 +90,14 @@ class Bind:
     at: int = field(default=0)
 
 
-Node: TypeAlias = "Literal | Ident | Select | Call | ListNode | MapNode | Fold | Bind"
+Node: TypeAlias = "Literal | Ident | Select | Call | ListNode | MapNode | MessageNode | Fold | Bind"
+
+
+def qualified_name(node: Node) -> str | None:
+    """Return ``a.b.c`` if an expression is a plain chain of names, else None."""
+    if isinstance(node, Ident):
+        return node.name
+    if isinstance(node, Select) and not node.test and not node.optional:
+        prefix = qualified_name(node.operand)
+        return None if prefix is None else f"{prefix}.{node.field}"
+    return None

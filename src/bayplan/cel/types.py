@@ -8,7 +8,8 @@ from typing import NamedTuple
 class CelType(NamedTuple):
     """A type.
 
-    Kinds: ``primitive``, ``dyn``, ``any``, ``error``, ``null``, ``list``, ``map``, ``type``, ``param``, ``opaque``, ``object``.
+    Kinds: ``primitive``, ``wellknown``, ``dyn``, ``any``, ``error``, ``null``, ``list``, ``map``, ``type``, ``param``, ``opaque``,
+    ``object``.
     """
 
     kind: str
@@ -36,6 +37,14 @@ ANY = CelType("any", "any")
 ERROR = CelType("error", "!error!")
 QUANTITY = CelType("opaque", "kubernetes.Quantity")
 SEMVER = CelType("opaque", "kubernetes.Semver")
+TIMESTAMP, DURATION = CelType("wellknown", "timestamp"), CelType("wellknown", "duration")
+URL, IP, CIDR, FORMAT = (
+    CelType("opaque", name) for name in ("kubernetes.URL", "net.IP", "net.CIDR", "kubernetes.NamedFormat")
+)
+AUTHORIZER, PATH_CHECK, GROUP_CHECK, RESOURCE_CHECK, DECISION = (
+    CelType("object", f"kubernetes.authorization.{name}")
+    for name in ("Authorizer", "PathCheck", "GroupCheck", "ResourceCheck", "Decision")
+)
 
 
 def list_of(element: CelType) -> CelType:
@@ -111,7 +120,7 @@ class Unifier:
             return True
         if "null" in (source.kind, target.kind):
             other = target if source.kind == "null" else source
-            return other.kind in ("null", "opaque", "object")
+            return other.kind in ("null", "opaque", "object", "wellknown")
         if source.kind in ("opaque", "list", "map"):
             return (source.kind, source.name, len(source.params)) == (
                 target.kind,
@@ -184,6 +193,8 @@ def declared_name(kind: CelType) -> str:
     """Return what a type is called where it is declared, which differs from messages about types in a few names."""
     if kind.kind == "any":
         return "google.protobuf.Any"
+    if kind.kind == "wellknown":
+        return f"google.protobuf.{kind.name.capitalize()}"
     if not kind.params:
         return kind.name
     return f"{kind.name}({', '.join(declared_name(part) for part in kind.params)})"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+from decimal import Decimal
 from functools import total_ordering
 
 import msgspec
@@ -176,7 +177,8 @@ def type_name(value: object) -> str:
     for kind, name in _NAMES:
         if isinstance(value, kind):
             return name
-    return type(value).__name__
+    named = getattr(value, "cel_type_name", None)  # Of the values of libraries.
+    return named if isinstance(named, str) else type(value).__name__
 
 
 _NAMES: tuple[tuple[type, str], ...] = (
@@ -279,6 +281,21 @@ def checked_uint(number: int) -> Uint:
     if 0 <= number <= UINT_MAX:
         return Uint(number)
     raise RunProblem("unsigned integer overflow")
+
+
+_LEAST_EXPONENT, _MOST_DIGITS = -4, 21
+
+
+def double_text(value: float) -> str:
+    """Return a number as Go's ``%g`` writes it."""
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "+Inf" if value > 0 else "-Inf"
+    mantissa, _, exponent = f"{Decimal(repr(value)).normalize():e}".partition("e")
+    if int(exponent) < _LEAST_EXPONENT or int(exponent) >= _MOST_DIGITS:
+        return f"{mantissa}e{'-' if exponent[0] == '-' else '+'}{abs(int(exponent)):02}"
+    return format(Decimal(repr(value)), "f").removesuffix(".0")
 
 
 def shown(value: object) -> str:

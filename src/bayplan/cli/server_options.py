@@ -80,3 +80,11 @@ AllowOrigin: TypeAlias = Annotated[
 RateLimit: TypeAlias = Annotated[
     float, typer.Option(metavar="N", help="Requests per second for each client; 0 for no limit.")
 ]
+Webhooks: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--webhooks",
+        metavar="TARGET",
+        help="Where webhooks may be called: loopback, HOST:PORT, NAMESPACE/SERVICE=HOST:PORT, any. [default: nowhere]",
+    ),
+]

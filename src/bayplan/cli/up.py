@@ -33,6 +33,7 @@ from bayplan.cli.server_options import (
     TlsCertificate,
     TlsKey,
     Token,
+    Webhooks,
     WithControllers,
     WithKubelet,
     WithScheduler,
@@ -63,6 +64,7 @@ def up(
     tls_cert: TlsCertificate = None,
     tls_key: TlsKey = None,
     rate_limit: RateLimit = 0.0,
+    webhooks: Webhooks = None,
     allow_origin: AllowOrigin = None,
     mode: ModeOption = Mode.CURRENT,
     config: Config = None,
@@ -103,7 +105,7 @@ def up(
     options = ServerOptions(
         listen=listen, port=port, token=shown, certificate=tls_cert, key=tls_key, store=store, rate_limit=rate_limit
     )
-    options = dataclasses.replace(options, allowed_origins=tuple(allow_origin or ()))
+    options = dataclasses.replace(options, allowed_origins=tuple(allow_origin or ()), webhooks=tuple(webhooks or ()))
     check_options(options)
     scheduler_options = SchedulerOptions(
         mode=mode, algorithm_provider=algorithm_provider, plugins=plugin or (), feature_gates=feature_gates, seed=seed

@@ -11,12 +11,16 @@ import asyncio
 import json
 import re
 import selectors
+from collections.abc import Mapping
 from datetime import datetime
-from typing import cast
+from typing import Any, cast
 
 import msgspec
 
+from bayplan.apiserver.admission.outgoing import Outgoing
+from bayplan.apiserver.admission.targets import Targets
 from bayplan.apiserver.http.application import Application
+from bayplan.apiserver.http.hook_client import HookClient
 from bayplan.apiserver.rest.api import Api
 from bayplan.apiserver.rest.backend import Backend
 from bayplan.apiserver.rest.bootstrap import bootstrap
@@ -28,6 +32,7 @@ from bayplan.conformance.in_process import send
 _COMPACTED = "etcd was compacted"
 _WRITTEN = re.compile(r'"(?:time|creationTimestamp)":"(20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ)"')
 _EPOCH = 1_767_225_600.0
+_LEAVE_SECONDS = 0.5
 _runs: dict[int, tuple[object, dict[str, JsonObject]]] = {}
 
 
@@ -46,11 +51,19 @@ def answer_api_case(case: JsonObject) -> JsonObject:
     return run[1][str(case["id"])]
 
 
-def replay(scenario: list[JsonObject]) -> dict[str, JsonObject]:
-    """Run a scenario on a fresh store and return our answers by id."""
-    loop = _VirtualLoop()
+def replay(
+    scenario: list[JsonObject], *, targets: Targets | None = None, values: Mapping[str, str] | None = None
+) -> dict[str, JsonObject]:
+    """Run a scenario on a fresh store and return our answers by id.
+
+    Args:
+        scenario: its exchanges, in order.
+        targets: that webhooks may be called at; time is real then.
+        values: of names in templates that no answer captures.
+    """
+    loop = _VirtualLoop() if targets is None else asyncio.SelectorEventLoop()
     try:
-        return loop.run_until_complete(_Replay(scenario, loop).run())
+        return loop.run_until_complete(_Replay(scenario, loop, targets, values or {}).run())
     finally:
         loop.close()
 
@@ -82,7 +95,13 @@ class _VirtualLoop(asyncio.SelectorEventLoop):
 class _Replay:
     """One run of a scenario."""
 
-    def __init__(self, scenario: list[JsonObject], loop: _VirtualLoop) -> None:
+    def __init__(
+        self,
+        scenario: list[JsonObject],
+        loop: asyncio.AbstractEventLoop,
+        targets: Targets | None,
+        values: Mapping[str, str],
+    ) -> None:
         self._scenario = scenario
         self._store = Store()
         # The clock runs on, and jumps where the recorded one had by then: times order the managers of fields.
@@ -91,11 +110,17 @@ class _Replay:
         self._loop = loop
         backend = Backend(self._store, clock=lambda: _EPOCH + loop.time() + self._ahead)
         bootstrap(backend)
-        self._application = Application(Api(backend))
-        self._captured: dict[str, str] = {}
+        self._api = Api(backend)
+        self._targets = targets
+        self._application = Application(self._api)
+        self._captured = dict(values)
         self._answers: dict[str, JsonObject] = {}
 
     async def run(self) -> dict[str, JsonObject]:
+        if self._targets is not None:
+            backend = self._api.backend
+            backend.outgoing = Outgoing(self._targets)
+            self._api.calls = HookClient(backend.outgoing)
         background: list[asyncio.Task[None]] = []
         for exchange in self._scenario:
             if _COMPACTED in str(exchange.get("note", "")):
@@ -106,6 +131,9 @@ class _Replay:
             else:
                 await self._exchange(exchange)
         await asyncio.gather(*background)
+        if self._targets is not None:
+            # Connections with TLS take leave of the other side first.
+            await asyncio.sleep(_LEAVE_SECONDS)
         return self._answers
 
     def _catch_up(self, exchange: JsonObject) -> None:

@@ -42,6 +42,10 @@ class WriteRefused(InputError):
         super().__init__(what, got=message)
 
 
+class AwaitsAnswers(WriteRefused):
+    """A write that waits for the answers of webhooks. The next attempt finds them; nothing is reported meanwhile."""
+
+
 class Writer(Protocol):
     """Writes of controllers. All of them raise `WriteRefused` if the write is refused."""
 

@@ -186,7 +186,7 @@ def _delete(backend: Backend, entry: _Deletion, told: Outcome) -> None:
     info = RequestInfo("delete", resource, told.namespace, name)
     wanted = DeleteOptions(entry.grace_period_seconds, uid=str(uid) if uid else None)
     try:
-        deleted = deleting.delete(backend, info, wanted)
+        deleted = deleting.delete(backend, info, wanted, admitted=True)
     except ApiError as problem:
         if problem.code in (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT):
             told.outcome = "absent"

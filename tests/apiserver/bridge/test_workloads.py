@@ -262,6 +262,21 @@ def test_pods_that_the_api_refuses_are_told_of_and_tried_again() -> None:
     assert world.bridge.failures() == {}
 
 
+def test_indexes_of_a_job_are_started_once_the_api_no_longer_refuses_their_pods() -> None:
+    world = World(nodes=1)
+    document = job("urgent")
+    spec = cast("Document", document["spec"])
+    spec |= {"completionMode": "Indexed", "completions": 2, "parallelism": 2}
+    cast("dict[str, dict[str, Document]]", spec)["template"]["spec"]["priorityClassName"] = "high"
+    world.post(f"{BATCH}/jobs", document)
+    world.run(2)
+    assert world.names("pods") == []
+    world.post("/apis/scheduling.k8s.io/v1/priorityclasses", {"metadata": {"name": "high"}, "value": 7})
+    world.run(20)
+    indexes = [cast("Document", each["spec"])["hostname"] for each in world.documents("pods")]
+    assert sorted(map(str, indexes)) == ["urgent-0", "urgent-1"]
+
+
 def test_a_budget_is_kept_up_to_date_and_honoured_by_evictions() -> None:
     world = World(nodes=2)
     world.post(f"{APPS}/replicasets", workload("ReplicaSet", "web", {"replicas": 3}))

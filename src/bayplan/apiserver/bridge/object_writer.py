@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 
+from bayplan.apiserver.admission.outgoing import CallsNeededError, awaits_answers
 from bayplan.apiserver.codec.decode_error import DecodeError
 from bayplan.apiserver.fields import managed
 from bayplan.apiserver.fields.field_set import Node
@@ -23,7 +24,7 @@ from bayplan.apiserver.store.item import Item
 from bayplan.apiserver.store.table import Key
 from bayplan.base.errors import InvariantError
 from bayplan.base.plain_data import Document
-from bayplan.controllers.writer import WriteRefused
+from bayplan.controllers.writer import AwaitsAnswers, WriteRefused
 
 CONTROLLERS = "kube-controller-manager"
 KUBELET = "kubelet"
@@ -57,7 +58,8 @@ class ObjectWriter:
         registry = self._backend.registry
         if found is None or registry.find(found.group, found.version, found.name) is not found:
             # Of several versions the first that is served; a definition that changes makes new ones.
-            found = next((each for each in registry.all() if each.table == table), None)
+            served = [each for each in registry.all() if each.table == table]
+            found = next((each for each in served if each.converter is None), served[0] if served else None)
             if found is None:
                 raise InvariantError(f"nothing that is served is kept in {table}")
             self._resources[table] = found
@@ -78,6 +80,8 @@ class ObjectWriter:
             decoded = decode_value(target_of(resource), document, [], "Ignore")
             info = RequestInfo("create", resource, namespace)
             writing.create(self._backend, info, decoded.document, WriteOptions(manager=self.manager))
+        except CallsNeededError as needed:
+            raise AwaitsAnswers(f"{resource.kind} in {namespace}", awaits_answers(needed).message) from None
         except ApiError as problem:
             name = part(document, "metadata").get("name")
             raise WriteRefused(f"{resource.kind} {namespace}/{name}", problem.message) from None
@@ -106,6 +110,8 @@ class ObjectWriter:
             who = managed.Manager(owner.manager, managed.UPDATE, owner.api_version)
             managers = {who: managed.Owned(fields, owner.api_version, owner.time)}
             writing.store_new(self._backend, info, document, managers, options)
+        except CallsNeededError as needed:
+            raise AwaitsAnswers(f"{resource.kind} in {namespace}", awaits_answers(needed).message) from None
         except ApiError as problem:
             raise WriteRefused(f"{resource.kind} in {namespace}", problem.message) from None
 
@@ -138,6 +144,10 @@ class ObjectWriter:
             new = self._read(resource, old, changes, subresource)
             managers = updates.managers_after(self._backend, info, old, new, options)
             writing.change(self._backend, info, old, new, managers, options)
+        except CallsNeededError as needed:
+            raise AwaitsAnswers(
+                f"{resource.kind} {'/'.join(filter(None, key))}", awaits_answers(needed).message
+            ) from None
         except (ApiError, DecodeError) as problem:
             refusal = problem if isinstance(problem, ApiError) else ApiError(400, str(problem))
             raise WriteRefused(f"{resource.kind} {'/'.join(filter(None, key))}", refusal.message) from None
@@ -181,6 +191,10 @@ class ObjectWriter:
         info = RequestInfo("delete", resource, *key)
         try:
             deleting.delete(self._backend, info, DeleteOptions(grace_seconds, uid=uid, propagation=propagation))
+        except CallsNeededError as needed:
+            raise AwaitsAnswers(
+                f"{resource.kind} {'/'.join(filter(None, key))}", awaits_answers(needed).message
+            ) from None
         except ApiError as problem:
             raise WriteRefused(f"{resource.kind} {'/'.join(filter(None, key))}", problem.message) from None
 

@@ -11,14 +11,18 @@ import ssl
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import uvicorn
 
+from bayplan.apiserver.admission.outgoing import Outgoing
+from bayplan.apiserver.admission.targets import Targets
 from bayplan.apiserver.http.access import LOOPBACK
 from bayplan.apiserver.http.application import Application, Mount
 from bayplan.apiserver.http.graceful import GracefulServer
+from bayplan.apiserver.http.hook_client import HookClient
 from bayplan.apiserver.http.kubeconfig import kubeconfig_entry
 from bayplan.apiserver.http.limits import HttpLimits, raise_descriptor_limit
 from bayplan.apiserver.http.protocol import WebSocketProtocol, limited_protocol
@@ -27,6 +31,7 @@ from bayplan.apiserver.rest.api import Api
 from bayplan.apiserver.rest.api_endpoints import advertised_address
 from bayplan.apiserver.rest.backend import Backend
 from bayplan.apiserver.rest.bootstrap import bootstrap
+from bayplan.apiserver.rest.metrics_endpoints import MetricsEndpoints
 from bayplan.apiserver.store.durable import DurableRecorder
 from bayplan.apiserver.store.store import Store
 from bayplan.base.errors import InputError
@@ -47,6 +52,7 @@ class ServerOptions:
         rate_limit: how many requests a second each client may send; 0 for any number.
         allowed_origins: of web pages that may write, in addition to our own.
         limits: of what clients may send before they are authenticated.
+        webhooks: where webhooks may be called, see `Targets`; nowhere by default.
     """
 
     listen: str = "127.0.0.1"
@@ -58,6 +64,7 @@ class ServerOptions:
     rate_limit: float = 0.0
     allowed_origins: tuple[str, ...] = ()
     limits: HttpLimits = field(default_factory=HttpLimits)
+    webhooks: tuple[str, ...] = ()
 
 
 def check_options(options: ServerOptions) -> None:
@@ -68,6 +75,7 @@ def check_options(options: ServerOptions) -> None:
     """
     check_port(options.port)
     check_origins(options.allowed_origins, "--allow-origin")
+    Targets(options.webhooks)
     if options.rate_limit < 0:
         raise InputError("--rate-limit", got=f"{options.rate_limit:g}", wanted="requests per second, or 0 for no limit")
     if options.listen not in LOOPBACK and not options.token:
@@ -107,7 +115,9 @@ class ApiServer:
             self._recorder = DurableRecorder(options.store, store, on_failure=self._disk_failed)
         self.backend = Backend(store, clock=clock)
         self.backend.advertised = (advertised_address(options.listen), self._socket.getsockname()[1])
+        self.backend.outgoing = Outgoing(Targets(options.webhooks))
         bootstrap(self.backend)
+        MetricsEndpoints(self.backend).publish()
         self.url = self._url()
         self.api = Api(self.backend, address=self.url.partition("//")[2])
         limit = RateLimit(options.rate_limit) if options.rate_limit else None
@@ -119,6 +129,7 @@ class ApiServer:
             rate_limit=limit,
         )
         self._server: GracefulServer | None = None
+        self._hooks: HookClient | None = None
         self._failure: Exception | None = None
 
     def mount(self, application: Mount, *, on_end: Callable[[], None] | None = None) -> None:
@@ -172,7 +183,7 @@ class ApiServer:
             ssl_keyfile=None if key is None else str(key),
         )
         self._server = GracefulServer(
-            config, on_ready=on_ready, on_end=self._application.end_streams, on_closed=self._close_store
+            config, on_ready=partial(self._begin, on_ready), on_end=self._end, on_closed=self._close_store
         )
         # What is loaded lives as long as the server; the collector need not look at it again and again.
         gc.collect()
@@ -190,6 +201,18 @@ class ApiServer:
             raise self._failure
         if self._failure is not None:
             raise InputError(f"--store: {self._failure}", where=str(self.options.store), wanted="a disk that works")
+
+    def _begin(self, on_ready: Callable[[], None] | None) -> None:
+        """Do what is due on the loop when requests are answered."""
+        if self.backend.outgoing.is_on:
+            self._hooks = self.api.calls = HookClient(self.backend.outgoing)
+        if on_ready is not None:
+            on_ready()
+
+    def _end(self) -> None:
+        if self._hooks is not None:
+            self._hooks.close()
+        self._application.end_streams()
 
     def stop(self) -> None:
         """Tell a running server to end; from any thread."""

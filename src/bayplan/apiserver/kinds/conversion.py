@@ -28,19 +28,29 @@ _SHOWN_IN_CORE: Document = {"reportingComponent": "", "reportingInstance": "", "
 
 def is_converted(resource: Resource) -> bool:
     """Say whether objects of a resource are stored in another version."""
-    return (resource.group, resource.version, resource.name) in _CONVERTERS
+    return resource.converter is not None or (resource.group, resource.version, resource.name) in _CONVERTERS
 
 
 def to_storage(resource: Resource, document: Document) -> Document:
-    """Return a document as it is stored."""
+    """Return a document in the form in which its kind is worked on; of custom resources that is the version of the request."""
     converters = _CONVERTERS.get((resource.group, resource.version, resource.name))
     return document if converters is None else converters[0](document)
 
 
 def from_storage(resource: Resource, document: Document) -> Document:
-    """Return a stored document in the version of a resource."""
+    """Return a document in the version of a resource again."""
     converters = _CONVERTERS.get((resource.group, resource.version, resource.name))
     return document if converters is None else converters[1](document)
+
+
+def stored_form(resource: Resource, document: Document) -> Document:
+    """Return a document as it is stored; a webhook may have to be asked first (`CallsNeededError`)."""
+    return to_storage(resource, document) if resource.converter is None else resource.converter.to_storage(document)
+
+
+def served_form(resource: Resource, document: Document) -> Document:
+    """Return a stored document in the version of a resource; a webhook may have to be asked first (`CallsNeededError`)."""
+    return from_storage(resource, document) if resource.converter is None else resource.converter.from_storage(document)
 
 
 def _event_to_core(event: Document) -> Document:

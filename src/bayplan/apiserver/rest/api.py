@@ -7,12 +7,15 @@ that the client accepts.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Protocol
 
+from bayplan.apiserver.admission.outgoing import MAX_ATTEMPTS, Call, CallsNeededError, Session, awaits_answers
 from bayplan.apiserver.kinds.strategy import part
 from bayplan.apiserver.rest import (
     deleting,
     listing,
+    metrics_endpoints,
     patching,
     rendering,
     running_pods,
@@ -23,7 +26,7 @@ from bayplan.apiserver.rest import (
 )
 from bayplan.apiserver.rest.backend import Backend
 from bayplan.apiserver.rest.decoding import decode_request, read_ahead, target_of
-from bayplan.apiserver.rest.errors import ApiError, bad_request, not_found, object_details
+from bayplan.apiserver.rest.errors import ApiError, bad_request, internal_error, not_found, object_details
 from bayplan.apiserver.rest.messages import Request, Response, Stream
 from bayplan.apiserver.rest.meta_endpoints import MetaEndpoints
 from bayplan.apiserver.rest.negotiation import (
@@ -59,18 +62,30 @@ _WAIT_STEP = 0.05
 _REVIEW_GROUPS = ("authentication.k8s.io", "authorization.k8s.io")
 
 
+class Calls(Protocol):
+    """Makes calls that requests need."""
+
+    async def make(self, session: Session, calls: Sequence[Call]) -> None:
+        """Make calls at once, and keep the answers for a request."""
+
+
 class Api:
     """The REST API over a backend.
 
     Args:
         backend: of everything.
         address: that discovery tells clients.
+
+    Attributes:
+        calls: makes the calls of webhooks; None where there is no server.
     """
 
     def __init__(self, backend: Backend, *, address: str = "apiserver") -> None:
         self.backend = backend
         self._meta = MetaEndpoints(backend, address)
         self._repeated_pods = RepeatedPods(backend)
+        self._metrics = metrics_endpoints.MetricsEndpoints(backend)
+        self.calls: Calls | None = None
 
     async def handle(self, request: Request) -> Response | Stream:
         """Answer a request. Refusals are answers, too; an exception is a bug."""
@@ -79,6 +94,8 @@ class Api:
             if path is None or not path[2]:
                 return self._meta.handle(request)
             group, version, rest = path
+            if group == metrics_endpoints.GROUP and group in self.backend.registry.groups:
+                return self._metrics.handle(request, rest)
             if (group, version) not in self.backend.registry.versions:
                 return self._meta.handle(request)
             info = resolve(self.backend.registry, request, group, version, rest)
@@ -107,10 +124,57 @@ class Api:
             pretty=bool(read_bool(request.query, "pretty")),
         )
         if info.verb in ("list", "watch", "get") and not info.subresource:
+            if info.resource.converter is not None and self.backend.outgoing.is_on:
+                await self._convert(info)
             return await self._read(info, request, form)
         if info.subresource in running_pods.OF_RUNNING_PODS:
             return running_pods.answer(self.backend, info, request)
         await read_ahead(request)
+        if not self.backend.outgoing.is_on:
+            return self._write(info, request, form)
+        if not request.waits:
+            try:
+                return self._write(info, request, form)
+            except CallsNeededError as needed:
+                raise awaits_answers(needed) from None
+        return await self._write_with_calls(info, request, form)
+
+    async def _convert(self, info: RequestInfo) -> None:
+        """Have the objects that a read may show converted, so that it need not wait.
+
+        Raises:
+            ApiError: the webhook fails.
+        """
+        backend, resource, key = self.backend, info.resource, (info.namespace, info.name)
+        session = backend.begin_session()
+        for _ in range(MAX_ATTEMPTS):
+            try:
+                with backend.outgoing.attempt(session, backend):
+                    one = backend.store.get(resource.table, key) if info.name else None
+                    for item in (one,) if info.name else list(backend.store.table(resource.table).items()):
+                        if item is not None:
+                            backend.document(resource, item)
+                    return
+            except CallsNeededError as needed:
+                await self._make(session, needed)
+
+    async def _make(self, session: Session, needed: CallsNeededError) -> None:
+        if self.calls is None:
+            raise internal_error("this server makes no calls")
+        await self.calls.make(session, needed.calls)
+
+    async def _write_with_calls(self, info: RequestInfo, request: Request, form: Form) -> Response:
+        """Do a write again until the answers from outside that it needs are there; nothing is stored before."""
+        outgoing, session = self.backend.outgoing, self.backend.begin_session()
+        for _ in range(MAX_ATTEMPTS):
+            try:
+                with outgoing.attempt(session, self.backend):
+                    return self._write(info, request, form)
+            except CallsNeededError as needed:
+                await self._make(session, needed)
+        raise ApiError(504, "Timeout: request did not complete within requested timeout", details={})
+
+    def _write(self, info: RequestInfo, request: Request, form: Form) -> Response:
         if info.verb == "create":
             return self._create(info, request, form)
         if info.subresource == "scale":
@@ -178,17 +242,17 @@ class Api:
     def _create(self, info: RequestInfo, request: Request, form: Form) -> Response:
         resource = info.resource
         if resource.name == "bindings" or info.subresource == "binding":
-            return self._respond(201, subresources.bind(self.backend, info, request), form)
+            return self._respond(201, subresources.bind(self.backend, info, request), form, request.warnings)
         if info.subresource == "eviction":
-            return self._respond(201, subresources.evict(self.backend, info, request), form)
+            return self._respond(201, subresources.evict(self.backend, info, request), form, request.warnings)
         if info.subresource == "token":
-            return self._respond(201, create_token(self.backend, info, request), form)
+            return self._respond(201, create_token(self.backend, info, request), form, request.warnings)
         if resource.group in _REVIEW_GROUPS:
             return self._respond(201, subresources.review(self.backend, info, request), form)
         if info.subresource:
             raise ApiError(405, "the server does not allow this method on the requested resource", details={})
         options = write_options(request, "CreateOptions")
-        is_pod = resource.table == "pods" and form is PLAIN
+        is_pod = resource.table == "pods" and form is PLAIN and not self.backend.admission.is_active
         if is_pod:
             item = self._repeated_pods.create(info, request, options)
             if item is not None:
@@ -220,6 +284,7 @@ class Api:
             response = self._refusal(request, problem)
             response.headers += warning_headers(warnings)
             return response
+        warnings += options.warnings
         resource = info.resource
         if deleted.gone and not self.backend.strategy(resource).returns_deleted:
             details = object_details(info.name, resource.group, resource.name)
@@ -260,5 +325,5 @@ class Api:
         accept = request.headers.get("accept", "")
         form = Form(YAML) if wants_yaml(accept) else Form(PROTOBUF) if wants_protobuf(accept) else PLAIN
         body = rendering.render_error(problem, form)
-        headers = [*problem.headers.items(), *warning_headers(request.warnings)]
+        headers = [*problem.headers.items(), *warning_headers([*request.warnings, *problem.warnings])]
         return Response(problem.code, body, form.media_type, headers, self.backend.store.revision)

@@ -5,20 +5,24 @@ from __future__ import annotations
 import os
 import random
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import cast
 
 import msgspec
 
+from bayplan.apiserver.admission.chain import Admission
+from bayplan.apiserver.admission.conversions import attach_converters
+from bayplan.apiserver.admission.outgoing import Outgoing, Session
 from bayplan.apiserver.fields import managed
 from bayplan.apiserver.fields.compare import fields_of
 from bayplan.apiserver.kinds import custom_resources, definition_kinds, flow_kinds
-from bayplan.apiserver.kinds.conversion import from_storage, is_converted, to_storage
+from bayplan.apiserver.kinds.conversion import is_converted, served_form, stored_form
 from bayplan.apiserver.kinds.registry import strategy_of
 from bayplan.apiserver.kinds.selectable_fields import selectable_values
 from bayplan.apiserver.kinds.service_allocation import FIRST_NODE_PORT, LAST_NODE_PORT, SERVICE_NETWORK
 from bayplan.apiserver.kinds.strategy import Context, Strategy, part, parts
-from bayplan.apiserver.rest.errors import internal
+from bayplan.apiserver.rest.errors import ApiError, internal
 from bayplan.apiserver.rest.resources import Resource, ResourceRegistry
 from bayplan.apiserver.store.item import Item, Write
 from bayplan.apiserver.store.store import Store
@@ -32,6 +36,8 @@ _LONGEST_PREFIX = 58
 _FIXED_ADDRESSES = 257
 """Addresses at the start of the range that are only given to Services that ask for them; node ports likewise."""
 _FIXED_PORTS = 86
+_SESSION_UIDS = 8
+"""Uids that an attempt of one request may need."""
 _encode = msgspec.json.encode
 _decode = msgspec.json.decode
 
@@ -47,6 +53,8 @@ class Backend:
     Attributes:
         runs_pods: whether the nodes' kubelet is ours, so that nobody else can answer for a container.
         token_key: signs the tokens of service accounts.
+        outgoing: what may be called outside, and what came of it; nothing may by default.
+        admission: policies and webhooks.
         advertised: address and port of the server, for the endpoints of the Service `default/kubernetes`; None without a server.
     """
 
@@ -69,6 +77,8 @@ class Backend:
         self._random = random.Random(entropy(16))
         self._uids: list[str] = []
         self._decoded: dict[str, tuple[int, list[Document]]] = {}
+        self.outgoing = Outgoing()
+        self.admission = Admission(self)
 
     # --- what strategies may ask --------------------------------------------------------------------------------------
 
@@ -110,6 +120,20 @@ class Backend:
     def generate_name(self, prefix: str) -> str:
         """Return a name that begins with a prefix."""
         return prefix[:_LONGEST_PREFIX] + "".join(self._random.choice(ALPHABET) for _ in range(5))
+
+    def begin_session(self) -> Session:
+        """Return a session for a request that may need answers from outside."""
+        return Session(self._random.getrandbits(64), self.clock(), [self.new_uid() for _ in range(_SESSION_UIDS)])
+
+    @contextmanager
+    def drawing(self, stream: random.Random, second: float, uids: Sequence[str]) -> Iterator[None]:
+        """Draw uids, names, addresses and times from a session for a while, alike in each attempt."""
+        kept = (self._random, self.clock, self._uids)
+        self._random, self.clock, self._uids = stream, lambda: second, list(reversed(uids))
+        try:
+            yield
+        finally:
+            self._random, self.clock, self._uids = kept
 
     def addresses_in_use(self) -> set[str]:
         """Return the cluster addresses of all services."""
@@ -163,7 +187,7 @@ class Backend:
 
     def document(self, resource: Resource, item: Item) -> Document:
         """Return the document of an item in the version of a resource, without kind and apiVersion."""
-        return from_storage(resource, decode_item(item))
+        return served_form(resource, decode_item(item))
 
     def item(self, resource: Resource, document: Document) -> Item:
         """Return the item that a document becomes with the next revision; the document gets that revision.
@@ -177,7 +201,7 @@ class Backend:
         metadata["resourceVersion"] = str(revision)
         metadata = ordered_metadata(metadata)
         document["metadata"] = metadata
-        stored = to_storage(resource, document)
+        stored = stored_form(resource, document)
         body: Document = {"metadata": metadata}
         body.update((name, value) for name, value in stored.items() if name not in ("kind", "apiVersion", "metadata"))
         return Item(
@@ -204,6 +228,27 @@ class Backend:
         self._react(resource, None, write)
         return item
 
+    def serve_custom(self, definition: Document) -> None:
+        """Serve the versions of a definition of custom resources."""
+        custom_resources.serve(self.registry, definition)
+        attach_converters(self, definition)
+
+    def convert_ahead(self, resource: Resource, document: Document) -> None:
+        """Have an object that is about to be stored converted to all served versions, so that watches need not wait.
+
+        Raises:
+            CallsNeededError: a webhook has to be asked first.
+            ApiError: it fails to convert the object to the stored version.
+        """
+        if resource.custom is None:
+            return
+        others = [each for each in self.registry.all() if each.table == resource.table and each.converter is not None]
+        stored = stored_form(resource, document) if others else document
+        for other in others:
+            # A webhook that fails is the business of who reads in that version.
+            with suppress(ApiError):
+                served_form(other, stored)
+
     def _react(self, resource: Resource, stored: Item | None, removed: Write | None) -> None:
         """Do what follows from a write within the API itself."""
         if resource.table == flow_kinds.LEVELS:
@@ -213,7 +258,7 @@ class Backend:
             self._refresh_flow_schema(stored)
         if resource.table == "apiextensions.k8s.io/customresourcedefinitions":
             if stored is not None:
-                custom_resources.serve(self.registry, decode_item(stored))
+                self.serve_custom(decode_item(stored))
                 self._accept_definition(resource, decode_item(stored))
             elif removed is not None and removed.old is not None:
                 custom_resources.stop_serving(self.registry, decode_item(removed.old))
@@ -256,6 +301,8 @@ class Backend:
 
     def encode_bare(self, resource: Resource, item: Item) -> bytes:
         """Return an item as it stands in lists: without kind and apiVersion, but for custom resources."""
+        if resource.converter is not None:
+            return self.encode(resource, item)
         if resource.custom is not None:
             return resource.prefix + item.raw[1:]
         return _encode(self.document(resource, item)) if is_converted(resource) else item.raw

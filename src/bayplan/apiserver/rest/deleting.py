@@ -37,8 +37,17 @@ class Deleted:
     gone: bool
 
 
-def delete(backend: Backend, info: RequestInfo, options: DeleteOptions) -> Deleted:
+def delete(
+    backend: Backend, info: RequestInfo, options: DeleteOptions, *, admitted: bool = False, in_collection: bool = False
+) -> Deleted:
     """Delete an object: at once, or marked until grace period and finalizers are over.
+
+    Args:
+        backend: of everything.
+        info: of the request.
+        options: of the deletion.
+        admitted: policies and webhooks have been asked.
+        in_collection: with others; hooks are not told the name then.
 
     Raises:
         ApiError: it is not there, is not the one that was meant, or may not be deleted.
@@ -52,11 +61,15 @@ def delete(backend: Backend, info: RequestInfo, options: DeleteOptions) -> Delet
     old = backend.document(resource, item)
     _check_preconditions(resource, info, old, options)
     if resource.table == "namespaces":
+        if not admitted:
+            _ask_hooks(backend, info, old, options, in_collection=in_collection)
         return _delete_namespace(backend, info, old, options)
     new = _copy(old)
     graceful, pending = _begin(backend, strategy, new, options)
     if pending:
         return Deleted(old, False)
+    if not admitted:
+        _ask_hooks(backend, info, old, options, in_collection=in_collection)
     finalizers = _finalizers(new, options, orphans=strategy.orphans_by_default)
     metadata = part(new, "metadata")
     changed = finalizers != texts(metadata, "finalizers")
@@ -77,6 +90,21 @@ def delete(backend: Backend, info: RequestInfo, options: DeleteOptions) -> Delet
         backend.put(resource, new)
     backend.remove(resource, new)
     return Deleted(new, True)
+
+
+def _ask_hooks(
+    backend: Backend, info: RequestInfo, old: Document, options: DeleteOptions, *, in_collection: bool
+) -> None:
+    """Ask policies and webhooks about a deletion.
+
+    Raises:
+        ApiError: one denies it, or fails and refuses then.
+    """
+    if backend.admission.is_active:
+        hooks = backend.admission.begin_deletion(info, options, old, "" if in_collection else info.name)
+        backend.admission.mutate(hooks)
+        backend.admission.validate(hooks)
+        options.warnings.extend(hooks.warnings)
 
 
 def _copy(document: Document) -> Document:
@@ -184,4 +212,4 @@ def delete_collection(backend: Backend, info: RequestInfo, items: list[Item], op
     for item in items:
         target = replace(info, verb="delete", namespace=item.namespace, name=item.name)
         if backend.store.get(info.resource.table, item.key) is not None:
-            delete(backend, target, replace(options))
+            delete(backend, target, replace(options), in_collection=True)

@@ -32,6 +32,9 @@ class ApiError(Exception):
         details: of the Status; None where upstream has none.
         headers: of the response.
         metadata: of the Status (a 410 hands out a continue token there).
+
+    Attributes:
+        warnings: that hooks of admission gave before the refusal.
     """
 
     def __init__(
@@ -50,6 +53,7 @@ class ApiError(Exception):
         self.details = details
         self.headers = dict(headers or {})
         self.metadata = metadata or {}
+        self.warnings: list[str] = []
         super().__init__(message)
 
     def status(self) -> Document:
@@ -156,6 +160,12 @@ def invalid(kind: str, group: str, name: str, causes: Sequence[Cause]) -> ApiErr
 def internal(message: str) -> ApiError:
     """500 as upstream gives it for plain errors: without reason or details."""
     return ApiError(500, message, reason="")
+
+
+def internal_error(why: str) -> ApiError:
+    """500 as upstream gives it for errors that it expects: with a reason."""
+    text = f"Internal error occurred: {why}"
+    return ApiError(500, text, reason="InternalError", details={"causes": [{"message": why}]})
 
 
 # --- causes -----------------------------------------------------------------------------------------------------------

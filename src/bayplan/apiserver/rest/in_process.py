@@ -18,7 +18,7 @@ def answer_at_once(api: Api, request: ApiRequest, *, user_agent: str, user: str 
     """
     headers = {"content-type": request.content_type, "user-agent": user_agent, "accept": "application/json"}
     query = parse_query(request.query)
-    answering = api.handle(Request(request.method, request.path, query, headers, request.body, user))
+    answering = api.handle(Request(request.method, request.path, query, headers, request.body, user, waits=False))
     try:
         answering.send(None)
     except StopIteration as ended:

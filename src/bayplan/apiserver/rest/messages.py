@@ -20,7 +20,8 @@ class Request(msgspec.Struct):
         body: whole.
         user: who asks.
         parsed: the value in a long YAML body, if it is already parsed.
-        warnings: about its body, once that is decoded; refusals have them, too.
+        warnings: about its body, once that is decoded, and of hooks; refusals have them, too.
+        waits: who asks can wait; else what has to be asked outside is a 503, and the next attempt finds the answer.
     """
 
     method: str
@@ -31,6 +32,7 @@ class Request(msgspec.Struct):
     user: str = "admin"
     parsed: object = None
     warnings: list[str] = msgspec.field(default_factory=list)
+    waits: bool = True
 
 
 class Response(msgspec.Struct):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 
 import msgspec
 
@@ -36,6 +37,7 @@ _MIN_INT64, _MAX_INT64, _MAX_UINT64 = -(2**63), 2**63 - 1, 2**64 - 1
 _KIND_STRUCT = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
 NOT_OLDER_THAN = "NotOlderThan"
 EXACT = "Exact"
+_NO_QUERY: Mapping[str, str] = MappingProxyType({})
 
 
 def read_bool(query: Mapping[str, str], name: str) -> bool | None:
@@ -189,7 +191,8 @@ class WriteOptions(msgspec.Struct, frozen=True):
         manager: who owns what is written.
         validation: of unknown and repeated fields: ``Strict``, ``Warn`` or ``Ignore``.
         force: of an apply.
-        user: who writes.
+        user: who writes; empty for components of the cluster.
+        query: of the request, for admission.
     """
 
     dry_run: bool = False
@@ -197,6 +200,7 @@ class WriteOptions(msgspec.Struct, frozen=True):
     validation: str = "Warn"
     force: bool = False
     user: str = ""
+    query: Mapping[str, str] = _NO_QUERY
 
 
 def write_options(request: Request, kind: str, *, apply: bool = False) -> WriteOptions:
@@ -239,6 +243,7 @@ def write_options(request: Request, kind: str, *, apply: bool = False) -> WriteO
         validation=validation or "Warn",
         force=bool(read_bool(query, "force")),
         user=request.user,
+        query=query,
     )
 
 
@@ -262,6 +267,8 @@ class DeleteOptions(msgspec.Struct):
         propagation: ``Foreground``, ``Background``, ``Orphan`` or empty.
         orphan: the older way to say that.
         dry_run: nothing is stored.
+        user: who deletes; empty for components of the cluster.
+        warnings: for who deletes, once it is done.
     """
 
     grace_seconds: int | None = None
@@ -270,6 +277,8 @@ class DeleteOptions(msgspec.Struct):
     propagation: str = ""
     orphan: bool | None = None
     dry_run: bool = False
+    user: str = ""
+    warnings: list[str] = msgspec.field(default_factory=list)
 
 
 def delete_options(request: Request) -> DeleteOptions:
@@ -279,7 +288,9 @@ def delete_options(request: Request) -> DeleteOptions:
         ApiError: they can't be read, or are wrong.
     """
     document = _body_options(request) if request.body else _query_options(request.query)
-    return check_delete_options(document)
+    options = check_delete_options(document)
+    options.user = request.user
+    return options
 
 
 def check_delete_options(document: Document) -> DeleteOptions:

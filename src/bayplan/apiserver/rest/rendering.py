@@ -119,8 +119,9 @@ def render_page(backend: Backend, info: RequestInfo, page: Page, form: Form, inc
     """
     resource = info.resource
     metadata: Document = {"resourceVersion": str(page.revision)}
-    if page.token:
-        metadata["continue"] = page.token
+    if page.token or (resource.custom is not None and form.kind == ""):
+        # Lists of custom resources are not typed, so they show an empty one, too.
+        metadata["continue"] = page.token or ""
     if page.remaining is not None:
         metadata["remainingItemCount"] = page.remaining
     if form is PLAIN:

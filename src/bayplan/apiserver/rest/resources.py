@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from bayplan.apiserver.codec.shape import Shape, shape_of
 from bayplan.apiserver.fields.field_type import FieldType, field_type
 from bayplan.apiserver.schema.facts import ResourceFacts, api_facts
 from bayplan.base.go_arithmetic import whole_number
+from bayplan.base.plain_data import Document
 from bayplan.formats.schema import schema
 
 # Kinds that Go's scheme has under the same type in another group; one table holds both.
 _SHARED_TABLES = {("events.k8s.io", "events"): "events"}
+
+
+class Converter(Protocol):
+    """Converts objects between a served version and the stored one."""
+
+    def to_storage(self, document: Document) -> Document:
+        """Return an object in the stored version."""
+
+    def from_storage(self, document: Document) -> Document:
+        """Return a stored object in the served version."""
 
 
 @dataclass(slots=True, eq=False)
@@ -30,6 +42,7 @@ class Resource:
         shape: how Go reads its objects; None for custom resources, whose objects are kept as they are.
         fields: the type for ownership and patches.
         custom: the definition, of a custom resource.
+        converter: to the stored version and back, where a webhook does that.
     """
 
     group: str
@@ -44,6 +57,7 @@ class Resource:
     fields: FieldType = field(default_factory=lambda: field_type(""))
     subresources: dict[str, ResourceFacts] = field(default_factory=dict)
     custom: dict[str, object] | None = None
+    converter: Converter | None = None
 
     @property
     def api_version(self) -> str:

@@ -11,6 +11,7 @@ from bayplan.apiserver.rest import writing
 from bayplan.apiserver.rest.backend import Backend
 from bayplan.apiserver.rest.decoding import Target, decode_request
 from bayplan.apiserver.rest.errors import Cause, conflict, invalid, not_found
+from bayplan.apiserver.rest.hooks import ask_about
 from bayplan.apiserver.rest.messages import Request
 from bayplan.apiserver.rest.object_meta import check_metadata
 from bayplan.apiserver.rest.options import WriteOptions, write_options
@@ -51,14 +52,14 @@ def scale(backend: Backend, info: RequestInfo, request: Request) -> Document:
         if media_type == APPLY_PATCH:
             sent = applied_value(request)
             wanted = {**before, "spec": {**part(before, "spec"), **part(sent, "spec")}}
-            return _apply(backend, info, old, wanted, managers, options)
+            return _apply(backend, info, request, old, wanted, managers, options)
         wanted, warnings = patched(_SCALE, before, request.body, media_type, options.validation)
         request.warnings += warnings
-    replicas = _checked(info, wanted, old)
+    replicas = _admitted(backend, info, request, options, _checked(info, wanted, old), before)
     new = paths.with_replicas(old, replicas)
     owner = writing.ownership(backend, replace(info, subresource=""), options, "scale")
     managers = managed.after_update(owner, old, new, managers, is_create=False)
-    written = writing.change(backend, replace(info, subresource=""), old, new, managers, options)
+    written = writing.change(backend, replace(info, subresource=""), old, new, managers, options, admitted=True)
     return _scale_of(resource, written.document, paths)
 
 
@@ -83,16 +84,28 @@ def _checked(info: RequestInfo, wanted: Document, old: Document) -> int:
     return replicas
 
 
+def _admitted(
+    backend: Backend, info: RequestInfo, request: Request, options: WriteOptions, replicas: int, before: Document
+) -> int:
+    """Return the replicas that policies and webhooks leave of a Scale."""
+    asked: Document = {**before, "spec": {"replicas": replicas} if replicas else {}}
+    asked = ask_about(backend, info, request, options, _SCALE, (asked, before))
+    found = part(asked, "spec").get("replicas")
+    return found if isinstance(found, int) else 0
+
+
 def _apply(
     backend: Backend,
     info: RequestInfo,
+    request: Request,
     old: Document,
     wanted: Document,
     managers: managed.Managers,
     options: WriteOptions,
 ) -> Document:
     resource, paths = info.resource, scale_paths(info.resource)
-    replicas = _checked(info, wanted, old)
+    before = _scale_of(resource, old, paths)
+    replicas = _admitted(backend, info, request, options, _checked(info, wanted, old), before)
     owner = writing.ownership(backend, replace(info, subresource=""), options, "scale")
     field: Node = {}
     for name in reversed(paths.spec_path):
@@ -109,7 +122,7 @@ def _apply(
     who = managed.Manager(owner.manager, managed.APPLY, "", "scale")
     managers.pop(replace(who, operation=managed.UPDATE, api_version=owner.api_version), None)
     managers[who] = managed.Owned(field, owner.api_version, owner.time)
-    written = writing.change(backend, replace(info, subresource=""), old, new, managers, options)
+    written = writing.change(backend, replace(info, subresource=""), old, new, managers, options, admitted=True)
     return _scale_of(resource, written.document, paths)
 
 

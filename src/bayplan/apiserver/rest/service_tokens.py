@@ -19,6 +19,7 @@ from bayplan.apiserver.rest import writing
 from bayplan.apiserver.rest.backend import Backend
 from bayplan.apiserver.rest.decoding import Target, decode_request
 from bayplan.apiserver.rest.errors import bad_request, conflict, invalid, invalid_value, not_found
+from bayplan.apiserver.rest.hooks import ask_about
 from bayplan.apiserver.rest.messages import Request
 from bayplan.apiserver.rest.options import write_options
 from bayplan.apiserver.rest.request_info import RequestInfo
@@ -58,6 +59,8 @@ def create_token(backend: Backend, info: RequestInfo, request: Request) -> Docum
     if account is None:
         raise not_found("serviceaccounts", "", info.name)
     uid = str(part(account, "metadata").get("uid") or "")
+    document = ask_about(backend, info, request, options, _TARGET, (document, None))
+    spec = cast("Document", document["spec"])
     _check_seconds(spec["expirationSeconds"])
     spec["audiences"] = texts(spec, "audiences") or [ISSUER]
     spec.setdefault("boundObjectRef", None)

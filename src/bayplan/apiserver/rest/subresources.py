@@ -21,6 +21,7 @@ from bayplan.apiserver.rest.errors import (
     modified,
     not_found,
 )
+from bayplan.apiserver.rest.hooks import ask_about
 from bayplan.apiserver.rest.messages import Request
 from bayplan.apiserver.rest.options import DeleteOptions, WriteOptions, check_delete_options, write_options
 from bayplan.apiserver.rest.request_info import RequestInfo
@@ -67,6 +68,8 @@ def bind(backend: Backend, info: RequestInfo, request: Request) -> Document:
         raise internal(f'target.kind: Unsupported value: {kind}: supported values: "Node", "<empty>"')
     if not target.get("name"):
         raise internal("target.name: Required value")
+    if backend.store.get("pods", (info.namespace, info.name or str(metadata.get("name") or ""))) is not None:
+        binding = ask_about(backend, info, request, options, _BINDING, (binding, None))
     info = replace(info, resource=pods_resource(backend), name=str(metadata.get("name") or info.name))
     _assign(backend, info, binding, options)
     return {**SUCCESS, "code": 201}
@@ -164,6 +167,7 @@ def evict(backend: Backend, info: RequestInfo, request: Request) -> Document:
     if item is None:
         raise not_found("pods", "", info.name)
     pod = backend.document(resource, item)
+    ask_about(backend, replace(info, name=info.name), request, options, _EVICTION, (eviction, None))
     if not _ignores_budgets(pod):
         _use_budget(backend, info, pod, dry_run=deletion.dry_run)
     _disrupt(backend, replace(info, resource=resource, subresource=""), pod, deletion)
@@ -302,7 +306,7 @@ def _disrupt(backend: Backend, info: RequestInfo, pod: Document, options: Delete
         condition["message"] = text
         set_condition(backend, status, condition)
         backend.put(info.resource, {**pod, "metadata": dict(part(pod, "metadata")), "status": status})
-    deleting.delete(backend, info, options)
+    deleting.delete(backend, info, options, admitted=True)
 
 
 # --- the rest ---------------------------------------------------------------------------------------------------------

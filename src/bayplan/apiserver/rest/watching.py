@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator
 
 import msgspec
 
+from bayplan.apiserver.admission.outgoing import CallsNeededError
 from bayplan.apiserver.rest.backend import Backend
 from bayplan.apiserver.rest.errors import ApiError
 from bayplan.apiserver.rest.negotiation import Form
@@ -186,7 +187,12 @@ class Watch:
                 # Who leaves the selection goes as it was, with the revision of the write that took it away.
                 item = _with_revision(write.old, write.revision)
             shared = not self._first_table
-            frame = self._frame_of(kind, item)
+            try:
+                frame = self._frame_of(kind, item)
+            except (CallsNeededError, ApiError):
+                # The client lists again, which can wait for conversions.
+                self._on_gap()
+                return
             if shared:
                 write.frames[key] = frame
         self._told = write.revision

@@ -27,6 +27,7 @@ from bayplan.apiserver.rest.errors import (
     modified,
     not_found,
 )
+from bayplan.apiserver.rest.hooks import begin_hooks, check_hooks, mutated
 from bayplan.apiserver.rest.object_meta import check_metadata, check_metadata_update, check_standard_finalizers
 from bayplan.apiserver.rest.options import WriteOptions
 from bayplan.apiserver.rest.quota_usage import charge
@@ -200,7 +201,7 @@ def store_new(
     backend: Backend, info: RequestInfo, document: Document, managers: managed.Managers, options: WriteOptions
 ) -> Written:
     """Admit, prepare, validate and store a new object whose managers are known."""
-    made = new_object(backend, info, document, options)
+    made = new_object(backend, info, document, options, managers=managers)
     set_managers(made.document, managers)
     if not options.dry_run:
         made.item = backend.put(info.resource, made.document)
@@ -208,7 +209,13 @@ def store_new(
 
 
 def new_object(
-    backend: Backend, info: RequestInfo, document: Document, options: WriteOptions, *, imported: bool = False
+    backend: Backend,
+    info: RequestInfo,
+    document: Document,
+    options: WriteOptions,
+    *,
+    managers: managed.Managers | None = None,
+    imported: bool = False,
 ) -> Written:
     """Return a new object as it is to be stored, without managers: admitted, prepared and valid, its name free.
 
@@ -217,6 +224,7 @@ def new_object(
         info: of the request.
         document: decoded and defaulted, in the version of the request.
         options: of the write.
+        managers: that hooks of admission see.
         imported: it comes from another cluster as it is there, with its status.
 
     Raises:
@@ -230,6 +238,10 @@ def new_object(
         strategy.admit_whole(context, stored)
     else:
         strategy.admit(context, stored)
+    hooks = None if imported else begin_hooks(backend, info, options, stored, None, managers)
+    if hooks is not None:
+        stored = mutated(backend, info, hooks, stored, lambda each: strategy.admit(context, each))
+        metadata = part(stored, "metadata")
     for name in ("deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"):
         metadata.pop(name, None)
     metadata["creationTimestamp"] = backend.now()
@@ -240,8 +252,11 @@ def new_object(
     strategy.allocate(context, stored, None)
     strategy.prepare_create(context, stored)
     refuse(resource, metadata, create_causes(strategy, context, stored, metadata))
+    if hooks is not None:
+        check_hooks(backend, resource, hooks, stored, managers)
     charge(backend, context, stored, None)
     show_as_stored(resource, stored)
+    backend.convert_ahead(resource, stored)
     if not options.dry_run and metadata.get("resourceVersion") not in (None, "", "0"):
         raise internal("resourceVersion should not be set on objects to be created")
     name = str(metadata["name"])
@@ -249,7 +264,7 @@ def new_object(
     if found is not None:
         going = bool(part(backend.document(resource, found), "metadata").get("deletionTimestamp"))
         raise already_exists(resource.name, resource.group, name, going=going)
-    warnings = strategy.warnings(context, stored, None)
+    warnings = [*strategy.warnings(context, stored, None), *(hooks.warnings if hooks is not None else ())]
     return Written(from_storage(resource, stored), None, True, warnings)
 
 
@@ -348,7 +363,14 @@ def check_version(resource: Resource, info: RequestInfo, new: Document, old: Doc
 
 
 def change(
-    backend: Backend, info: RequestInfo, old: Document, new: Document, managers: managed.Managers, options: WriteOptions
+    backend: Backend,
+    info: RequestInfo,
+    old: Document,
+    new: Document,
+    managers: managed.Managers,
+    options: WriteOptions,
+    *,
+    admitted: bool = False,
 ) -> Written:
     """Prepare, validate and store a change whose managers are known.
 
@@ -359,6 +381,7 @@ def change(
         new: as it shall be.
         managers: after the change.
         options: of the write.
+        admitted: policies and webhooks have been asked.
 
     Raises:
         ApiError: the change is refused.
@@ -366,6 +389,9 @@ def change(
     resource, strategy = info.resource, backend.strategy(info.resource)
     context = backend.context(resource, info.namespace, info.subresource, dry_run=options.dry_run)
     stored, before = to_storage(resource, new), to_storage(resource, old)
+    hooks = None if admitted else begin_hooks(backend, info, options, stored, before, managers)
+    if hooks is not None:
+        stored = mutated(backend, info, hooks, stored, None)
     metadata, metadata_before = part(stored, "metadata"), part(before, "metadata")
     _keep(metadata, metadata_before, "generation")
     if info.subresource == "status":
@@ -391,9 +417,13 @@ def change(
     else:
         causes += strategy.validate_update(context, stored, before)
     refuse(resource, {"name": info.name}, causes)
+    if hooks is not None:
+        check_hooks(backend, resource, hooks, stored, managers)
     charge(backend, context, stored, before)
     show_as_stored(resource, stored)
+    backend.convert_ahead(resource, stored)
     warnings = [] if info.subresource else strategy.warnings(context, stored, before)
+    warnings += hooks.warnings if hooks is not None else ()
     new = from_storage(resource, stored)
     set_managers(new, managers)
     if is_same(new, old):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 from bayplan.apiserver.kinds.parts import part, parts, texts
 from bayplan.apiserver.rest.errors import duplicate, forbidden_value, invalid_value, required
@@ -31,8 +32,12 @@ from bayplan.apiserver.validation.formats import dns_subdomain, path_segment, qu
 from bayplan.apiserver.validation.hook_clients import client_service, hook_url
 from bayplan.apiserver.validation.selectors import LABEL_SELECTOR
 from bayplan.base.plain_data import Document
+from bayplan.cel.types import BOOL, DYN, NULL, STRING, CelType, list_of
 from bayplan.objects.names import check_dns1035_label, check_dns1123_subdomain
 from bayplan.objects.selectors import quote
+
+if TYPE_CHECKING:
+    from bayplan.apiserver.admission.expressions import Scope
 
 _OPERATIONS = ("*", "CONNECT", "CREATE", "DELETE", "UPDATE")
 _MUTATING_OPERATIONS = ("*", "CONNECT", "CREATE", "UPDATE")
@@ -120,7 +125,14 @@ def _client(config: Document, path: str, out: Causes) -> None:
         optional("service", _HOOK_SERVICE)(config, path, out)
 
 
-def _match_conditions(document: Document, path: str, out: Causes, *, has_params: bool) -> None:
+def _scope(*, params: bool = False) -> Scope:
+    """Return what expressions may name that know no variables."""
+    from bayplan.apiserver.admission.expressions import Scope  # Imports the language.
+
+    return Scope(params=params)
+
+
+def _match_conditions(document: Document, path: str, out: Causes, scope: Scope | None = None) -> None:
     found, here = parts(document, "matchConditions"), f"{path}.matchConditions"
     if len(found) > _MAX_CONDITIONS:
         out.append(too_many(here, len(found), _MAX_CONDITIONS))
@@ -130,7 +142,7 @@ def _match_conditions(document: Document, path: str, out: Causes, *, has_params:
         if not text:
             out.append(required(f"{here}[{index}].expression"))
         else:
-            check_expression(text, f"{here}[{index}].expression", out, has_params=has_params)
+            check_expression(text, f"{here}[{index}].expression", out, scope or _scope(), BOOL)
         need("name", qualified_name)(condition, f"{here}[{index}]", out)
         if name and name in names:
             out.append(duplicate(f"{here}[{index}].name", go_value(name)))
@@ -185,7 +197,7 @@ def _hooks(rule: Rule) -> Rule:
         for index, hook in enumerate(parts(document, "webhooks")):
             here, name = f"webhooks[{index}]", hook.get("name")
             rule(hook, here, out)
-            _match_conditions(hook, here, out, has_params=False)
+            _match_conditions(hook, here, out)
             _review_versions(hook, here, out)
             if name and name in names:
                 out.append(duplicate(f"{here}.name", go_value(name)))
@@ -258,8 +270,9 @@ def _constraints(spec: Document, path: str, out: Causes) -> None:
     inside("matchConstraints", _MATCH, need("resourceRules"))(spec, path, out)
 
 
-def _variables(spec: Document, path: str, out: Causes) -> tuple[str, ...]:
-    names: list[str] = []
+def _variables(spec: Document, path: str, out: Causes) -> Scope:
+    """Check the variables of a policy, and return the scope of what comes after them."""
+    scope = _scope(params=spec.get("paramKind") is not None)
     for index, variable in enumerate(parts(spec, "variables")):
         here, name, text = (
             f"{path}.variables[{index}]",
@@ -270,13 +283,13 @@ def _variables(spec: Document, path: str, out: Causes) -> tuple[str, ...]:
             out.append(required(f"{here}.name", "name is not specified"))
         elif not re.fullmatch("[_a-zA-Z][_a-zA-Z0-9]*", name):
             out.append(invalid_value(f"{here}.name", quote(name), "must be a valid CEL identifier"))
+        kind: CelType | None = None
         if not text.strip():
             out.append(required(f"{here}.expression", "expression is not specified"))
         else:
-            params = spec.get("paramKind") is not None
-            check_expression(text, f"{here}.expression", out, has_params=params, variables=tuple(names), any_type=True)
-        names.append(name)
-    return tuple(names)
+            kind = check_expression(text, f"{here}.expression", out, scope)
+        scope = scope.with_variable(name, DYN if kind is None else kind)
+    return scope
 
 
 def _one_line(document: Document, name: str, path: str, out: Causes) -> None:
@@ -287,23 +300,22 @@ def _one_line(document: Document, name: str, path: str, out: Causes) -> None:
         out.append(invalid_value(f"{path}.{name}", quote(text), "must not contain line breaks"))
 
 
-def _validation(rule: Document, path: str, params: bool, variables: tuple[str, ...], out: Causes) -> None:
+def _validation(rule: Document, path: str, scope: Scope, out: Causes) -> None:
     text, message = str(rule.get("expression") or ""), str(rule.get("messageExpression") or "")
     if not text.strip():
         out.append(required(f"{path}.expression", "expression is not specified"))
     else:
-        check_expression(text, f"{path}.expression", out, has_params=params, variables=variables)
+        check_expression(text, f"{path}.expression", out, scope, BOOL)
     if message and not message.strip():
         out.append(invalid_value(f"{path}.messageExpression", quote(message), "must be non-empty if specified"))
     elif message:
-        check_expression(
-            message, f"{path}.messageExpression", out, has_params=params, variables=variables, type_name="string"
-        )
+        told = scope._replace(authorizer=False)
+        check_expression(message, f"{path}.messageExpression", out, told, STRING)
     _one_line(rule, "message", path, out)
     field("reason", one_of("Forbidden", "Invalid", "RequestEntityTooLarge"))(rule, path, out)
 
 
-def _audit_annotations(policy: Document, variables: tuple[str, ...], out: Causes) -> None:
+def _audit_annotations(policy: Document, scope: Scope, out: Causes) -> None:
     spec, name, here = part(policy, "spec"), str(part(policy, "metadata").get("name") or ""), "spec.auditAnnotations"
     found = parts(spec, "auditAnnotations")
     if len(found) > _MAX_ANNOTATIONS:
@@ -321,8 +333,7 @@ def _audit_annotations(policy: Document, variables: tuple[str, ...], out: Causes
         elif len(text.encode()) > _MAX_VALUE_BYTES:
             out.append(required(at, f"must not exceed {_MAX_VALUE_BYTES} bytes in length"))
         else:
-            params = spec.get("paramKind") is not None
-            check_expression(text, at, out, has_params=params, variables=variables, type_name="string or null")
+            check_expression(text, at, out, scope, STRING, NULL)
         if key in keys:
             out.append(duplicate(f"{here}[{index}].key", quote(key)))
         keys.add(key)
@@ -336,20 +347,22 @@ def _policy_start(spec: Document, out: Causes) -> None:
 
 def _validating_policy(policy: Document, path: str, out: Causes) -> None:
     spec = part(policy, "spec")
-    params = spec.get("paramKind") is not None
     _policy_start(spec, out)
-    _match_conditions(spec, "spec", out, has_params=params)
-    variables = _variables(spec, "spec", out)
+    scope = _variables(spec, "spec", out)
+    _match_conditions(spec, "spec", out, scope._replace(variables=None))
     if not parts(spec, "validations") and not parts(spec, "auditAnnotations"):
         detail = "validations or auditAnnotations must contain at least one item"
         out.extend((required("spec.validations", detail), required("spec.auditAnnotations", detail)))
         return
     for index, rule in enumerate(parts(spec, "validations")):
-        _validation(rule, f"spec.validations[{index}]", params, variables, out)
-    _audit_annotations(policy, variables, out)
+        _validation(rule, f"spec.validations[{index}]", scope, out)
+    _audit_annotations(policy, scope, out)
 
 
-def _mutations(spec: Document, params: bool, variables: tuple[str, ...], out: Causes) -> None:
+def _mutations(spec: Document, scope: Scope, out: Causes) -> None:
+    from bayplan.apiserver.admission.expressions import JSON_PATCH, OBJECT  # Imports the language.
+
+    patching = scope._replace(patches=True)
     fields = {"JSONPatch": "jsonPatch", "ApplyConfiguration": "applyConfiguration"}
     if not parts(spec, "mutations"):
         out.append(required("spec.mutations", "mutations must contain at least one item"))
@@ -370,18 +383,21 @@ def _mutations(spec: Document, params: bool, variables: tuple[str, ...], out: Ca
                 text = str(inner.get("expression") or "")
                 if not text.strip():
                     out.append(required(f"{at}.expression", "expression is not specified"))
+                elif name == chosen:
+                    wanted = list_of(JSON_PATCH) if name == "JSONPatch" else OBJECT
+                    check_expression(text, f"{at}.expression", out, patching, wanted)
 
 
 def _mutating_policy(policy: Document, path: str, out: Causes) -> None:
     spec = part(policy, "spec")
-    params = spec.get("paramKind") is not None
     _policy_start(spec, out)
     for rule in parts(part(spec, "matchConstraints"), "resourceRules"):
         for operation in texts(rule, "operations"):
             here = "spec.matchConstraints.resourceRules.operations"
             one_of(*_MUTATING_OPERATIONS)(operation, here, out)
-    _match_conditions(spec, "spec", out, has_params=params)
-    _mutations(spec, params, _variables(spec, "spec", out), out)
+    scope = _variables(spec, "spec", out)
+    _match_conditions(spec, "spec", out, scope._replace(variables=None))
+    _mutations(spec, scope, out)
     value("reinvocationPolicy", choice("IfNeeded", "Never"))(spec, "spec", out)
 
 

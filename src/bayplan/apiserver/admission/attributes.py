@@ -1,0 +1,131 @@
+"""What admission knows of a request: operation, resource, objects, options, user."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
+
+from bayplan.apiserver.kinds.conversion import served_form, stored_form
+from bayplan.apiserver.kinds.parts import part
+from bayplan.apiserver.rest.errors import ApiError, forbidden
+from bayplan.apiserver.rest.resources import Resource, ResourceRegistry
+from bayplan.base.plain_data import Document
+
+CREATE, UPDATE, DELETE, CONNECT = "CREATE", "UPDATE", "DELETE", "CONNECT"
+
+
+class GroupVersionKind(NamedTuple):
+    """A kind in a version."""
+
+    group: str
+    version: str
+    kind: str
+
+    @property
+    def api_version(self) -> str:
+        """``apps/v1``, or ``v1`` in the core group."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    def __str__(self) -> str:
+        return f"{self.group}/{self.version}, Kind={self.kind}"
+
+
+class Match(NamedTuple):
+    """The resource and the kind as which a hook gets a request: its own, or an equivalent one."""
+
+    resource: Resource
+    kind: GroupVersionKind
+
+
+class World(Protocol):
+    """What admission reads of the store."""
+
+    @property
+    def registry(self) -> ResourceRegistry:
+        """The resources that are served."""
+
+    def find(self, table: str, namespace: str, name: str) -> Document | None:
+        """Return a decoded document, or None."""
+
+    def all(self, table: str) -> list[Document]:
+        """Return the decoded documents of a table; nobody changes them."""
+
+
+@dataclass(slots=True, eq=False)
+class Attributes:
+    """One request, as hooks see it.
+
+    Attributes:
+        world: the store.
+        operation: ``CREATE``, ``UPDATE``, ``DELETE`` or ``CONNECT``.
+        resource: of the path.
+        subresource: or empty.
+        namespace: of the object; of a Namespace its own name.
+        name: empty if it is still to be generated.
+        user: who asks.
+        dry_run: nothing will be stored.
+        options: of the operation, as an object.
+        object: as it shall be, in the version of the request; None for a deletion.
+        old: as it was; None for a create.
+        kind: of the objects: of some subresources not that of the resource.
+        read: decodes and defaults a changed object.
+        warnings: for the writer.
+    """
+
+    world: World
+    operation: str
+    resource: Resource
+    subresource: str
+    namespace: str
+    name: str
+    user: str
+    dry_run: bool
+    options: Document
+    object: Document | None
+    old: Document | None
+    kind: GroupVersionKind
+    read: Callable[[Document], Document]
+    groups: tuple[str, ...] = ()
+    warnings: list[str] = field(default_factory=list)
+
+    def versions(self, match: Match) -> tuple[Document | None, Document | None]:
+        """Return the object and the old object in the version that a hook wants."""
+        return self._version(self.object, match), self._version(self.old, match)
+
+    def _version(self, document: Document | None, match: Match) -> Document | None:
+        if document is None:
+            return None
+        if match.resource is not self.resource and not self.is_special:
+            document = served_form(match.resource, stored_form(self.resource, document))
+        envelope = {"apiVersion": match.kind.api_version, "kind": match.kind.kind}
+        return {**envelope, **{name: value for name, value in document.items() if name not in envelope}}
+
+    def replace_object(self, match: Match, document: Document) -> None:
+        """Take over an object that a hook has changed, in the version in which it got it."""
+        new = self.read(document) if match.resource is self.resource or self.is_special else None
+        if new is None:
+            new = served_form(self.resource, stored_form(match.resource, document))
+            new = self.read({**new, "apiVersion": self.kind.api_version, "kind": self.kind.kind})
+        self.object = new
+
+    @property
+    def is_special(self) -> bool:
+        """Whether the objects are of another kind than those of the resource: a Scale, a Binding, an Eviction."""
+        return self.kind.kind != self.resource.kind
+
+    def forbidden(self, why: str) -> ApiError:
+        """Return the refusal of an admission plugin."""
+        metadata = part(self.object or {}, "metadata")
+        name = self.name or str(metadata.get("name") or metadata.get("generateName") or "Unknown")
+        return forbidden(self.resource.name, self.resource.group, name, why)
+
+
+def kind_of(resource: Resource, subresource: str) -> GroupVersionKind:
+    """Return the kind of the objects of a resource or of one of its subresources."""
+    facts = resource.subresources.get(subresource)
+    if facts is None:
+        return GroupVersionKind(resource.group, resource.version, resource.kind)
+    return GroupVersionKind(
+        facts.group or ("" if facts.version else resource.group), facts.version or resource.version, facts.kind
+    )

@@ -1,0 +1,235 @@
+"""Dynamic admission of a write: mutating policies and webhooks, then validating ones, in upstream's order.
+
+Compiled policies are cached until a policy, a binding or a definition of a parameter kind changes. Where there are none, a
+write costs the comparison of the versions of six tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, NamedTuple
+
+from bayplan.apiserver.admission.attributes import (
+    CREATE,
+    DELETE,
+    UPDATE,
+    Attributes,
+    GroupVersionKind,
+    kind_of,
+)
+from bayplan.apiserver.admission.matching import is_exempt, is_never_policed
+from bayplan.apiserver.admission.reinvocation import Reinvocation
+from bayplan.apiserver.kinds.parts import part
+from bayplan.apiserver.kinds.registry import USER_GROUPS
+from bayplan.apiserver.rest.errors import ApiError
+from bayplan.apiserver.rest.options import DeleteOptions, WriteOptions
+from bayplan.apiserver.rest.request_info import RequestInfo
+from bayplan.base.plain_data import Document
+
+if TYPE_CHECKING:
+    from bayplan.apiserver.admission import mutating_policies, validating_policies
+    from bayplan.apiserver.admission.webhooks import Webhook
+    from bayplan.apiserver.rest.backend import Backend
+
+_GROUP = "admissionregistration.k8s.io"
+_TABLES = (
+    *(f"{_GROUP}/validatingadmissionpolicies", f"{_GROUP}/validatingadmissionpolicybindings"),
+    *(f"{_GROUP}/mutatingadmissionpolicies", f"{_GROUP}/mutatingadmissionpolicybindings"),
+    *(f"{_GROUP}/validatingwebhookconfigurations", f"{_GROUP}/mutatingwebhookconfigurations"),
+)
+_CONTROLLERS = ("system:authenticated",)
+
+
+class _Hooks(NamedTuple):
+    """All hooks of a cluster."""
+
+    mutating_policies: list[mutating_policies.Policy]
+    mutating_webhooks: list[Webhook]
+    validating_policies: list[validating_policies.Policy]
+    validating_webhooks: list[Webhook]
+
+
+class Admission:
+    """Asks the hooks of a cluster about writes.
+
+    Args:
+        backend: of everything.
+    """
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+        self._versions: tuple[int, ...] = ()
+        self._hooks = _Hooks([], [], [], [])
+
+    @property
+    def is_active(self) -> bool:
+        """Whether any hook is there."""
+        table = self._backend.store.table
+        versions = tuple([table(name).version for name in _TABLES])
+        if versions != self._versions:
+            self._hooks = self._compiled()
+            self._versions = versions
+        return any(self._hooks)
+
+    def _compiled(self) -> _Hooks:
+        # The language takes a while to import, and most clusters have no policies.
+        if not any(len(self._backend.store.table(name)) for name in _TABLES):
+            return _Hooks([], [], [], [])
+        from bayplan.apiserver.admission import mutating_policies, validating_policies, webhooks
+
+        backend = self._backend
+        return _Hooks(
+            mutating_policies.compiled_policies(backend),
+            webhooks.compiled_webhooks(backend, mutating=True),
+            validating_policies.compiled_policies(backend),
+            webhooks.compiled_webhooks(backend, mutating=False),
+        )
+
+    # --- a request ----------------------------------------------------------------------------------------------------
+
+    def begin(
+        self,
+        info: RequestInfo,
+        options: WriteOptions,
+        new: Document,
+        old: Document | None,
+        read: Callable[[Document], Document],
+        *,
+        kind: GroupVersionKind | None = None,
+    ) -> Attributes:
+        """Return the attributes of a create (without `old`) or an update.
+
+        Args:
+            info: of the request.
+            options: of the write.
+            new: the object, in the version of the request.
+            old: as it is.
+            read: decodes and defaults a changed object.
+            kind: of the objects, where they are of another kind than those of the resource.
+        """
+        query, resource = options.query, info.resource
+        verb = CREATE if old is None else UPDATE
+        asked: Document = {"kind": f"{verb.capitalize()}Options", "apiVersion": "meta.k8s.io/v1"}
+        if options.dry_run:
+            asked["dryRun"] = ["All"]
+        asked |= {name: query[name] for name in ("fieldManager", "fieldValidation") if query.get(name)}
+        name = info.name or str(part(new, "metadata").get("name") or "")
+        return Attributes(
+            world=self._backend,
+            operation=verb,
+            resource=resource,
+            subresource=info.subresource,
+            namespace=_namespace_of(info, name),
+            name=name,
+            user=options.user or _user_of(options.manager),
+            groups=USER_GROUPS if options.user else _CONTROLLERS,
+            dry_run=options.dry_run,
+            options=asked,
+            object=new,
+            old=old,
+            kind=kind or kind_of(resource, info.subresource),
+            read=read,
+        )
+
+    def begin_deletion(self, info: RequestInfo, options: DeleteOptions, old: Document, name: str) -> Attributes:
+        """Return the attributes of a deletion; the name is empty if a collection is deleted."""
+        asked: Document = {"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1"}
+        if options.grace_seconds is not None:
+            asked["gracePeriodSeconds"] = options.grace_seconds
+        preconditions = {"uid": options.uid, "resourceVersion": options.resource_version}
+        if any(preconditions.values()):
+            asked["preconditions"] = {name: value for name, value in preconditions.items() if value}
+        if options.propagation:
+            asked["propagationPolicy"] = options.propagation
+        if options.dry_run:
+            asked["dryRun"] = ["All"]
+        return Attributes(
+            world=self._backend,
+            operation=DELETE,
+            resource=info.resource,
+            subresource=info.subresource,
+            namespace=_namespace_of(info, name),
+            name=name,
+            user=options.user or _user_of(""),
+            groups=USER_GROUPS if options.user else _CONTROLLERS,
+            dry_run=options.dry_run,
+            options=asked,
+            object=None,
+            old=old,
+            kind=kind_of(info.resource, info.subresource),
+            read=lambda document: document,
+        )
+
+    def mutate(self, attributes: Attributes, rerun: Callable[[Attributes], None] | None = None) -> bool:
+        """Let mutating hooks change the object of a request, and say whether they did.
+
+        Args:
+            attributes: of the request; the object in them changes.
+            rerun: built-in admission, which is done again if hooks changed the object.
+
+        Raises:
+            ApiError: a hook denies the request, or fails and refuses then.
+        """
+        if not (self._hooks.mutating_policies or self._hooks.mutating_webhooks) or is_exempt(attributes):
+            return False
+        again, webhooks_again = Reinvocation(), Reinvocation()
+        before = attributes.object
+        with _warning(attributes):
+            changed = self._mutate_once(attributes, again, webhooks_again)
+            if changed:
+                again.is_second = webhooks_again.is_second = True
+                if rerun is not None:
+                    rerun(attributes)
+                self._mutate_once(attributes, again, webhooks_again)
+        return attributes.object != before
+
+    def _mutate_once(self, attributes: Attributes, again: Reinvocation, webhooks_again: Reinvocation) -> bool:
+        from bayplan.apiserver.admission import mutating_policies, webhooks
+
+        changed = False
+        if not is_never_policed(attributes):
+            again.begin(attributes.object)
+            changed = mutating_policies.mutate(self._hooks.mutating_policies, attributes, again)
+            again.end(attributes.object)
+        webhooks_again.begin(attributes.object)
+        changed |= webhooks.mutate(self._hooks.mutating_webhooks, attributes, webhooks_again, self._backend.outgoing)
+        webhooks_again.end(attributes.object)
+        return changed
+
+    def validate(self, attributes: Attributes) -> None:
+        """Ask validating hooks about a request whose object is complete.
+
+        Raises:
+            ApiError: a hook denies the request, or fails and refuses then.
+        """
+        if not (self._hooks.validating_policies or self._hooks.validating_webhooks) or is_exempt(attributes):
+            return
+        from bayplan.apiserver.admission import validating_policies, webhooks
+
+        with _warning(attributes):
+            if not is_never_policed(attributes):
+                validating_policies.validate(self._hooks.validating_policies, attributes)
+            webhooks.validate(self._hooks.validating_webhooks, attributes, self._backend.outgoing)
+
+
+@contextmanager
+def _warning(attributes: Attributes) -> Iterator[None]:
+    """Let refusals carry the warnings that hooks gave before."""
+    try:
+        yield
+    except ApiError as problem:
+        problem.warnings = list(attributes.warnings)
+        raise
+
+
+def _namespace_of(info: RequestInfo, name: str) -> str:
+    is_namespace = (info.resource.group, info.resource.name) == ("", "namespaces")
+    return name if is_namespace else info.namespace
+
+
+def _user_of(manager: str) -> str:
+    """Return the user as whom a component of the cluster writes."""
+    if manager == "kubelet":
+        return "system:node"
+    return f"system:{manager}" if manager else "system:kube-controller-manager"

@@ -1,0 +1,78 @@
+"""Match conditions: expressions that decide whether a policy or a webhook takes part.
+
+Source: k8s.io/apiserver v0.36.3, pkg/admission/plugin/webhook/matchconditions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from bayplan.apiserver.admission.expressions import (
+    MATCH_BUDGET,
+    Budget,
+    Evaluation,
+    Expression,
+    OutOfBudgetError,
+    Scope,
+    compile_expression,
+)
+from bayplan.apiserver.kinds.parts import parts
+from bayplan.base.plain_data import Document
+from bayplan.cel.problems import RunProblem
+from bayplan.cel.types import BOOL
+
+
+class MatchProblem(Exception):
+    """Conditions failed, and the failure policy says that this refuses the request."""
+
+
+class Conditions(NamedTuple):
+    """Compiled match conditions.
+
+    Attributes:
+        expressions: in order.
+        fails: a failure refuses the request; else the hook is passed over.
+        variables: of the policy.
+    """
+
+    expressions: Sequence[Expression] = ()
+    fails: bool = True
+    variables: Sequence[tuple[str, Expression]] = ()
+
+    def meet(self, values: Mapping[str, object]) -> bool:
+        """Say whether all conditions hold.
+
+        Raises:
+            MatchProblem: one failed, none was false, and failures refuse.
+        """
+        if not self.expressions:
+            return True
+        evaluation, budget = Evaluation(values, self.variables), Budget(MATCH_BUDGET)
+        problems: list[str] = []
+        found: list[object] = []
+        try:
+            for expression in self.expressions:
+                try:
+                    found.append(evaluation.run(expression, budget))
+                except RunProblem as problem:
+                    problems.append(str(problem))
+        except OutOfBudgetError as problem:
+            found, problems = [], [str(problem)]
+        if any(value is False for value in found):
+            return False
+        if problems and self.fails:
+            unique = list(dict.fromkeys(problems))
+            raise MatchProblem(unique[0] if len(unique) == 1 else f"[{', '.join(unique)}]")
+        return not problems
+
+
+def compile_conditions(
+    document: Document, scope: Scope, variables: Iterable[tuple[str, Expression]] = ()
+) -> Conditions:
+    """Return the match conditions of a policy's spec or of a webhook."""
+    compiled = [
+        compile_expression(str(each.get("expression") or ""), scope, (BOOL,))
+        for each in parts(document, "matchConditions")
+    ]
+    return Conditions(compiled, document.get("failurePolicy") != "Ignore", tuple(variables))

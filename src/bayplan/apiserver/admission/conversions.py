@@ -1,0 +1,225 @@
+"""Conversion webhooks: objects of a custom resource in a version that is not the stored one.
+
+What a webhook made of an object is cached by the object's content; so a list asks about many objects at once, and a watch
+finds what the write has asked for already. Definitions whose webhook may not be called are served as with the strategy `None`.
+
+Source: https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definition-versioning/.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import OrderedDict
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from bayplan.apiserver.admission.outgoing import Answer, Call, CallProblem
+from bayplan.apiserver.kinds.parts import part, parts, texts
+from bayplan.apiserver.rest.errors import ApiError
+from bayplan.apiserver.rest.resources import Resource
+from bayplan.base.plain_data import Document
+from bayplan.objects.selectors import quote
+
+if TYPE_CHECKING:
+    from bayplan.apiserver.rest.backend import Backend
+
+MAX_OBJECTS = 200
+"""Objects of one call."""
+MAX_CONVERTED = 20_000
+"""Converted objects that are cached, each of some kB."""
+_TIMEOUT_S = 30
+_CHANGEABLE = ("labels", "annotations")
+_IDENTITY = ("name", "namespace", "generateName")
+_encode = msgspec.json.Encoder(order="deterministic").encode
+
+
+class ConversionCache:
+    """What webhooks made of objects, the least recently used forgotten first."""
+
+    def __init__(self) -> None:
+        self._found: OrderedDict[bytes, Document] = OrderedDict()
+
+    def get(self, key: bytes) -> Document | None:
+        """Return a converted object, or None."""
+        found = self._found.get(key)
+        if found is not None:
+            self._found.move_to_end(key)
+        return found
+
+    def put(self, key: bytes, document: Document) -> None:
+        """Keep a converted object."""
+        self._found[key] = document
+        if len(self._found) > MAX_CONVERTED:
+            self._found.popitem(last=False)
+
+
+class WebhookConverter:
+    """Converts objects of one served version to the stored one and back.
+
+    Args:
+        backend: of everything.
+        resource: in the version that is served.
+        storage_version: of the definition.
+        webhook: ``spec.conversion.webhook`` of the definition.
+        cache: of the definition's resource.
+    """
+
+    def __init__(
+        self, backend: Backend, resource: Resource, storage_version: str, webhook: Document, cache: ConversionCache
+    ) -> None:
+        self._backend = backend
+        self._table, self._kind, self._group = resource.table, resource.kind, resource.group
+        self._served, self._stored = resource.version, storage_version
+        self._client = part(webhook, "clientConfig")
+        self._versions = texts(webhook, "conversionReviewVersions")
+        self._cache = cache
+
+    def to_storage(self, document: Document) -> Document:
+        """Return an object in the stored version.
+
+        Raises:
+            ApiError: the webhook fails.
+            CallsNeededError: it has to be asked first.
+        """
+        return self._converted(document, self._served, self._stored)
+
+    def from_storage(self, document: Document) -> Document:
+        """Return a stored object in the served version; raises likewise."""
+        return self._converted(document, self._stored, self._served)
+
+    def _converted(self, document: Document, source: str, target: str) -> Document:
+        if not self._backend.outgoing.is_allowed(self._client):
+            return document
+        key = self._key(document, target)
+        found = self._cache.get(key)
+        if found is None:
+            self._ask(document, source, target)
+            found = self._cache.get(key)
+            assert found is not None
+        return _with_metadata(document, found)
+
+    def _key(self, document: Document, target: str) -> bytes:
+        return hashlib.sha256(target.encode() + _encode(_content(document))).digest()
+
+    def _ask(self, document: Document, source: str, target: str) -> None:
+        """Have an object converted, and with it others of its table that have not been converted yet."""
+        wanted = [document]
+        if source == self._stored:
+            keys = {self._key(document, target)}
+            for other in self._others(target):
+                key = self._key(other, target)
+                if key not in keys:
+                    keys.add(key)
+                    wanted.append(other)
+        chunks = [wanted[at : at + MAX_OBJECTS] for at in range(0, len(wanted), MAX_OBJECTS)]
+        calls = [self._call(chunk, source, target) for chunk in chunks]
+        try:
+            answers = self._backend.outgoing.answers(calls)
+        except CallProblem as problem:
+            raise self._failed(source, str(problem)) from None
+        for chunk, answer in zip(chunks, answers, strict=True):
+            for each, converted in zip(chunk, self._checked(answer, chunk, source, target), strict=True):
+                self._cache.put(self._key(each, target), converted)
+
+    def _others(self, target: str) -> Iterator[Document]:
+        for other in self._backend.all(self._table):
+            if self._cache.get(self._key(other, target)) is None:
+                yield other
+
+    def _call(self, documents: list[Document], source: str, target: str) -> Call:
+        version = next((each for each in self._versions if each in ("v1", "v1beta1")), "v1")
+        envelope: Document = {"apiVersion": f"{self._group}/{source}", "kind": self._kind}
+        request: Document = {
+            "desiredAPIVersion": f"{self._group}/{target}",
+            "objects": [{**envelope, **{k: v for k, v in each.items() if k not in envelope}} for each in documents],
+        }
+        review: Document = {
+            "kind": "ConversionReview",
+            "apiVersion": f"apiextensions.k8s.io/{version}",
+            "request": request,
+        }
+        return Call(f"conversion of {self._table}", self._client, review, ("request", "uid"), _TIMEOUT_S)
+
+    def _failed(self, source: str, why: str) -> ApiError:
+        where = f"{self._group}/{source}, Kind={self._kind}"
+        return ApiError(500, f"conversion webhook for {where} failed: {why}", reason="")
+
+    def _checked(self, answer: Answer, documents: list[Document], source: str, target: str) -> list[Document]:
+        """Return the objects of an answer.
+
+        Raises:
+            ApiError: the call failed, or the answer does not fit.
+        """
+        if answer.problem:
+            raise self._failed(source, answer.problem)
+        response = part(answer.body, "response")
+        if not response:
+            raise self._failed(source, "no response provided")
+        if response.get("uid") != answer.uid:
+            got = quote(str(response.get("uid") or ""))
+            raise self._failed(source, f"expected response.uid={quote(answer.uid)}, got {got}")
+        result = part(response, "result")
+        if result.get("status") != "Success":
+            told = str(result.get("message") or "")
+            status = f"response.result.status was '{result.get('status') or ''}', not 'Success'"
+            raise self._failed(source, told or status)
+        found = parts(response, "convertedObjects")
+        where = f"conversion webhook for {self._group}/{source}, Kind={self._kind}"
+        if len(found) != len(documents):
+            raise ApiError(500, f"{where} returned {len(found)} objects, expected {len(documents)}", reason="")
+        for index, (each, before) in enumerate(zip(found, documents, strict=True)):
+            problem = _conversion_problem(each, before, f"{self._group}/{target}", self._kind)
+            if problem:
+                raise ApiError(500, f"{where} returned invalid {problem.replace('INDEX', str(index))}", reason="")
+        return found
+
+
+def _conversion_problem(found: Document, before: Document, api_version: str, kind: str) -> str:
+    """Return what a webhook may not have done to an object, or an empty text."""
+    if found.get("apiVersion") != api_version:
+        got = found.get("apiVersion") or ""
+        return f"converted object at index INDEX: invalid groupVersion (expected {api_version}, received {got})"
+    if found.get("kind") != kind:
+        return f"converted object at index INDEX: invalid kind (expected {kind}, received {found.get('kind') or ''})"
+    new, old = found.get("metadata"), part(before, "metadata")
+    if not isinstance(new, dict):
+        return "metadata in object at index INDEX: missing metadata in converted object"
+    for name, shown in (("name", "name"), ("namespace", "namespace"), ("uid", "UID")):
+        if (new.get(name) or "") != (old.get(name) or ""):
+            values = f"{old.get(name) or ''} != {new.get(name) or ''}"
+            return f"converted object at index INDEX: must have the same {shown}: {values}"
+    return ""
+
+
+def _content(document: Document) -> Document:
+    """Return what a conversion depends on: all but the server's part of the metadata."""
+    metadata = part(document, "metadata")
+    kept = {name: metadata[name] for name in (*_IDENTITY, *_CHANGEABLE) if name in metadata}
+    return {**{k: v for k, v in document.items() if k not in ("apiVersion", "kind")}, "metadata": kept}
+
+
+def _with_metadata(document: Document, converted: Document) -> Document:
+    """Return a converted object with the metadata of the original, of which only labels and annotations may change."""
+    metadata = {name: value for name, value in part(document, "metadata").items() if name not in _CHANGEABLE}
+    new = part(converted, "metadata")
+    metadata |= {name: new[name] for name in _CHANGEABLE if new.get(name)}
+    body = {name: value for name, value in converted.items() if name not in ("apiVersion", "kind", "metadata")}
+    return {"metadata": metadata, **body}
+
+
+def attach_converters(backend: Backend, definition: Document) -> None:
+    """Give the served versions of a definition their converters, if it has a webhook for conversions."""
+    spec = part(definition, "spec")
+    conversion = part(spec, "conversion")
+    if conversion.get("strategy") != "Webhook":
+        return
+    versions = parts(spec, "versions")
+    stored = next((str(each.get("name")) for each in versions if each.get("storage")), "")
+    cache, plural = ConversionCache(), str(part(spec, "names").get("plural"))
+    for version in versions:
+        name = str(version.get("name"))
+        resource = backend.registry.find(str(spec.get("group")), name, plural)
+        if resource is not None and name != stored:
+            resource.converter = WebhookConverter(backend, resource, stored, part(conversion, "webhook"), cache)

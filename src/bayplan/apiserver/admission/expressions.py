@@ -1,0 +1,319 @@
+"""Expressions of admission: their variables and types, compiled once, evaluated within a budget.
+
+Sources: k8s.io/apiserver v0.36.3, pkg/admission/plugin/cel; https://kubernetes.io/docs/reference/using-api/cel/.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import lru_cache, partial
+from typing import NamedTuple
+
+from bayplan.base.plain_data import Document
+from bayplan.base.recursion_limit import RECURSION_LIMIT
+from bayplan.cel import library_authorization
+from bayplan.cel.checker import Checker
+from bayplan.cel.evaluator import Code, compile_node, run
+from bayplan.cel.meter import Meter
+from bayplan.cel.parser import Parser
+from bayplan.cel.problems import CompileProblem, RunProblem
+from bayplan.cel.records import Message, Variables
+from bayplan.cel.source import Source
+from bayplan.cel.times import Duration, Timestamp, duration_text, timestamp_text
+from bayplan.cel.types import (
+    AUTHORIZER,
+    BOOL,
+    DYN,
+    INT,
+    NULL,
+    RESOURCE_CHECK,
+    STRING,
+    TIMESTAMP,
+    CelType,
+    declared_name,
+    list_of,
+    map_of,
+)
+from bayplan.cel.values import CelMap, Uint
+
+BUDGET = 10_000_000
+"""Cost that all expressions of a policy may have for one request."""
+MATCH_BUDGET = BUDGET // 4
+"""Likewise for match conditions."""
+_OUT_OF_BUDGET = "validation failed due to running out of cost budget, no further validation rules will be run"
+
+OBJECT, JSON_PATCH = CelType("object", "Object"), CelType("object", "JSONPatch")
+_REQUEST, _NAMESPACE, _VARIABLES = (
+    CelType("object", f"kubernetes.{name}") for name in ("AdmissionRequest", "Namespace", "variables")
+)
+
+
+def _object(name: str) -> CelType:
+    return CelType("object", f"kubernetes.{name}")
+
+
+_FIELDS: Mapping[str, Mapping[str, CelType]] = {
+    "kubernetes.AdmissionRequest": {
+        "kind": _object("GroupVersionKind"),
+        "resource": _object("GroupVersionResource"),
+        "subResource": STRING,
+        "requestKind": _object("GroupVersionKind"),
+        "requestResource": _object("GroupVersionResource"),
+        "requestSubResource": STRING,
+        "name": STRING,
+        "namespace": STRING,
+        "operation": STRING,
+        "userInfo": _object("UserInfo"),
+        "dryRun": BOOL,
+        "options": DYN,
+    },
+    "kubernetes.GroupVersionKind": dict.fromkeys(("group", "version", "kind"), STRING),
+    "kubernetes.GroupVersionResource": dict.fromkeys(("group", "version", "resource"), STRING),
+    "kubernetes.UserInfo": {
+        "username": STRING,
+        "uid": STRING,
+        "groups": list_of(STRING),
+        "extra": map_of(STRING, list_of(STRING)),
+    },
+    "kubernetes.Namespace": {
+        "metadata": _object("NamespaceMetadata"),
+        "spec": _object("NamespaceSpec"),
+        "status": _object("NamespaceStatus"),
+    },
+    "kubernetes.NamespaceSpec": {"finalizers": list_of(STRING)},
+    "kubernetes.NamespaceStatus": {"conditions": list_of(_object("NamespaceCondition")), "phase": STRING},
+    "kubernetes.NamespaceCondition": {
+        **dict.fromkeys(("status", "type", "message", "reason"), STRING),
+        "lastTransitionTime": TIMESTAMP,
+    },
+    "kubernetes.NamespaceMetadata": {
+        **dict.fromkeys(("name", "generateName", "namespace", "UID", "resourceVersion"), STRING),
+        **dict.fromkeys(("labels", "annotations"), map_of(STRING, STRING)),
+        **dict.fromkeys(("creationTimestamp", "deletionTimestamp"), TIMESTAMP),
+        **dict.fromkeys(("deletionGracePeriodSeconds", "generation"), INT),
+        "finalizers": list_of(STRING),
+    },
+}
+_PATCH_FIELDS: Mapping[str, CelType] = {"op": STRING, "path": STRING, "from": STRING, "value": DYN}
+
+
+class OutOfBudgetError(Exception):
+    """All expressions of a policy together cost too much for one request."""
+
+    def __init__(self) -> None:
+        super().__init__(_OUT_OF_BUDGET)
+
+
+class Expression(NamedTuple):
+    """A compiled expression.
+
+    Attributes:
+        text: as written.
+        code: None if it can't be compiled.
+        problem: why it can't.
+        type: of its value.
+    """
+
+    text: str
+    code: Code | None
+    problem: str
+    type: CelType = DYN
+
+
+class Scope(NamedTuple):
+    """What expressions may name, besides the objects, the request and the namespace.
+
+    Attributes:
+        params: the policy has parameters.
+        authorizer: whether they may ask who may do what.
+        patches: they may make objects and JSON patches.
+        variables: names and types; None where there are no variables at all.
+    """
+
+    params: bool = False
+    authorizer: bool = True
+    patches: bool = False
+    variables: tuple[tuple[str, CelType], ...] | None = None
+
+    def with_variable(self, name: str, kind: CelType) -> Scope:
+        """Return the scope of what comes after a variable."""
+        return self._replace(variables=(*(self.variables or ()), (name, kind)))
+
+
+@lru_cache(maxsize=4096)
+def compile_expression(text: str, scope: Scope, wanted: tuple[CelType, ...] = ()) -> Expression:
+    """Return an expression, or what is wrong with it.
+
+    Args:
+        text: of the expression.
+        scope: what it may name.
+        wanted: types of which its value must be one; any if there are none.
+    """
+    names: dict[str, CelType] = {"object": DYN, "oldObject": DYN, "namespaceObject": _NAMESPACE, "request": _REQUEST}
+    objects = dict(_FIELDS)
+    if scope.params:
+        names["params"] = DYN
+    if scope.authorizer:
+        names |= {"authorizer": AUTHORIZER, "authorizer.requestResource": RESOURCE_CHECK}
+    if scope.variables is not None:
+        names["variables"] = _VARIABLES
+        objects[_VARIABLES.name] = dict(scope.variables)
+    if scope.patches:
+        objects[JSON_PATCH.name] = _PATCH_FIELDS
+    try:
+        with RECURSION_LIMIT.raised():
+            node = Parser(text, binds=False).parse()
+            kind = Checker(Source(text), names, objects, OBJECT.name if scope.patches else "").check(node)
+            if wanted and kind not in wanted:
+                return Expression(text, None, _wrong_type(wanted, kind))
+            return Expression(text, compile_node(node), "", kind)
+    except CompileProblem as problem:
+        return Expression(text, None, str(problem))
+
+
+def _wrong_type(wanted: tuple[CelType, ...], found: CelType) -> str:
+    names = [declared_name(each) for each in wanted]
+    if len(names) == 1:
+        return f"must evaluate to {names[0]} but got {declared_name(found)}"
+    return f"must evaluate to one of [{' '.join(names)}] but got {declared_name(found)}"
+
+
+def variable_type(expression: Expression) -> CelType:
+    """Return the type as which other expressions see a variable: those without one of the language's are dynamic."""
+    return _declared(expression.type) if expression.code is not None else DYN
+
+
+def _declared(kind: CelType) -> CelType:
+    if kind.kind in ("primitive", "wellknown", "any") or kind == NULL:
+        return kind
+    if kind.kind in ("list", "map"):
+        return kind._replace(params=tuple(_declared(each) for each in kind.params))
+    return DYN
+
+
+# --- values -----------------------------------------------------------------------------------------------------------
+
+
+def cel_value(value: object) -> object:
+    """Return a value of a document as expressions see it."""
+    if isinstance(value, dict):
+        return CelMap.of_texts({name: cel_value(item) for name, item in value.items()})
+    return [cel_value(item) for item in value] if isinstance(value, list) else value
+
+
+def plain_value(value: object) -> object:
+    """Return a value of an expression as it stands in a document.
+
+    Raises:
+        RunProblem: it can't stand there.
+    """
+    if isinstance(value, Message):
+        return {name: plain_value(item) for name, item in value.fields.items()}
+    if isinstance(value, CelMap):
+        for key, _ in value.entries.values():
+            if not isinstance(key, str):
+                raise RunProblem(f"map key {key} is not a string")
+        return {str(key): plain_value(item) for key, item in value.entries.values()}
+    if isinstance(value, list):
+        return [plain_value(item) for item in value]
+    if isinstance(value, Timestamp):
+        return timestamp_text(value)
+    if isinstance(value, Duration):
+        return duration_text(value)
+    if isinstance(value, Uint):
+        return int(value)
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    raise RunProblem("unsupported conversion to JSON")
+
+
+# --- runs -------------------------------------------------------------------------------------------------------------
+
+
+class Budget:
+    """What the expressions of a policy may still cost."""
+
+    __slots__ = ("left",)
+
+    def __init__(self, left: int = BUDGET) -> None:
+        self.left = left
+
+    def spend(self, cost: int) -> None:
+        """Take a cost off.
+
+        Raises:
+            OutOfBudgetError: it is more than is left.
+        """
+        if cost > self.left:
+            raise OutOfBudgetError
+        self.left -= cost
+
+
+class Evaluation:
+    """The values that the expressions of one policy see for one request.
+
+    Args:
+        names: the variables of the request, as values.
+        variables: of the policy, in order; they are worked out at most once, and again for each group of expressions.
+    """
+
+    __slots__ = ("_names", "_spent", "_variables")
+
+    def __init__(self, names: Mapping[str, object], variables: Iterable[tuple[str, Expression]] = ()) -> None:
+        self._names = dict(names)
+        self._variables = tuple(variables)
+        self._spent = 0
+        self.begin_group()
+
+    def begin_group(self) -> None:
+        """Forget the values of variables, as upstream does between validations, messages and annotations."""
+        self._names["variables"] = Variables(
+            {name: partial(self.variable, name, each) for name, each in self._variables}
+        )
+
+    def variable(self, name: str, expression: Expression) -> object:
+        """Return the value of a variable.
+
+        Raises:
+            RunProblem: it can't be compiled, or fails.
+        """
+        if expression.code is None:
+            raise RunProblem(f'composited variable "{name}" fails to compile: {expression.problem}')
+        meter = Meter()
+        try:
+            return run(expression.code, self._names, meter)
+        except RunProblem as problem:
+            raise RunProblem(f'composited variable "{name}" fails to evaluate: {problem}') from None
+        finally:
+            self._spent += meter.cost
+
+    def run(self, expression: Expression, budget: Budget) -> object:
+        """Return the value of an expression.
+
+        Raises:
+            RunProblem: it can't be compiled, or fails; the text is what a refusal says.
+            OutOfBudgetError: it costs more than is left.
+        """
+        if expression.code is None:
+            raise RunProblem(f"compilation error: {expression.problem}")
+        meter = Meter()
+        self._spent = 0
+        failure: RunProblem | None = None
+        value: object = None
+        with RECURSION_LIMIT.raised():
+            try:
+                value = run(expression.code, self._names, meter)
+            except RunProblem as problem:
+                failure = problem
+        budget.spend(self._spent)
+        budget.spend(meter.cost)
+        if failure is not None:
+            raise RunProblem(f"expression '{expression.text}' resulted in error: {failure}")
+        return value
+
+
+AUTHORIZATION: Document = {
+    "authorizer": library_authorization.AUTHORIZER,
+    "authorizer.requestResource": library_authorization.RESOURCE_CHECK,
+}
+"""The authorizer as a value: everybody may do everything here."""

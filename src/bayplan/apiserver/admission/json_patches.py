@@ -1,0 +1,102 @@
+"""JSON patches of webhooks and policies: applied to an object, with Go's words for what does not apply.
+
+Source of the words: gopkg.in/evanphx/json-patch.v4, which kube-apiserver applies patches with.
+"""
+
+from __future__ import annotations
+
+from bayplan.apiserver.patches.json_patch import MAX_OPERATIONS, JsonPatchError, json_patch
+from bayplan.base.plain_data import Document
+
+_MISSING = "missing value"
+
+
+class PatchProblem(Exception):
+    """A patch that can't be applied.
+
+    Attributes:
+        is_test: an operation ``test`` found another value.
+    """
+
+    def __init__(self, text: str, *, is_test: bool = False) -> None:
+        self.is_test = is_test
+        super().__init__(text)
+
+
+def apply_operations(document: Document, operations: list[Document]) -> Document:
+    """Return an object with a patch applied.
+
+    Raises:
+        PatchProblem: an operation does not apply, or what comes out is no object.
+    """
+    if len(operations) > MAX_OPERATIONS:
+        raise PatchProblem(f"The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {len(operations)}")
+    try:
+        found = json_patch(document, operations)
+    except JsonPatchError as problem:
+        raise _explained(document, operations, problem) from None
+    if not isinstance(found, dict):
+        raise PatchProblem("json: cannot unmarshal into Go value of type map[string]interface {}")
+    return found
+
+
+def _explained(document: object, operations: list[Document], problem: JsonPatchError) -> PatchProblem:
+    """Return what Go says of the first operation that does not apply."""
+    for operation in operations:
+        try:
+            document = json_patch(document, [operation])
+        except JsonPatchError:
+            name, path = str(operation.get("op")), operation.get("path")
+            if not isinstance(path, str):
+                return PatchProblem(f"{name} operation failed to decode path: operation missing path field: {_MISSING}")
+            return _operation_problem(document, name, path, operation)
+    return PatchProblem(str(problem))
+
+
+def _operation_problem(document: object, name: str, path: str, operation: Document) -> PatchProblem:
+    where = path
+    if name in ("move", "copy"):
+        where = str(operation.get("from") or "")
+        if _container(document, where) is None:
+            return PatchProblem(f"{name} operation does not apply: doc is missing from path: {where}: {_MISSING}")
+        why = _member_problem(document, where)
+        if why:
+            word = "from" if name == "copy" else "path"
+            shown = where if name == "copy" else where.rpartition("/")[2]
+            return PatchProblem(f"error in {name} for {word}: '{shown}': {why}")
+        return PatchProblem(f"{name} operation does not apply: doc is missing destination path: {path}: {_MISSING}")
+    if name == "test":
+        if _container(document, path) is None:
+            return PatchProblem(f"test operation does not apply: is missing path: {path}: {_MISSING}")
+        return PatchProblem(f"testing value {path} failed: test failed", is_test=True)
+    if name not in ("add", "remove", "replace"):
+        return PatchProblem(f"Unexpected kind: {name}")
+    if _container(document, path) is None:
+        quoted = path if name == "replace" else f'"{path}"'
+        return PatchProblem(f"{name} operation does not apply: doc is missing path: {quoted}: {_MISSING}")
+    if name == "replace":
+        return PatchProblem(f"replace operation does not apply: doc is missing key: {path}: {_MISSING}")
+    return PatchProblem(f"error in {name} for path: '{path}': {_member_problem(document, path)}")
+
+
+def _container(document: object, path: str) -> object:
+    """Return what a path's last step is in, None if that is not there."""
+    for token in path.split("/")[1:-1]:
+        key = token.replace("~1", "/").replace("~0", "~")
+        if isinstance(document, dict):
+            document = document.get(key)
+        elif isinstance(document, list) and key.isdigit() and int(key) < len(document):
+            document = document[int(key)]
+        else:
+            return None
+    return document if isinstance(document, dict | list) else None
+
+
+def _member_problem(document: object, path: str) -> str:
+    container, key = _container(document, path), path.rpartition("/")[2].replace("~1", "/").replace("~0", "~")
+    if isinstance(container, list):
+        if key.removeprefix("-").isdigit():
+            return f"Unable to access invalid index: {key}: invalid index referenced"
+        return f"value was not a proper array index: '{key}': strconv.Atoi: parsing \"{key}\": invalid syntax"
+    missing = isinstance(container, dict) and key not in container
+    return f"Unable to remove nonexistent key: {key}: {_MISSING}" if missing else ""

@@ -1,0 +1,326 @@
+"""MutatingAdmissionPolicies: applied configurations and JSON patches that expressions make.
+
+Sources: k8s.io/apiserver v0.36.3, pkg/admission/plugin/policy/mutating; KEP-3962.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple, cast
+
+from bayplan.apiserver.admission.attributes import Attributes, Match, World
+from bayplan.apiserver.admission.conditions import Conditions, MatchProblem, compile_conditions
+from bayplan.apiserver.admission.expressions import (
+    JSON_PATCH,
+    OBJECT,
+    Budget,
+    Evaluation,
+    Expression,
+    OutOfBudgetError,
+    Scope,
+    cel_value,
+    compile_expression,
+    plain_value,
+)
+from bayplan.apiserver.admission.json_patches import PatchProblem, apply_operations
+from bayplan.apiserver.admission.params import (
+    ConfigurationProblem,
+    bindings_of,
+    collect_params,
+    match_binding,
+    match_policy,
+    name_of,
+    param_resource,
+)
+from bayplan.apiserver.admission.reinvocation import Reinvocation
+from bayplan.apiserver.admission.requests import admission_values
+from bayplan.apiserver.admission.validating_policies import compile_variables
+from bayplan.apiserver.fields.field_type import FieldType, Merge
+from bayplan.apiserver.fields.merging import DuplicateItemError, merge
+from bayplan.apiserver.kinds.parts import part, parts
+from bayplan.apiserver.rest.errors import ApiError
+from bayplan.apiserver.rest.field_declarations import undeclared_field
+from bayplan.base.plain_data import Document
+from bayplan.cel.problems import RunProblem
+from bayplan.cel.records import Message
+from bayplan.cel.types import list_of
+from bayplan.cel.values import CelMap
+from bayplan.objects.selectors import quote
+
+POLICIES = "admissionregistration.k8s.io/mutatingadmissionpolicies"
+BINDINGS = "admissionregistration.k8s.io/mutatingadmissionpolicybindings"
+
+
+class Mutation(NamedTuple):
+    """One change that a policy makes."""
+
+    is_patch: bool
+    expression: Expression
+
+
+class Policy(NamedTuple):
+    """A compiled policy with its bindings."""
+
+    document: Document
+    bindings: list[Document]
+    conditions: Conditions
+    variables: tuple[tuple[str, Expression], ...]
+    mutations: tuple[Mutation, ...]
+
+    @property
+    def name(self) -> str:
+        """The name of the policy."""
+        return name_of(self.document)
+
+    @property
+    def fails(self) -> bool:
+        """Whether what fails refuses the request."""
+        return part(self.document, "spec").get("failurePolicy") != "Ignore"
+
+    @property
+    def is_reinvoked(self) -> bool:
+        """Whether it is asked again after others have changed the object."""
+        return part(self.document, "spec").get("reinvocationPolicy") == "IfNeeded"
+
+
+class Invocation(NamedTuple):
+    """A policy that takes part in a request, with one parameter."""
+
+    policy: Policy
+    binding: Document
+    match: Match
+    param: Document | None
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """What tells invocations of one request apart."""
+        metadata = part(self.param or {}, "metadata")
+        names = (str(metadata.get("namespace") or ""), str(metadata.get("name") or ""))
+        return (self.policy.name, name_of(self.binding), *names)
+
+
+class _Failure(NamedTuple):
+    policy: Policy
+    binding: Document | None
+    message: str
+    reason: str = ""
+
+    def __str__(self) -> str:
+        if self.binding is not None:
+            return f"policy '{self.policy.name}' with binding '{name_of(self.binding)}' denied request: {self.message}"
+        return f"policy {quote(self.policy.name)} denied request: {self.message}"
+
+
+class MutationProblem(Exception):
+    """A mutation that can't be carried out."""
+
+
+def compiled_policies(world: World) -> list[Policy]:
+    """Return the policies that have bindings, in the order of their names."""
+    bindings = bindings_of(world, BINDINGS)
+    return [
+        compile_policy(policy, bindings[name_of(policy)])
+        for policy in world.all(POLICIES)
+        if name_of(policy) in bindings
+    ]
+
+
+def compile_policy(policy: Document, bindings: list[Document]) -> Policy:
+    """Return a policy with its expressions compiled; what is wrong with them shows when they are run."""
+    spec = part(policy, "spec")
+    variables, scope = compile_variables(spec, Scope(params=isinstance(spec.get("paramKind"), dict)))
+    patching = scope._replace(patches=True)
+    mutations = []
+    for each in parts(spec, "mutations"):
+        is_patch = each.get("patchType") == "JSONPatch"
+        text = str(part(each, "jsonPatch" if is_patch else "applyConfiguration").get("expression") or "")
+        wanted = (list_of(JSON_PATCH),) if is_patch else (OBJECT,)
+        mutations.append(Mutation(is_patch, compile_expression(text, patching, wanted)))
+    conditions = compile_conditions(spec, scope, variables)
+    return Policy(policy, bindings, conditions, variables, tuple(mutations))
+
+
+# --- a request --------------------------------------------------------------------------------------------------------
+
+
+def mutate(policies: list[Policy], attributes: Attributes, again: Reinvocation) -> bool:
+    """Let all policies change the object of a request, and say whether one tried to.
+
+    Raises:
+        ApiError: one fails, and its failure policy refuses.
+    """
+    failures: list[_Failure] = []
+    invocations = [each for policy in policies for each in _invocations(policy, attributes, failures)]
+    patched = False
+    for invocation in invocations:
+        patched |= _invoke(invocation, attributes, again, failures)
+    if patched:
+        again.require()
+    refusing = [each for each in failures if each.policy.fails]
+    if refusing:
+        raise _refusal(refusing, attributes)
+    return patched
+
+
+def _invocations(policy: Policy, attributes: Attributes, failures: list[_Failure]) -> Iterator[Invocation]:
+    try:
+        match = match_policy(policy.document, attributes)
+        if match is None:
+            return
+        resource = param_resource(policy.document, attributes.world)
+    except ConfigurationProblem as problem:
+        failures.append(_Failure(policy, None, f"failed to configure policy: {problem}"))
+        return
+    for binding in policy.bindings:
+        try:
+            if not match_binding(binding, attributes):
+                continue
+            reference = part(binding, "spec").get("paramRef")
+            for param in collect_params(attributes.world, resource, reference, attributes.namespace):
+                yield Invocation(policy, binding, match, param)
+        except ConfigurationProblem as problem:
+            failures.append(_Failure(policy, binding, f"failed to configure binding: {problem}"))
+
+
+def _invoke(invocation: Invocation, attributes: Attributes, again: Reinvocation, failures: list[_Failure]) -> bool:
+    """Carry out the mutations of one policy, and say whether one could be carried out."""
+    policy = invocation.policy
+    try:
+        if not policy.conditions.meet({**_values(invocation, attributes), "namespaceObject": None}):
+            return False
+    except MatchProblem as problem:
+        failures.append(_Failure(policy, invocation.binding, str(problem), "Invalid"))
+        return False
+    if not again.is_due(invocation.key):
+        return False
+    before, patched = attributes.object, False
+    for mutation in policy.mutations:
+        if attributes.object is None:
+            break
+        try:
+            _carry_out(mutation, invocation, attributes)
+            patched = True
+        except (MutationProblem, RunProblem, OutOfBudgetError) as problem:
+            failures.append(_Failure(policy, invocation.binding, str(problem), "Invalid"))
+    if attributes.object != before:
+        again.require()
+    if policy.is_reinvoked:
+        again.note(invocation.key)
+    return patched
+
+
+def _values(invocation: Invocation, attributes: Attributes) -> Mapping[str, object]:
+    return {**admission_values(attributes, invocation.match), "params": cel_value(invocation.param)}
+
+
+def _carry_out(mutation: Mutation, invocation: Invocation, attributes: Attributes) -> None:
+    if mutation.expression.code is None:
+        raise MutationProblem(mutation.expression.problem)
+    evaluation = Evaluation(_values(invocation, attributes), invocation.policy.variables)
+    value = evaluation.run(mutation.expression, Budget())
+    match = invocation.match
+    current, _ = attributes.versions(match)
+    assert current is not None
+    change = _json_patched if mutation.is_patch else _applied(match.resource.fields)
+    new = change(current, value)
+    if new != current:
+        attributes.replace_object(match, new)
+
+
+# --- JSON patches -----------------------------------------------------------------------------------------------------
+
+
+def _json_patched(current: Document, value: object) -> Document:
+    operations = [_operation(each) for each in value] if isinstance(value, list) else []
+    try:
+        return apply_operations(current, operations)
+    except PatchProblem as problem:
+        if problem.is_test:
+            return current
+        raise MutationProblem(f"JSON Patch: {problem}") from None
+
+
+def _operation(value: object) -> Document:
+    if not isinstance(value, Message):
+        raise MutationProblem("type mismatch: JSONPatchType.expression should evaluate to array of JSONPatch")
+    operation: Document = {"op": str(value.fields.get("op", "")), "path": str(value.fields.get("path", ""))}
+    if value.fields.get("from"):
+        operation["from"] = str(value.fields["from"])
+    if "value" in value.fields:
+        _check_type_names(value.fields["value"])
+        try:
+            operation["value"] = plain_value(value.fields["value"])
+        except RunProblem as problem:
+            text = f"JSONPath valueExpression evaluated to a type that could not marshal to JSON: {problem}"
+            raise MutationProblem(text) from None
+    return operation
+
+
+def _check_type_names(value: object) -> None:
+    """Refuse objects whose type is not named after the field that they stand in."""
+    if not isinstance(value, Message):
+        return
+    problems = list(_type_problems(value, "Object"))
+    if problems:
+        raise MutationProblem("type mismatch: " + "\n".join(problems))
+
+
+def _type_problems(value: object, path: str) -> Iterator[str]:
+    if isinstance(value, Message):
+        if value.type_name != path:
+            shown = f"unexpected type name {quote(value.type_name)}, expected {quote(path)}"
+            yield f"{shown}, which matches field name path from root Object type"
+        for name, item in value.fields.items():
+            yield from _type_problems(item, f"{path}.{name}")
+    elif isinstance(value, list):
+        for item in value:
+            yield from _type_problems(item, path)
+    elif isinstance(value, CelMap):
+        for _, item in value.entries.values():
+            yield from _type_problems(item, path)
+
+
+# --- applied configurations -------------------------------------------------------------------------------------------
+
+
+def _applied(kind: FieldType) -> Callable[[Document, object], Document]:
+    def apply(current: Document, value: object) -> Document:
+        _check_type_names(value)
+        config = cast("Document", plain_value(value))
+        config |= {name: current[name] for name in ("apiVersion", "kind") if name in current}
+        problem = undeclared_field(kind, config)
+        if problem:
+            raise MutationProblem(f"error applying patch: failed to convert patch object to typed object: {problem}")
+        atomics = list(_atomics(kind, config, ""))
+        if atomics:
+            text = f"may not mutate atomic arrays, maps or structs: {', '.join(atomics)}"
+            raise MutationProblem(f"error applying patch: invalid ApplyConfiguration: {text}")
+        try:
+            return cast("Document", merge(kind, current, config))
+        except DuplicateItemError as problem:
+            text = f"error applying patch: failed to convert patch object to typed object: {problem}"
+            raise MutationProblem(text) from None
+
+    return apply
+
+
+def _atomics(kind: FieldType, value: object, path: str) -> Iterator[str]:
+    """Yield the paths at which a configuration sets what can only be set as a whole."""
+    if isinstance(value, dict):
+        if kind.merge is Merge.LEAF:
+            yield path
+        for name, item in value.items():
+            if kind.merge is not Merge.LEAF:
+                yield from _atomics(kind.child(name), item, f"{path}.{name}")
+    elif isinstance(value, list):
+        if kind.merge in (Merge.LEAF, Merge.UNTYPED):
+            yield path
+        for index, item in enumerate(value):
+            yield from _atomics(kind.item, item, f"{path}[{index}]")
+
+
+def _refusal(failures: list[_Failure], attributes: Attributes) -> ApiError:
+    error = attributes.forbidden("admission request denied by policy")
+    causes = [{"message": str(each)} for each in failures]
+    details: Document = {**(error.details or {}), "causes": causes}
+    return ApiError(error.code, str(failures[0]), reason=failures[0].reason or error.reason, details=details)

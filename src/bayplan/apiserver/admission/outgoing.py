@@ -1,0 +1,216 @@
+"""Answers of webhooks to code that can't wait: what is not there yet is asked for, and the request is done again.
+
+Writes are done in one piece, without waiting, so that nothing changes between reading an object and writing it. A write that
+needs an answer from outside ends with `CallsNeededError` before it stores anything; whoever drives it makes the calls while the
+event loop goes on, and does the write again, which then finds the answers. Time, uids, names and addresses are drawn again alike
+(`Session`), so that the second attempt asks the same; if the cluster has changed meanwhile, it asks anew, as upstream does after a
+conflict.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import NamedTuple, Protocol
+
+import msgspec
+
+from bayplan.apiserver.admission.targets import Endpoint, Targets
+from bayplan.apiserver.kinds.parts import part
+from bayplan.apiserver.rest.errors import ApiError
+from bayplan.base.plain_data import Document
+
+MAX_ATTEMPTS = 64
+"""So often a request is done again for answers; each attempt but those after a change of the cluster gets at least one more."""
+MAX_BACKGROUND_ANSWERS = 1024
+"""Answers for controllers that wait to be used."""
+_encode = msgspec.json.Encoder(order="deterministic").encode
+_DIFFERS = ("name", "uid", "creationTimestamp", "resourceVersion", "managedFields")
+"""What differs between attempts of a controller, which makes up names anew: one answer serves all of them."""
+
+
+class CallProblem(Exception):
+    """A call that failed, in upstream's words."""
+
+
+class Call(msgspec.Struct, frozen=True):
+    """One call.
+
+    Attributes:
+        name: what tells it from other calls about the same object.
+        client: ``clientConfig`` of a webhook or of a conversion.
+        body: of the request, without uid.
+        uid_path: where the uid stands in it.
+        timeout_s: until the whole answer is there.
+    """
+
+    name: str
+    client: Document
+    body: Document
+    uid_path: tuple[str, ...]
+    timeout_s: int
+
+    def digest(self, *, loosely: bool = False) -> bytes:
+        """Return what is equal for calls that ask the same.
+
+        Args:
+            loosely: without what a controller makes up anew in each attempt.
+        """
+        body: object = _outline(self.body) if loosely else self.body
+        return hashlib.sha256(_encode([self.name, self.client, body])).digest()
+
+
+def _outline(review: Document) -> Document:
+    request = dict(part(review, "request"))
+    new = request.get("object")
+    if isinstance(new, dict):
+        metadata = {name: value for name, value in part(new, "metadata").items() if name not in _DIFFERS}
+        request["object"] = {**new, "metadata": metadata}
+        if request.get("operation") == "CREATE":
+            request.pop("name", None)
+    return {**review, "request": request}
+
+
+class Answer(NamedTuple):
+    """What came of a call.
+
+    Attributes:
+        body: of the answer.
+        uid: that was sent.
+        sent: the body of the request.
+        problem: why there is no answer, in upstream's words.
+    """
+
+    body: Document
+    uid: str
+    sent: Document
+    problem: str = ""
+
+
+class CallsNeededError(Exception):
+    """Answers are missing. Nothing has been stored."""
+
+    def __init__(self, calls: Sequence[Call]) -> None:
+        self.calls = tuple(calls)
+        super().__init__(f"{len(self.calls)} calls are needed")
+
+
+def awaits_answers(needed: CallsNeededError) -> ApiError:
+    """Return the refusal of a write whose writer can't wait: the next attempt finds the answers."""
+    names = ", ".join(call.name for call in needed.calls)
+    return ApiError(503, f"the request waits for admission webhooks: {names}")
+
+
+class Caller(Protocol):
+    """Makes calls."""
+
+    def send(self, call: Call, endpoint: Endpoint) -> None:
+        """Make a call in the background; its answer comes through `Outgoing.store`."""
+
+
+class Session:
+    """One request over all of its attempts: the answers so far, and what is drawn alike in each.
+
+    Args:
+        seed: of what is drawn.
+        second: since 1970, which stands still for the request.
+    """
+
+    __slots__ = ("answers", "second", "seed", "uids")
+
+    def __init__(self, seed: int, second: float, uids: Sequence[str]) -> None:
+        self.seed = seed
+        self.second = second
+        self.uids = tuple(uids)
+        self.answers: dict[bytes, Answer] = {}
+
+
+class Draws(Protocol):
+    """What makes up uids, names and times."""
+
+    @contextmanager
+    def drawing(self, stream: random.Random, second: float, uids: Sequence[str]) -> Iterator[None]:
+        """Draw from a stream for a while."""
+
+
+class Outgoing:
+    """Knows which calls are allowed, and finds answers.
+
+    Args:
+        targets: that may be called; none by default.
+    """
+
+    def __init__(self, targets: Targets | None = None) -> None:
+        self._targets = targets if targets is not None else Targets()
+        self._session: Session | None = None
+        self._background: dict[bytes, Answer] = {}
+        self._under_way: set[bytes] = set()
+        self.caller: Caller | None = None
+
+    @property
+    def is_on(self) -> bool:
+        """Whether anything may be called."""
+        return bool(self._targets)
+
+    def is_allowed(self, client: Document) -> bool:
+        """Say whether what a client configuration names may be called."""
+        return self._targets.find(client) is not None
+
+    def endpoint(self, call: Call) -> Endpoint | None:
+        """Return where a call goes, None if it may not be made."""
+        return self._targets.find(call.client)
+
+    @contextmanager
+    def attempt(self, session: Session, draws: Draws) -> Iterator[None]:
+        """Do one attempt of a request, with what it has so far."""
+        before, self._session = self._session, session
+        try:
+            with draws.drawing(random.Random(session.seed), session.second, session.uids):
+                yield
+        finally:
+            self._session = before
+
+    def answers(self, calls: Sequence[Call]) -> list[Answer]:
+        """Return the answers to some calls.
+
+        Raises:
+            CallsNeededError: some are not there yet.
+            CallProblem: nobody can make calls.
+        """
+        if not calls:
+            return []
+        if self._session is not None:
+            known: Mapping[bytes, Answer] = self._session.answers
+            digests = [call.digest() for call in calls]
+        else:
+            known, digests = self._background, [call.digest(loosely=True) for call in calls]
+        missing = [call for call, digest in zip(calls, digests, strict=True) if digest not in known]
+        if not missing:
+            found = [known[digest] for digest in digests]
+            if self._session is None:
+                for digest in digests:
+                    self._background.pop(digest, None)
+            return found
+        if self._session is None:
+            self._ask_in_background(missing)
+        raise CallsNeededError(missing)
+
+    def _ask_in_background(self, calls: Sequence[Call]) -> None:
+        """Make calls for somebody who comes again for the answers."""
+        if self.caller is None:
+            raise CallProblem("failed to call webhook: there is no server that could")
+        for call in calls:
+            digest, endpoint = call.digest(loosely=True), self.endpoint(call)
+            if endpoint is not None and digest not in self._under_way:
+                self._under_way.add(digest)
+                self.caller.send(call, endpoint)
+
+    def store(self, call: Call, answer: Answer) -> None:
+        """Keep an answer for a controller that comes again."""
+        digest = call.digest(loosely=True)
+        self._under_way.discard(digest)
+        if len(self._background) >= MAX_BACKGROUND_ANSWERS:
+            self._background.pop(next(iter(self._background)))
+        self._background[digest] = answer

@@ -1,0 +1,139 @@
+"""Policies with their bindings, and the parameters that a binding gives its policy.
+
+Source: k8s.io/apiserver v0.36.3, pkg/admission/plugin/policy/generic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from bayplan.apiserver.admission.attributes import Attributes, Match, World
+from bayplan.apiserver.admission.matching import match_criteria
+from bayplan.apiserver.kinds.conversion import from_storage
+from bayplan.apiserver.kinds.parts import part
+from bayplan.apiserver.rest.errors import ApiError
+from bayplan.apiserver.rest.resources import Resource
+from bayplan.base.plain_data import Document
+from bayplan.objects.selectors import compile_selector_document
+
+
+class ConfigurationProblem(Exception):
+    """A policy or a binding can't be used for a request."""
+
+
+class Bound(NamedTuple):
+    """A policy that takes part, through a binding.
+
+    Attributes:
+        binding: through which.
+        params: one object for each run; None if the policy has no parameters.
+    """
+
+    binding: Document
+    params: list[Document | None]
+
+
+def name_of(document: Document) -> str:
+    """Return the name of an object."""
+    return str(part(document, "metadata").get("name") or "")
+
+
+def bindings_of(world: World, table: str) -> dict[str, list[Document]]:
+    """Return the bindings in a table by the name of their policy, in the order of their names."""
+    found: dict[str, list[Document]] = {}
+    for binding in world.all(table):
+        found.setdefault(str(part(binding, "spec").get("policyName") or ""), []).append(binding)
+    return found
+
+
+def match_policy(policy: Document, attributes: Attributes) -> Match | None:
+    """Return as what a policy sees a request, None if it does not.
+
+    Raises:
+        ConfigurationProblem: that can't be found out.
+    """
+    try:
+        return match_criteria(part(policy, "spec", "matchConstraints"), attributes)
+    except ApiError as problem:
+        raise ConfigurationProblem(problem.message) from None
+
+
+def match_binding(binding: Document, attributes: Attributes) -> bool:
+    """Say whether a binding is meant for a request.
+
+    Raises:
+        ConfigurationProblem: that can't be found out.
+    """
+    criteria = part(binding, "spec").get("matchResources")
+    if not isinstance(criteria, dict):
+        return True
+    try:
+        return match_criteria(criteria, attributes) is not None
+    except ApiError as problem:
+        raise ConfigurationProblem(problem.message) from None
+
+
+def param_resource(policy: Document, world: World) -> Resource | None:
+    """Return the resource of a policy's parameters; None if it has none.
+
+    Raises:
+        ConfigurationProblem: the kind is not served.
+    """
+    kind = part(policy, "spec").get("paramKind")
+    if not isinstance(kind, dict):
+        return None
+    api_version, name = str(kind.get("apiVersion") or ""), str(kind.get("kind") or "")
+    found = world.registry.by_kind(api_version, name)
+    if found is None:
+        group, _, version = api_version.rpartition("/")
+        raise ConfigurationProblem(f"failed to find resource referenced by paramKind: '{group}/{version}, Kind={name}'")
+    return found
+
+
+def collect_params(world: World, resource: Resource | None, reference: object, namespace: str) -> list[Document | None]:
+    """Return the parameters that a binding gives.
+
+    Args:
+        world: the store.
+        resource: of the parameters; None if the policy has none.
+        reference: ``paramRef`` of the binding.
+        namespace: of the request.
+
+    Raises:
+        ConfigurationProblem: the reference does not fit the kind, or nothing is found and the binding denies then.
+    """
+    if resource is None or not isinstance(reference, dict):
+        return [None]
+    own = str(reference.get("namespace") or "")
+    if resource.namespaced and not own and not namespace:
+        raise ConfigurationProblem(
+            "cannot use namespaced paramRef in policy binding that matches cluster-scoped resources"
+        )
+    if own and not resource.namespaced:
+        raise ConfigurationProblem("paramRef.namespace must not be provided for a cluster-scoped `paramKind`")
+    where = (own or namespace) if resource.namespaced else ""
+    found = list(_found(world, resource, where, reference))
+    if not found and reference.get("parameterNotFoundAction") == "Deny":
+        raise ConfigurationProblem("no params found for policy binding with `Deny` parameterNotFoundAction")
+    return list(found)
+
+
+def _found(world: World, resource: Resource, namespace: str, reference: Document) -> Iterator[Document]:
+    name, selector = reference.get("name"), reference.get("selector")
+    if name:
+        one = world.find(resource.table, namespace, str(name))
+        if one is not None:
+            yield _shown(resource, one)
+    elif isinstance(selector, dict):
+        for each in world.all(resource.table):
+            metadata = part(each, "metadata")
+            labels = {key: str(value) for key, value in part(metadata, "labels").items()}
+            if str(metadata.get("namespace") or "") == namespace and compile_selector_document(selector).matches(
+                labels
+            ):
+                yield _shown(resource, each)
+
+
+def _shown(resource: Resource, stored: Document) -> Document:
+    return {"apiVersion": resource.api_version, "kind": resource.kind} | from_storage(resource, stored)

@@ -1,0 +1,48 @@
+"""Which mutating hooks of a request are asked a second time, because the object has changed since they were asked.
+
+Source: https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/#reinvocation-policy
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+from bayplan.base.plain_data import Document
+
+
+class Reinvocation:
+    """The state of one kind of hooks over the two rounds of a request.
+
+    Attributes:
+        is_second: the second round is under way.
+    """
+
+    __slots__ = ("_asked", "_due", "_last_output", "is_second")
+
+    def __init__(self) -> None:
+        self.is_second = False
+        self._asked: set[Hashable] = set()
+        self._due: set[Hashable] = set()
+        self._last_output: Document | None = None
+
+    def begin(self, document: Document | None) -> None:
+        """Begin a round; in the second all are due if built-in admission or other hooks have changed the object."""
+        if self.is_second and document != self._last_output:
+            self.require()
+
+    def end(self, document: Document | None) -> None:
+        """End a round with the object as it is now."""
+        self._last_output = document
+
+    def require(self) -> None:
+        """Ask those again that have been asked so far and want that."""
+        self._due |= self._asked
+        self._asked.clear()
+
+    def is_due(self, key: Hashable) -> bool:
+        """Say whether a hook takes part: in the first round all do."""
+        return not self.is_second or key in self._due
+
+    def note(self, key: Hashable) -> None:
+        """Note that a hook has been asked and may be asked again."""
+        self._asked.add(key)

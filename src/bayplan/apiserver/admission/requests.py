@@ -1,0 +1,61 @@
+"""A request as policies and webhooks see it, and the namespace as policies see it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from bayplan.apiserver.admission.attributes import Attributes, Match
+from bayplan.apiserver.admission.expressions import AUTHORIZATION, cel_value
+from bayplan.apiserver.kinds.parts import part
+from bayplan.base.plain_data import Document
+
+_NAMESPACE_METADATA = (
+    *("name", "generateName", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp"),
+    *("deletionTimestamp", "deletionGracePeriodSeconds", "labels", "annotations", "finalizers"),
+)
+
+
+def admission_request(attributes: Attributes, match: Match) -> Document:
+    """Return an AdmissionRequest without uid and objects."""
+    asked, got = attributes.resource, match.resource
+    request: Document = {
+        "kind": match.kind._asdict(),
+        "resource": {"group": got.group, "version": got.version, "resource": got.name},
+        "subResource": attributes.subresource,
+        "requestKind": attributes.kind._asdict(),
+        "requestResource": {"group": asked.group, "version": asked.version, "resource": asked.name},
+        "requestSubResource": attributes.subresource,
+        "name": attributes.name,
+        "namespace": attributes.namespace,
+        "operation": attributes.operation,
+        "userInfo": {"username": attributes.user, "uid": attributes.user, "groups": list(attributes.groups)},
+    }
+    for name in ("subResource", "requestSubResource", "name", "namespace"):
+        if not request[name]:
+            del request[name]
+    return request
+
+
+def admission_values(attributes: Attributes, match: Match, *, with_namespace: bool = True) -> Mapping[str, object]:
+    """Return what expressions see of a request."""
+    new, old = attributes.versions(match)
+    request = admission_request(attributes, match) | {"dryRun": attributes.dry_run, "options": attributes.options}
+    namespace: object = None
+    is_namespace = (attributes.kind.group, attributes.kind.kind) == ("", "Namespace")
+    if with_namespace and attributes.namespace and not is_namespace:
+        found = attributes.world.find("namespaces", "", attributes.namespace)
+        namespace = None if found is None else namespace_value(found)
+    return {
+        "object": cel_value(new),
+        "oldObject": cel_value(old),
+        "request": cel_value(request),
+        "namespaceObject": cel_value(namespace),
+        **AUTHORIZATION,
+    }
+
+
+def namespace_value(namespace: Document) -> Document:
+    """Return what policies see of a namespace."""
+    metadata = part(namespace, "metadata")
+    shown = {name: metadata[name] for name in _NAMESPACE_METADATA if name in metadata}
+    return {"metadata": shown, "spec": part(namespace, "spec"), "status": part(namespace, "status")}

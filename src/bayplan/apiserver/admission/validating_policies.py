@@ -1,0 +1,278 @@
+"""ValidatingAdmissionPolicies: who is asked about a request, and what follows from the answers.
+
+Audit annotations are worked out, because they can fail; there is no audit log that they would go to.
+
+Sources: k8s.io/apiserver v0.36.3, pkg/admission/plugin/policy/validating; KEP-3488.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from bayplan.apiserver.admission.attributes import Attributes, World
+from bayplan.apiserver.admission.conditions import Conditions, MatchProblem, compile_conditions
+from bayplan.apiserver.admission.expressions import (
+    Budget,
+    Evaluation,
+    Expression,
+    OutOfBudgetError,
+    Scope,
+    cel_value,
+    compile_expression,
+    variable_type,
+)
+from bayplan.apiserver.admission.params import (
+    ConfigurationProblem,
+    bindings_of,
+    collect_params,
+    match_binding,
+    match_policy,
+    name_of,
+    param_resource,
+)
+from bayplan.apiserver.admission.requests import admission_values
+from bayplan.apiserver.kinds.parts import part, parts, texts
+from bayplan.apiserver.rest.errors import ApiError
+from bayplan.base.plain_data import Document
+from bayplan.cel.problems import RunProblem
+from bayplan.cel.types import BOOL, NULL, STRING
+
+POLICIES = "admissionregistration.k8s.io/validatingadmissionpolicies"
+BINDINGS = "admissionregistration.k8s.io/validatingadmissionpolicybindings"
+_CODES = {"Forbidden": 403, "Unauthorized": 401, "RequestEntityTooLarge": 413, "Invalid": 422}
+_MAX_MESSAGE_BYTES = 5 * 1024
+
+
+class Validation(NamedTuple):
+    """One rule of a policy."""
+
+    expression: Expression
+    message: str
+    message_expression: Expression | None
+    reason: str
+
+
+class Policy(NamedTuple):
+    """A compiled policy with its bindings."""
+
+    document: Document
+    bindings: list[Document]
+    conditions: Conditions
+    variables: tuple[tuple[str, Expression], ...]
+    validations: tuple[Validation, ...]
+    annotations: tuple[Expression, ...]
+
+    @property
+    def name(self) -> str:
+        """The name of the policy."""
+        return name_of(self.document)
+
+    @property
+    def fails(self) -> bool:
+        """Whether what fails refuses the request."""
+        return part(self.document, "spec").get("failurePolicy") != "Ignore"
+
+
+class Denial(NamedTuple):
+    """Why a policy does not want a request; failures have no reason."""
+
+    message: str
+    reason: str = ""
+
+
+class _Denied(NamedTuple):
+    policy: Policy
+    binding: Document | None
+    denial: Denial
+
+
+def compiled_policies(world: World) -> list[Policy]:
+    """Return the policies that have bindings, in the order of their names."""
+    bindings = bindings_of(world, BINDINGS)
+    return [
+        compile_policy(policy, bindings[name_of(policy)])
+        for policy in world.all(POLICIES)
+        if name_of(policy) in bindings
+    ]
+
+
+def compile_variables(spec: Document, scope: Scope) -> tuple[tuple[tuple[str, Expression], ...], Scope]:
+    """Return the compiled variables of a policy, and the scope of what comes after them."""
+    found: list[tuple[str, Expression]] = []
+    scope = scope._replace(variables=())
+    for variable in parts(spec, "variables"):
+        name = str(variable.get("name") or "")
+        expression = compile_expression(str(variable.get("expression") or ""), scope)
+        found.append((name, expression))
+        scope = scope.with_variable(name, variable_type(expression))
+    return tuple(found), scope
+
+
+def compile_policy(policy: Document, bindings: list[Document]) -> Policy:
+    """Return a policy with its expressions compiled; what is wrong with them shows when they are run."""
+    spec = part(policy, "spec")
+    variables, scope = compile_variables(spec, Scope(params=isinstance(spec.get("paramKind"), dict)))
+    told = scope._replace(authorizer=False)
+    validations = tuple(
+        Validation(
+            compile_expression(str(each.get("expression") or ""), scope, (BOOL,)),
+            str(each.get("message") or ""),
+            compile_expression(str(each["messageExpression"]), told, (STRING,))
+            if each.get("messageExpression")
+            else None,
+            str(each.get("reason") or "Invalid"),
+        )
+        for each in parts(spec, "validations")
+    )
+    annotations = tuple(
+        compile_expression(str(each.get("valueExpression") or ""), scope, (STRING, NULL))
+        for each in parts(spec, "auditAnnotations")
+    )
+    conditions = compile_conditions(spec, scope, variables)
+    return Policy(policy, bindings, conditions, variables, validations, annotations)
+
+
+# --- a request --------------------------------------------------------------------------------------------------------
+
+
+def validate(policies: list[Policy], attributes: Attributes) -> None:
+    """Ask all policies about a request; warnings go to the request.
+
+    Raises:
+        ApiError: a policy denies it.
+    """
+    denied: list[_Denied] = []
+    for policy in policies:
+        denied += _asked(policy, attributes)
+    if denied:
+        raise _refusal(denied[0], attributes)
+
+
+def _asked(policy: Policy, attributes: Attributes) -> Iterator[_Denied]:
+    """Yield the denials of one policy."""
+    try:
+        match = match_policy(policy.document, attributes)
+        if match is None:
+            return
+        resource = param_resource(policy.document, attributes.world)
+    except ConfigurationProblem as problem:
+        if policy.fails:
+            yield _Denied(policy, None, Denial(f"failed to configure policy: {problem}"))
+        return
+    values: Mapping[str, object] | None = None
+    for binding in policy.bindings:
+        spec = part(binding, "spec")
+        try:
+            if not match_binding(binding, attributes):
+                continue
+            params = collect_params(attributes.world, resource, spec.get("paramRef"), attributes.namespace)
+        except ConfigurationProblem as problem:
+            if policy.fails:
+                yield _Denied(policy, binding, Denial(f"failed to configure binding: {problem}"))
+            continue
+        if params and values is None:
+            values = admission_values(attributes, match)
+        for param in params:
+            yield from _bound(policy, binding, {**(values or {}), "params": cel_value(param)}, attributes)
+
+
+def _bound(
+    policy: Policy, binding: Document, values: Mapping[str, object], attributes: Attributes
+) -> Iterator[_Denied]:
+    """Yield the denials of a policy with one parameter, after doing what the binding wants done about them."""
+    denials, failures = decisions(policy, values)
+    for denial in denials:
+        for action in texts(part(binding, "spec"), "validationActions"):
+            if action == "Deny":
+                yield _Denied(policy, binding, denial)
+            elif action == "Warn":
+                where = f"ValidatingAdmissionPolicy '{policy.name}' with binding '{name_of(binding)}'"
+                attributes.warnings.append(f"Validation failed for {where}: {denial.message}")
+    for failure in failures:
+        yield _Denied(policy, binding, failure)
+
+
+def decisions(policy: Policy, values: Mapping[str, object]) -> tuple[list[Denial], list[Denial]]:
+    """Return what a policy has against a request, and failures of its audit annotations, which always deny."""
+    without_namespace = {**values, "namespaceObject": None}
+    try:
+        if not policy.conditions.meet(without_namespace):
+            return [], []
+    except MatchProblem as problem:
+        return _failed(policy, str(problem)), []
+    evaluation, budget = Evaluation(values, policy.variables), Budget()
+    results: list[Denial | None] = []
+    try:
+        for validation in policy.validations:
+            results.append(_result(policy, validation, evaluation, budget))
+    except OutOfBudgetError as problem:
+        return _failed(policy, str(problem)), []
+    try:
+        messages = _messages(policy, values, budget)
+    except OutOfBudgetError as problem:
+        return _failed(policy, f"failed messageExpression: {problem}") * len(results), []
+    denials: list[Denial] = []
+    for validation, message, result in zip(policy.validations, messages, results, strict=True):
+        if result is None:
+            continue
+        if result.reason:
+            text = message or validation.message.strip() or f"failed expression: {validation.expression.text.strip()}"
+            denials.append(Denial(text, result.reason))
+        elif policy.fails:
+            denials.append(result)
+    try:
+        return denials, _annotation_failures(policy, values)
+    except OutOfBudgetError as problem:
+        return _failed(policy, str(problem)), []
+
+
+def _failed(policy: Policy, message: str) -> list[Denial]:
+    return [Denial(message)] if policy.fails else []
+
+
+def _result(policy: Policy, validation: Validation, evaluation: Evaluation, budget: Budget) -> Denial | None:
+    """Return None if a rule holds, a denial without message if not, one without reason if it failed."""
+    try:
+        holds = evaluation.run(validation.expression, budget)
+    except RunProblem as problem:
+        return Denial(str(problem))
+    return None if holds is True else Denial("", validation.reason)
+
+
+def _messages(policy: Policy, values: Mapping[str, object], budget: Budget) -> list[str]:
+    """Return what message expressions say; empty where there is none, or it says nothing usable."""
+    evaluation = Evaluation(values, policy.variables)
+    found: list[str] = []
+    for validation in policy.validations:
+        message: object = ""
+        if validation.message_expression is not None:
+            try:
+                message = evaluation.run(validation.message_expression, budget)
+            except RunProblem:
+                message = ""
+        text = message.strip() if isinstance(message, str) else ""
+        found.append("" if len(text.encode()) > _MAX_MESSAGE_BYTES or "\n" in text else text)
+    return found
+
+
+def _annotation_failures(policy: Policy, values: Mapping[str, object]) -> list[Denial]:
+    evaluation, budget = Evaluation(values, policy.variables), Budget()
+    failures: list[Denial] = []
+    for annotation in policy.annotations:
+        try:
+            evaluation.run(annotation, budget)
+        except RunProblem as problem:
+            failures += _failed(policy, str(problem))
+    return failures
+
+
+def _refusal(first: _Denied, attributes: Attributes) -> ApiError:
+    where = f"ValidatingAdmissionPolicy '{first.policy.name}'"
+    if first.binding is not None:
+        where += f" with binding '{name_of(first.binding)}'"
+    message = f"{where} denied request: {first.denial.message}"
+    error = attributes.forbidden(message)
+    reason = first.denial.reason or "Invalid"
+    details: Document = {**(error.details or {}), "causes": [{"message": message}]}
+    return ApiError(_CODES.get(reason, 422), error.message, reason=reason, details=details)

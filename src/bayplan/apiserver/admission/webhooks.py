@@ -1,0 +1,365 @@
+"""Admission webhooks: which are asked about a request, what they are sent, and what follows from their answers.
+
+Answers come from outside, so they are not there when they are first asked for: `Outgoing` says how. Audit annotations in answers
+are ignored, because there is no audit log.
+
+Sources: k8s.io/apiserver v0.36.3, pkg/admission/plugin/webhook;
+https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from bayplan.apiserver.admission.attributes import Attributes, Match, World
+from bayplan.apiserver.admission.conditions import Conditions, MatchProblem, compile_conditions
+from bayplan.apiserver.admission.expressions import Scope
+from bayplan.apiserver.admission.json_patches import PatchProblem, apply_operations
+from bayplan.apiserver.admission.matching import in_namespaces, is_selected, match_rules
+from bayplan.apiserver.admission.outgoing import Answer, Call, CallProblem, Outgoing
+from bayplan.apiserver.admission.params import name_of
+from bayplan.apiserver.admission.reinvocation import Reinvocation
+from bayplan.apiserver.admission.requests import admission_request, admission_values
+from bayplan.apiserver.admission.targets import Place, service_endpoint
+from bayplan.apiserver.codec.bodies import BodyError, parse_json
+from bayplan.apiserver.kinds.parts import part, parts, texts
+from bayplan.apiserver.rest.errors import ApiError, bad_request, forbidden, internal_error
+from bayplan.base.plain_data import Document
+from bayplan.objects.selectors import quote
+
+VALIDATING = "admissionregistration.k8s.io/validatingwebhookconfigurations"
+MUTATING = "admissionregistration.k8s.io/mutatingwebhookconfigurations"
+_DEFAULT_TIMEOUT_S = 10
+_VERSIONS = ("v1", "v1beta1")
+
+
+class Webhook(NamedTuple):
+    """A webhook of a configuration.
+
+    Attributes:
+        key: what tells it from others: configuration, name, position.
+        document: the webhook.
+        conditions: compiled.
+    """
+
+    key: tuple[str, str, int]
+    document: Document
+    conditions: Conditions
+
+    @property
+    def name(self) -> str:
+        """The name of the webhook."""
+        return self.key[1]
+
+    @property
+    def fails(self) -> bool:
+        """Whether a call that fails refuses the request."""
+        return self.document.get("failurePolicy") != "Ignore"
+
+
+def compiled_webhooks(world: World, *, mutating: bool) -> list[Webhook]:
+    """Return the webhooks of all configurations, in the order of the configurations' names."""
+    scope = Scope(params=False, authorizer=True)
+    return [
+        Webhook((name_of(each), str(hook.get("name")), index), hook, compile_conditions(hook, scope))
+        for each in world.all(MUTATING if mutating else VALIDATING)
+        for index, hook in enumerate(parts(each, "webhooks"))
+    ]
+
+
+# --- a request --------------------------------------------------------------------------------------------------------
+
+
+def mutate(hooks: list[Webhook], attributes: Attributes, again: Reinvocation, outgoing: Outgoing) -> bool:
+    """Let webhooks change the object of a request, one after the other, and say whether one did.
+
+    Raises:
+        ApiError: a webhook denies the request, or fails and refuses then.
+        CallsNeededError: an answer is not there yet.
+    """
+    changed = False
+    silent: list[Webhook] = []
+    for hook in hooks:
+        match = _match(hook, attributes)
+        if match is None or not again.is_due(hook.key):
+            continue
+        if _is_silent(hook, attributes, outgoing):
+            silent.append(hook)
+            continue
+        before = attributes.object
+        try:
+            _change(hook, match, attributes, outgoing, second=again.is_second)
+        except CallProblem as problem:
+            _tolerate(hook, problem)
+        if attributes.object != before:
+            changed = True
+            again.require()
+        if hook.document.get("reinvocationPolicy") == "IfNeeded":
+            again.note(hook.key)
+    _warn_of(silent, attributes)
+    return changed
+
+
+def validate(hooks: list[Webhook], attributes: Attributes, outgoing: Outgoing) -> None:
+    """Ask all webhooks about a request at once.
+
+    Raises:
+        ApiError: a webhook denies the request, or fails and refuses then.
+        CallsNeededError: answers are not there yet.
+    """
+    asked = [(hook, match) for hook in hooks if (match := _match(hook, attributes)) is not None]
+    silent = [hook for hook, _ in asked if _is_silent(hook, attributes, outgoing)]
+    calls: list[tuple[Webhook, Call]] = []
+    first: ApiError | None = None
+    for hook, match in asked:
+        if hook in silent:
+            continue
+        try:
+            calls.append((hook, _call(hook, match, attributes, second=False)))
+        except (CallProblem, ApiError) as problem:
+            first = first or _refused(hook, problem)
+    answers = outgoing.answers([call for _, call in calls])
+    for (hook, _), answer in zip(calls, answers, strict=True):
+        try:
+            _allowed(hook, _response(answer, mutating=False), attributes)
+        except (CallProblem, ApiError) as problem:
+            first = first or _refused(hook, problem)
+    if first is not None:
+        raise first
+    _warn_of(silent, attributes)
+
+
+def _is_silent(hook: Webhook, attributes: Attributes, outgoing: Outgoing) -> bool:
+    """Say whether a webhook is passed over, because calling it is not allowed."""
+    client = part(hook.document, "clientConfig")
+    return not outgoing.is_allowed(client) and not (outgoing.is_on and _missing_service(client, attributes))
+
+
+def _missing_service(client: Document, attributes: Attributes) -> str:
+    """Return the name of the service that a webhook is reached through, if there is none; else an empty text."""
+    service = part(client, "service")
+    name = str(service.get("name") or "")
+    found = attributes.world.find("services", str(service.get("namespace") or ""), name) if name else None
+    return "" if found is not None else name
+
+
+def _refused(hook: Webhook, problem: CallProblem | ApiError) -> ApiError | None:
+    """Return what a failure of a validating webhook does to the request: None if it is ignored."""
+    if isinstance(problem, ApiError):
+        return problem
+    return _failed(hook, problem) if hook.fails else None
+
+
+def _tolerate(hook: Webhook, problem: CallProblem) -> None:
+    if hook.fails:
+        raise _failed(hook, problem)
+
+
+def _failed(hook: Webhook, problem: CallProblem) -> ApiError:
+    return internal_error(f"failed calling webhook {quote(hook.name)}: {problem}")
+
+
+def _warn_of(silent: list[Webhook], attributes: Attributes) -> None:
+    """Say which webhooks were meant for a request and not called."""
+    if silent:
+        names = ", ".join(hook.name for hook in silent)
+        attributes.warnings.append(f"not called, because --webhooks does not allow it: admission webhooks {names}")
+
+
+def _match(hook: Webhook, attributes: Attributes) -> Match | None:
+    """Return as what a webhook sees a request, None if it does not.
+
+    Raises:
+        ApiError: its match conditions fail, or the namespace is not there.
+    """
+    document = hook.document
+    rules = match_rules(parts(document, "rules"), document.get("matchPolicy"), attributes)
+    if rules is None or not is_selected(part(document, "objectSelector"), attributes):
+        return None
+    if not in_namespaces(part(document, "namespaceSelector"), attributes):
+        return None
+    if hook.conditions.expressions:
+        try:
+            if not hook.conditions.meet(admission_values(attributes, rules, with_namespace=False)):
+                return None
+        except MatchProblem as problem:
+            resource = attributes.resource
+            raise forbidden(resource.name, resource.group, attributes.name, str(problem)) from None
+    return rules
+
+
+# --- calls ------------------------------------------------------------------------------------------------------------
+
+
+def _call(hook: Webhook, match: Match, attributes: Attributes, *, second: bool) -> Call:
+    """Return the call of a webhook about a request.
+
+    Raises:
+        ApiError: it is a dry run, which the webhook does not support.
+        CallProblem: the webhook knows no version of reviews that is known here.
+    """
+    document = hook.document
+    if attributes.dry_run and document.get("sideEffects") not in ("None", "NoneOnDryRun"):
+        raise bad_request(f"admission webhook {quote(hook.name)} does not support dry run")
+    version = next((each for each in texts(document, "admissionReviewVersions") if each in _VERSIONS), "")
+    if not version:
+        text = (
+            "could not create admission objects: webhook does not accept known AdmissionReview versions (v1, v1beta1)"
+        )
+        raise CallProblem(text)
+    timeout = document.get("timeoutSeconds")
+    timeout_s = timeout if isinstance(timeout, int) else _DEFAULT_TIMEOUT_S
+    client = part(document, "clientConfig")
+    missing = _missing_service(client, attributes)
+    if missing:
+        where = quote(service_endpoint(part(client, "service"), Place("", 0)).url(timeout_s))
+        raise CallProblem(f"failed to call webhook: Post {where}: service {quote(missing)} not found")
+    new, old = attributes.versions(match)
+    request = admission_request(attributes, match)
+    request |= {"object": new, "oldObject": old, "dryRun": attributes.dry_run, "options": attributes.options}
+    review: Document = {"kind": "AdmissionReview", "apiVersion": f"admission.k8s.io/{version}", "request": request}
+    return Call(
+        name=f"{'second round of ' if second else ''}{'/'.join(map(str, hook.key))}",
+        client=client,
+        body=review,
+        uid_path=("request", "uid"),
+        timeout_s=timeout_s,
+    )
+
+
+class _Response(NamedTuple):
+    allowed: bool
+    status: Document
+    warnings: Sequence[str]
+    patch: bytes
+    patch_type: str
+
+
+def _response(answer: Answer, *, mutating: bool) -> _Response:
+    """Return what a webhook answered.
+
+    Raises:
+        CallProblem: the call failed, or the answer is none.
+    """
+    if answer.problem:
+        raise CallProblem(f"failed to call webhook: {answer.problem}")
+    review = answer.body
+    response = review.get("response")
+    if not isinstance(response, dict):
+        raise CallProblem("received invalid webhook response: webhook response was absent")
+    versions = [str(each.get("apiVersion") or "").rpartition("/")[2] for each in (review, answer.sent)]
+    if versions[0] != versions[1] and versions[0] in _VERSIONS and review.get("kind") == "AdmissionReview":
+        conversion = " to ".join(f"({version}.AdmissionReview)" for version in versions)
+        raise CallProblem(f"failed to call webhook: converting {conversion}: unknown conversion")
+    if versions[1] == "v1":
+        _check_v1(review, response, answer.uid, mutating=mutating)
+    status = response.get("status")
+    try:
+        patch = base64.b64decode(str(response.get("patch") or ""), validate=True) if mutating else b""
+    except (binascii.Error, ValueError) as problem:
+        raise CallProblem(f"failed to call webhook: illegal base64 data: {problem}") from None
+    found = status if isinstance(status, dict) else {}
+    patch_type = str(response.get("patchType") or "JSONPatch")
+    return _Response(response.get("allowed") is True, found, texts(response, "warnings"), patch, patch_type)
+
+
+def _check_v1(review: Document, response: Document, uid: str, *, mutating: bool) -> None:
+    prefix = "received invalid webhook response: "
+    if response.get("uid", "") != uid:
+        raise CallProblem(f"{prefix}expected response.uid={quote(uid)}, got {quote(str(response.get('uid') or ''))}")
+    found = f"{review.get('apiVersion') or ''}, Kind={review.get('kind') or ''}"
+    wanted = "admission.k8s.io/v1, Kind=AdmissionReview"
+    if found != wanted:
+        found = found if "/" in found else f"/{found}"
+        raise CallProblem(f"{prefix}expected webhook response of {wanted}, got {found}")
+    patch, patch_type = response.get("patch"), response.get("patchType")
+    if not mutating:
+        for name, value in (("patch", patch or None), ("patchType", patch_type)):
+            if value is not None:
+                raise CallProblem(f"{prefix}validating webhook may not return response.{name}")
+    elif patch and patch_type is None:
+        raise CallProblem(f"{prefix}webhook returned response.patch but not response.patchType")
+    elif not patch and patch_type is not None:
+        raise CallProblem(f"{prefix}webhook returned response.patchType but not response.patch")
+    elif patch_type == "":
+        raise CallProblem(f'{prefix}webhook returned invalid response.patchType of ""')
+
+
+def _allowed(hook: Webhook, response: _Response, attributes: Attributes) -> None:
+    """Take over warnings, and refuse what the webhook denies.
+
+    Raises:
+        ApiError: the webhook denies the request.
+    """
+    attributes.warnings.extend(str(each) for each in response.warnings)
+    if not response.allowed:
+        raise denial(hook.name, response.status)
+
+
+def denial(name: str, status: Mapping[str, object]) -> ApiError:
+    """Return the refusal of a webhook: its own Status, with upstream's words in front of its message."""
+    code, message, reason = status.get("code"), str(status.get("message") or ""), str(status.get("reason") or "")
+    denied = f"admission webhook {quote(name)} denied the request"
+    why = message or reason
+    details = status.get("details")
+    metadata = status.get("metadata")
+    return ApiError(
+        code if isinstance(code, int) and code >= 400 else 400,
+        f"{denied}: {why}" if why else f"{denied} without explanation",
+        reason=reason,
+        details=details if isinstance(details, dict) else None,
+        metadata=metadata if isinstance(metadata, dict) else None,
+    )
+
+
+def _change(hook: Webhook, match: Match, attributes: Attributes, outgoing: Outgoing, *, second: bool) -> None:
+    """Ask a mutating webhook, and apply its patch.
+
+    Raises:
+        ApiError: it denies the request, or its patch does not apply.
+        CallProblem: the call failed.
+        CallsNeededError: the answer is not there yet.
+    """
+    (answer,) = outgoing.answers([_call(hook, match, attributes, second=second)])
+    response = _response(answer, mutating=True)
+    _allowed(hook, response, attributes)
+    if not response.patch:
+        return
+    operations = _operations(response.patch)
+    if not operations:
+        return
+    if response.patch_type != "JSONPatch":
+        raise CallProblem(f"unsupported patch type {quote(response.patch_type)}")
+    current, _ = attributes.versions(match)
+    if current is None:
+        text = f"admission webhook {quote(hook.name)} attempted to modify the object, which is not supported for this operation"
+        raise internal_error(text)
+    try:
+        attributes.replace_object(match, apply_operations(current, operations))
+    except PatchProblem as problem:
+        raise internal_error(str(problem)) from None
+
+
+def _operations(patch: bytes) -> list[Document]:
+    """Return the operations of a patch.
+
+    Raises:
+        CallProblem: it is no list of objects.
+    """
+    prefix = "received undecodable patch in webhook response: "
+    try:
+        found = parse_json(patch).value
+    except BodyError as problem:
+        raise CallProblem(f"{prefix}{problem}") from None
+    if found is None:
+        return []
+    if not isinstance(found, list):
+        kind = "object" if isinstance(found, dict) else "string" if isinstance(found, str) else "number"
+        raise CallProblem(f"{prefix}json: cannot unmarshal {kind} into Go value of type jsonpatch.Patch")
+    for each in found:
+        if not isinstance(each, dict):
+            raise CallProblem(f"{prefix}json: cannot unmarshal into Go value of type jsonpatch.Operation")
+    return found

@@ -1,0 +1,151 @@
+"""Policies and webhooks within a write: what they see of it, and what becomes of the object that they change."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from bayplan.apiserver.admission.attributes import Attributes, GroupVersionKind
+from bayplan.apiserver.codec.decode_error import DecodeError
+from bayplan.apiserver.fields import managed
+from bayplan.apiserver.fields.field_type import field_type
+from bayplan.apiserver.kinds.conversion import from_storage, to_storage
+from bayplan.apiserver.kinds.strategy import part
+from bayplan.apiserver.rest.backend import Backend, ordered_metadata
+from bayplan.apiserver.rest.decoding import Target, read_value, target_of
+from bayplan.apiserver.rest.errors import bad_request, internal_error
+from bayplan.apiserver.rest.messages import Request
+from bayplan.apiserver.rest.options import WriteOptions
+from bayplan.apiserver.rest.request_info import RequestInfo
+from bayplan.apiserver.rest.resources import Resource
+from bayplan.base.plain_data import Document
+
+
+def begin_hooks(
+    backend: Backend,
+    info: RequestInfo,
+    options: WriteOptions,
+    stored: Document,
+    before: Document | None,
+    managers: managed.Managers | None,
+) -> Attributes | None:
+    """Return what policies and webhooks see of a write, None if the cluster has none.
+
+    Args:
+        backend: of everything.
+        info: of the request.
+        options: of the write.
+        stored: the object in the version of storage.
+        before: as it was, None for a create.
+        managers: of the object.
+    """
+    if not backend.admission.is_active:
+        return None
+    resource = info.resource
+    shown = with_managers(from_storage(resource, stored), managers)
+    old = None if before is None else from_storage(resource, before)
+    return backend.admission.begin(info, options, shown, old, reader(target_of(resource)))
+
+
+def ask_about(
+    backend: Backend,
+    info: RequestInfo,
+    request: Request,
+    options: WriteOptions,
+    target: Target,
+    documents: tuple[Document, Document | None],
+) -> Document:
+    """Ask hooks about an object that is not stored (a Scale, a Binding, an Eviction ...), and return it as they leave it.
+
+    Args:
+        backend: of everything.
+        info: of the request; its subresource names the object.
+        request: gets the warnings.
+        options: of the write.
+        target: of the object.
+        documents: the object, and as it was.
+
+    Raises:
+        ApiError: a hook denies the write, or fails and refuses then.
+    """
+    new, old = documents
+    if not backend.admission.is_active:
+        return new
+    group, _, version = target.api_version.rpartition("/")
+    kind = GroupVersionKind(group, version, target.kind)
+    if old is None:
+        if info.namespace:
+            new = {**new, "metadata": {**part(new, "metadata"), "namespace": info.namespace}}
+        fields = field_type(target.type_name)
+        owner = managed.Request(options.manager, target.api_version, fields, backend.now(), info.subresource)
+        new = with_managers(new, managed.after_update(owner, {}, new, {}, is_create=True))
+    hooks = backend.admission.begin(info, options, new, old, reader(target), kind=kind)
+    backend.admission.mutate(hooks)
+    backend.admission.validate(hooks)
+    request.warnings += hooks.warnings
+    return hooks.object or new
+
+
+def reader(target: Target) -> Callable[[Document], Document]:
+    """Return what decodes and defaults an object that a hook has changed."""
+
+    def read(document: Document) -> Document:
+        try:
+            return read_value(target, document, [], "Ignore")[0]
+        except DecodeError as problem:
+            raise internal_error(str(problem)) from None
+
+    return read
+
+
+def with_managers(document: Document, managers: managed.Managers | None) -> Document:
+    """Return a document that shows its managers."""
+    if not managers:
+        return document
+    metadata = {**part(document, "metadata"), "managedFields": managed.encode(managers)}
+    return {**document, "metadata": ordered_metadata(metadata)}
+
+
+def mutated(
+    backend: Backend, info: RequestInfo, hooks: Attributes, stored: Document, admit: Callable[[Document], None] | None
+) -> Document:
+    """Return an object as mutating hooks leave it, in the version of storage; ownership does not change by that.
+
+    Args:
+        backend: of everything.
+        info: of the request.
+        hooks: what they see.
+        stored: the object.
+        admit: built-in admission, which is done again if a hook changes the object.
+
+    Raises:
+        ApiError: a hook denies the write, or fails and refuses then.
+    """
+    resource = info.resource
+
+    def admit_again(attributes: Attributes) -> None:
+        if admit is not None and attributes.object is not None:
+            again = to_storage(resource, attributes.object)
+            admit(again)
+            attributes.object = from_storage(resource, again)
+
+    if not backend.admission.mutate(hooks, admit_again) or hooks.object is None:
+        return stored
+    new = to_storage(resource, hooks.object)
+    metadata = part(new, "metadata")
+    metadata.pop("managedFields", None)
+    if metadata.get("namespace") not in (None, "", info.namespace):
+        raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
+    return new
+
+
+def check_hooks(
+    backend: Backend, resource: Resource, hooks: Attributes, stored: Document, managers: managed.Managers | None
+) -> None:
+    """Ask validating hooks about an object that is complete and valid.
+
+    Raises:
+        ApiError: a hook denies the write, or fails and refuses then.
+    """
+    hooks.object = with_managers(from_storage(resource, stored), managers)
+    hooks.name = hooks.name or str(part(stored, "metadata").get("name") or "")
+    backend.admission.validate(hooks)

@@ -1,0 +1,154 @@
+"""Check manifests as ``kubectl apply --dry-run=server`` does, in process: what would the cluster say?
+
+What others depend on (definitions of custom resources, namespaces, classes, policies with their bindings and parameters) is
+created first, in a cluster that is gone afterwards; then every object is sent as a dry run, with strict validation.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Iterator, Sequence
+from typing import cast
+
+import msgspec
+
+from bayplan.apiserver.kinds.strategy import part
+from bayplan.apiserver.rest.api import Api
+from bayplan.apiserver.rest.backend import Backend
+from bayplan.apiserver.rest.bootstrap import bootstrap
+from bayplan.apiserver.rest.loading import Source, load_documents
+from bayplan.apiserver.rest.messages import Request, Response
+from bayplan.apiserver.store.store import Store
+from bayplan.base.plain_data import Document
+from bayplan.formats.documents import read_documents
+from bayplan.formats.files import find_files, read_bytes
+
+_MANAGER = "kubectl-client-side-apply"
+_FIRST = (
+    "CustomResourceDefinition", "Namespace", "PriorityClass", "RuntimeClass", "StorageClass", "IngressClass", "LimitRange",
+    "ServiceAccount", "ValidatingAdmissionPolicy", "MutatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding",
+    "MutatingAdmissionPolicyBinding",
+)  # fmt: skip
+"""Kinds that are created for good, in this order, because other objects depend on them. ConfigMaps go last: parameters."""
+_CREATED = 201
+
+
+class CheckedObject(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """What the API says of one object.
+
+    Attributes:
+        where: file and line.
+        kind, namespace, name: of the object.
+        refused: the refusal; empty if it is accepted.
+        warnings: that come with the answer.
+    """
+
+    where: str
+    kind: str
+    name: str
+    namespace: str = ""
+    refused: str = ""
+    warnings: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        place = f"{self.namespace}/{self.name}" if self.namespace else self.name
+        return f"{self.where} {self.kind} {place}"
+
+
+def check_manifests(paths: Sequence[str], onto: Sequence[str] = ()) -> list[CheckedObject]:
+    """Return what the API says of the objects of files, in the order of the files.
+
+    Args:
+        paths: manifests, see `bayplan.formats.files.find_files`.
+        onto: a dump or manifests of the cluster that they are meant for.
+
+    Raises:
+        InputError: a file can't be read, or an object of `onto` is refused.
+    """
+    backend = Backend(Store())
+    bootstrap(backend)
+    if onto:
+        load_documents(backend, _read(onto))
+    sources = list(_read(paths))
+    checker = _Checker(Api(backend))
+    return asyncio.run(checker.run(sources))
+
+
+def _read(paths: Sequence[str]) -> Iterator[Source]:
+    for file in find_files(paths):
+        for document in read_documents(read_bytes(file, stdin=sys.stdin.buffer), file.name, suffix=file.suffix):
+            yield Source(document.value_with_kind(), str(document.source))
+
+
+class _Checker:
+    def __init__(self, api: Api) -> None:
+        self._api = api
+        self._seen: dict[tuple[str, str, str, str], str] = {}
+
+    async def run(self, sources: list[Source]) -> list[CheckedObject]:
+        found: dict[int, CheckedObject] = {}
+        order = {kind: place for place, kind in enumerate(_FIRST)}
+        first = [at for at, source in enumerate(sources) if _kind(source) in order]
+        for at in sorted(first, key=lambda at: order[_kind(sources[at])]):
+            found[at] = await self._check(sources[at], dry_run=False)
+        params = self._param_kinds()
+        for at, source in enumerate(sources):
+            if at not in found and _type(source) in params:
+                found[at] = await self._check(source, dry_run=False)
+        for at, source in enumerate(sources):
+            if at not in found:
+                found[at] = await self._check(source, dry_run=True)
+        return [found[at] for at in range(len(sources))]
+
+    def _param_kinds(self) -> set[tuple[str, str]]:
+        """Return the kinds of policies' parameters."""
+        backend, group = self._api.backend, "admissionregistration.k8s.io/"
+        tables = (f"{group}validatingadmissionpolicies", f"{group}mutatingadmissionpolicies")
+        kinds = [part(each, "spec", "paramKind") for table in tables for each in backend.all(table)]
+        return {(str(kind.get("apiVersion") or ""), str(kind.get("kind") or "")) for kind in kinds if kind}
+
+    async def _check(self, source: Source, *, dry_run: bool) -> CheckedObject:
+        value = cast("Document", source.value)
+        metadata = part(value, "metadata")
+        (api_version, kind), name = _type(source), str(metadata.get("name") or metadata.get("generateName") or "")
+        resource = self._api.backend.registry.by_kind(api_version, kind)
+        if resource is None:
+            text = f'no matches for kind "{kind}" in version "{api_version}"; are the definitions of custom resources missing?'
+            return CheckedObject(source.where, kind, name, refused=text)
+        namespace = str(metadata.get("namespace") or "default") if resource.namespaced else ""
+        checked = CheckedObject(source.where, kind, name, namespace)
+        key = (resource.group, kind, namespace, name)
+        if metadata.get("name") and self._seen.setdefault(key, source.where) != source.where:
+            return msgspec.structs.replace(checked, refused=f"the same object as {self._seen[key]}")
+        base = f"/apis/{resource.group}/{resource.version}" if resource.group else f"/api/{resource.version}"
+        path = f"{base}/namespaces/{namespace}/{resource.name}" if namespace else f"{base}/{resource.name}"
+        query = {"fieldManager": _MANAGER, "fieldValidation": "Strict"} | ({"dryRun": "All"} if dry_run else {})
+        return await self._ask(Request("POST", path, query, {"content-type": "application/json"}), value, checked)
+
+    async def _ask(self, request: Request, value: Document, checked: CheckedObject) -> CheckedObject:
+        request.body = msgspec.json.encode(value)
+        answer = await self._api.handle(request)
+        assert isinstance(answer, Response)
+        warnings = tuple(_warning(text) for name, text in answer.headers if name.lower() == "warning")
+        refused = ""
+        if answer.status != _CREATED:
+            refused = str(msgspec.json.decode(answer.body).get("message") or answer.status)
+            if answer.status == 409 and "already exists" in refused:
+                refused = ""  # Of the cluster that they are meant for, or there from the start.
+        return msgspec.structs.replace(checked, refused=refused, warnings=warnings)
+
+
+def _type(source: Source) -> tuple[str, str]:
+    value = cast("Document", source.value)
+    return str(value.get("apiVersion") or ""), str(value.get("kind") or "")
+
+
+def _kind(source: Source) -> str:
+    return _type(source)[1]
+
+
+def _warning(header: str) -> str:
+    """Return the text of a warning header."""
+    text = header.partition(" - ")[2].strip()
+    return text[1:-1].replace('\\"', '"').replace("\\\\", "\\") if text.startswith('"') else text

@@ -1,0 +1,50 @@
+"""The command ``check``: what a cluster would say to manifests."""
+
+import time
+from typing import Annotated
+
+import typer
+
+
+def check(
+    paths: Annotated[
+        list[str], typer.Argument(metavar="PATH...", help="Manifests, as files, folders, patterns or - (stdin).")
+    ],
+    onto: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="PATH", help="Dump or manifests of the cluster to check against; repeatable. [default: none]"
+        ),
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of lines.")] = False,
+) -> None:
+    """Check manifests as a server-side dry run of kubectl apply does.
+
+    Custom resource definitions, namespaces and admission policies among the manifests apply to the others. Nothing is stored, and
+    no cluster is needed. Each refusal and warning is printed with file and line.
+
+    Exit code: 0 if all objects are accepted, 1 if one is refused, 2 on bad input.
+
+    Example: bayplan check deploy/
+    """
+    # Only this command needs an API.
+    import msgspec
+
+    from bayplan.app.manifest_check import check_manifests
+
+    begun = time.monotonic()
+    found = check_manifests(paths, onto or ())
+    refused = [each for each in found if each.refused]
+    if json:
+        print(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
+    else:
+        for each in found:
+            for warning in each.warnings:
+                print(f"{each}: warning: {warning}")
+            if each.refused:
+                print(f"{each}: refused: {each.refused}")
+        warned = sum(bool(each.warnings) for each in found)
+        counts = f"{len(found) - len(refused):,} accepted, {len(refused):,} refused, {warned:,} with warnings"
+        print(f"{len(found):,} objects: {counts} ({time.monotonic() - begun:.1f} s)")
+    if refused:
+        raise typer.Exit(1)
