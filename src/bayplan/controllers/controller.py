@@ -11,7 +11,7 @@ import msgspec
 from bayplan.base.errors import InputError
 from bayplan.cluster.store import ChangeEvent, Kind, ObjectStore
 from bayplan.controllers.pod_maker import PodMaker, PreparedTemplate
-from bayplan.controllers.writer import NORMAL, WARNING, Writer, WriteRefused
+from bayplan.controllers.writer import NORMAL, WARNING, AwaitsAnswers, Writer, WriteRefused
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod, PodSpec
 
@@ -110,6 +110,8 @@ class Controller(ABC):
             pod = self.pods.create(
                 prepared, now_ns, name_prefix=name_prefix, spec=spec, labels=labels, annotations=annotations
             )
+        except AwaitsAnswers:
+            raise
         except WriteRefused as refusal:
             self.record(owner, "FailedCreate", f"Error creating: {refusal.message}", type_=WARNING)
             raise

@@ -13,6 +13,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from bayplan.base.durations import SECOND_NS
+from bayplan.base.errors import InputError
 from bayplan.base.go_arithmetic import whole_number
 from bayplan.base.go_text.times import format_time, parse_time_ns
 from bayplan.cluster.naming import indexed_pod_name_prefix
@@ -350,8 +351,8 @@ class _Run:
         job, memory = self._job, self._memory
         prepared = self._prepared()
         indexes = memory.indexes.take(count, self._completions or 0)
-        held = []
-        for index in indexes:
+        held: list[int] = []
+        for position, index in enumerate(indexes):
             failures, last_ns = memory.index_failures.get(index, (0, 0))
             if self._per_index and self._now_ns < (end_ns := backoff_end_ns(failures, last_ns)):
                 held.append(index)
@@ -360,15 +361,20 @@ class _Run:
             annotations = {**prepared.annotations, INDEX_ANNOTATION: str(index)}
             if self._per_index:
                 annotations[INDEX_FAILURES_ANNOTATION] = str(failures)
-            self._controller.create_pod(
-                job,
-                prepared,
-                self._now_ns,
-                name_prefix=indexed_pod_name_prefix(job.metadata.name, index),
-                spec=replace(prepared.spec, hostname=f"{job.metadata.name}-{index}"),
-                labels={**prepared.labels, INDEX_ANNOTATION: str(index)},
-                annotations=annotations,
-            )
+            try:
+                self._controller.create_pod(
+                    job,
+                    prepared,
+                    self._now_ns,
+                    name_prefix=indexed_pod_name_prefix(job.metadata.name, index),
+                    spec=replace(prepared.spec, hostname=f"{job.metadata.name}-{index}"),
+                    labels={**prepared.labels, INDEX_ANNOTATION: str(index)},
+                    annotations=annotations,
+                )
+            except InputError:
+                # The pod is refused; this index and those after it are started once it is not any more.
+                memory.indexes.give_back([*held, *indexes[position:]])
+                raise
         memory.indexes.give_back(held)
 
     def _prepared(self) -> PreparedTemplate:

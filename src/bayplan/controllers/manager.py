@@ -14,7 +14,7 @@ import logging
 from collections import deque
 from collections.abc import Iterable, Sequence
 
-from bayplan.base.durations import SECOND_NS
+from bayplan.base.durations import MILLISECOND_NS, SECOND_NS
 from bayplan.base.errors import InputError, InvariantError
 from bayplan.cluster.admission import PodAdmission
 from bayplan.cluster.store import DELETED, MODIFIED, ChangeEvent, Kind, ObjectStore
@@ -29,6 +29,7 @@ from bayplan.controllers.pod_gc import PodGarbageCollector
 from bayplan.controllers.replica_set import ReplicaSetController
 from bayplan.controllers.replication_controller import ReplicationControllerController
 from bayplan.controllers.stateful_set import StatefulSetController
+from bayplan.controllers.writer import AwaitsAnswers
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod
 from bayplan.objects.policy import LimitRange, PriorityClass, ResourceQuota
@@ -36,6 +37,8 @@ from bayplan.objects.policy import LimitRange, PriorityClass, ResourceQuota
 _MOST_RECONCILES_AT_ONCE = 100_000
 _FIRST_WAIT_NS = SECOND_NS // 4
 _LONGEST_WAIT_NS = 16 * SECOND_NS
+_ANSWER_WAIT_NS = 20 * MILLISECOND_NS
+"""Until something outside has answered, most likely."""
 _log = logging.getLogger("bayplan.controllers")
 
 _Work = tuple[Controller, str]
@@ -274,7 +277,10 @@ class ControllerManager:
         controller.failed(key, problem)
         if self._retries:
             wait_ns = self._waits.get(work, _FIRST_WAIT_NS)
-            self._waits[work] = min(2 * wait_ns, _LONGEST_WAIT_NS)
+            if isinstance(problem, AwaitsAnswers):
+                wait_ns = _ANSWER_WAIT_NS
+            else:
+                self._waits[work] = min(2 * wait_ns, _LONGEST_WAIT_NS)
             self._set_alarm(work, now_ns + wait_ns)
 
     def _set_alarm(self, work: _Work, time_ns: int) -> None:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from bayplan.controllers.controller import Controller
 from bayplan.controllers.pod_maker import PreparedTemplate, controller_reference
 from bayplan.controllers.revisions import REVISION_LABEL
-from bayplan.controllers.writer import WARNING, WriteRefused
+from bayplan.controllers.writer import WARNING, AwaitsAnswers, WriteRefused
 from bayplan.objects.meta import ObjectMeta, OwnerReference
 from bayplan.objects.pod import Pod, PodSpec, Volume
 from bayplan.objects.storage import PersistentVolumeClaim
@@ -71,6 +71,8 @@ class StatefulPods:
         record, set_name = self._controller.record, item.metadata.name
         try:
             pod = self._controller.pods.create(prepared, now_ns, name=name, spec=spec, labels=labels)
+        except AwaitsAnswers:
+            raise
         except WriteRefused as refusal:
             text = f"create Pod {name} in StatefulSet {set_name} failed error: {refusal.message}"
             record(item, "FailedCreate", text, type_=WARNING)

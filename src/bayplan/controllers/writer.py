@@ -42,6 +42,10 @@ class WriteRefused(InputError):
         super().__init__(what, got=message)
 
 
+class AwaitsAnswers(WriteRefused):
+    """A write that was not made yet: something outside has to be asked first. The next attempt, soon, finds its answer."""
+
+
 class Writer(Protocol):
     """Writes of controllers. All of them raise `WriteRefused` if the write is refused."""
 
