@@ -9,13 +9,17 @@ SIZE ?= small
 ARGS ?=
 ORACLE ?=
 HELM_VERSION := v3.22.0
+# What touches the dependencies: files, HTTP, WebSockets, metrics, tables, the terminal.
+LOWEST_TESTS := tests/base tests/formats/test_documents.py tests/formats/test_yaml_text.py tests/http_api tests/apiserver/http tests/extender tests/live tests/client \
+	tests/analysis tests/cli tests/app tests/project/test_private_parts.py
 
 # The first Python that is new enough. Evaluated only when the environment has to be made.
 PYTHON ?= $(shell for name in python3 python3.14 python3.13 python3.12 python3.11; do \
 	if $$name -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then echo $$name; break; fi; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help build build-checked compiled run test test-arm test-cluster test-crash test-sync test-fuzz-api test-hostile test-readers lint format conformance agreement oracle fuzz bench bench-against-real docs-cli constraints wheel clean
+# `test-lowest` is no part of `make test`: it takes minutes and the network.
+.PHONY: help build build-checked compiled run test test-lowest test-arm test-cluster test-crash test-sync test-fuzz-api test-hostile test-readers lint format page-types conformance agreement oracle fuzz bench bench-against-real docs docs-cli constraints wheel clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' Makefile
@@ -35,6 +39,10 @@ compiled: $(VENV)/.ready ## compile if a compiler works, and say so if none does
 
 test: lint compiled ## do all that continuous integration does
 	@$(BIN)/python -m pytest -n 2
+
+test-lowest: $(VENV)/.ready ## install the lowest versions of all dependencies in an environment of their own, and run a selection of tests
+	@$(BIN)/python scripts/lowest.py build/lowest
+	@build/lowest/bin/python -m pytest -q -p no:cacheprovider $(or $(ARGS),$(LOWEST_TESTS))
 
 test-cluster: $(VENV)/.ready-dev compiled ## run a stock kube-scheduler, kube-controller-manager, kubectl, helm and client-go against the API, and follow a real cluster (needs Go)
 	@command -v go >/dev/null || { echo "Go 1.26 or newer is needed (https://go.dev/dl); the first build takes some minutes" >&2; exit 2; }
@@ -65,11 +73,12 @@ test-arm: $(VENV)/.ready-dev ## compare Go's arithmetic on an emulated arm64 wit
 	@$(PIP) ziglang
 	@$(BIN)/python -m tests.building.arm64
 
-lint: $(VENV)/.ready-dev ## formatting, ruff, mypy --strict, layers
+lint: $(VENV)/.ready-dev ## formatting, ruff, mypy --strict, layers; the page's modules: tsc --strict, ESLint
 	@$(BIN)/ruff format --check --quiet .
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-cache
+	@$(BIN)/python scripts/lint_page.py
 
 format: $(VENV)/.ready-dev ## format the code and sort the imports
 	@$(BIN)/ruff check --fix --select I --quiet . ; $(BIN)/ruff format .
@@ -98,6 +107,12 @@ bench-against-real: $(VENV)/.ready-dev compiled ## measure ours and the real eng
 	@cd oracle/current && go build -o ../../build/real-bench ./realcluster/bench
 	@$(BIN)/python -m benchmarks.against_real $(ARGS)
 
+docs: $(VENV)/.ready-dev ## build the documentation as a site: build/site/index.html
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet && echo build/site/index.html
+
+page-types: $(VENV)/.ready ## write docs/openapi.json and the page's declarations from the structs of the HTTP API
+	@$(BIN)/python scripts/make_page_types.py
+
 docs-cli: compiled ## write docs/cli.md from the program's own help
 	@$(BIN)/python -m bayplan.cli.reference docs/cli.md
 
@@ -120,7 +135,7 @@ $(VENV)/.ready: pyproject.toml constraints.txt
 		{ echo "$(PYTHON) can't make a virtual environment (on Debian: apt-get install python3-venv)" >&2; exit 2; }
 	@echo "Installing into $(VENV) (once, about a minute):" >&2
 	@$(PIP) hatchling cython setuptools
-	@BAYPLAN_COMPILE=0 $(PIP) --no-build-isolation --editable .
+	@BAYPLAN_COMPILE=0 $(PIP) --no-build-isolation --editable '.[all]'
 	@echo "  compiling" >&2
 	@$(BIN)/python -m compileall -q src
 	@touch $@

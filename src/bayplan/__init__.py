@@ -70,7 +70,10 @@ _HOMES = {
 def __getattr__(name: str) -> object:
     if name not in _HOMES:
         raise AttributeError(f"module 'bayplan' has no attribute {name!r}")
-    return getattr(importlib.import_module(_HOMES[name]), name)
+    from bayplan.base.extras import named_extras
+
+    with named_extras():
+        return getattr(importlib.import_module(_HOMES[name]), name)
 
 
 def __dir__() -> list[str]:

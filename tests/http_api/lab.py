@@ -21,6 +21,7 @@ from bayplan.base.clock import Clock
 from bayplan.engine.records import RecordLevel
 from bayplan.http_api.application import Service
 from bayplan.http_api.operations import ROOT
+from tests.http_api.contract_check import check_answer
 
 Document = dict[str, Any]
 
@@ -90,6 +91,13 @@ class Lab:
         return answer.json() if answer.content else None
 
 
+async def _checked(answer: httpx.Response) -> None:
+    """Fail if an answer is not what the contract says."""
+    if "text/event-stream" not in answer.headers.get("content-type", ""):
+        body = await answer.aread()
+        check_answer(answer.request.method, answer.request.url.raw_path.decode(), answer.status_code, body)
+
+
 @asynccontextmanager
 async def lab(
     *documents: Mapping[str, Any],
@@ -108,7 +116,8 @@ async def lab(
     server = SimulatorServer(Api(backend), SimulatorOptions(scheduler=scheduler, record_level=level), clock)
     service = Service(server, allowed_origins=allowed_origins)
     transport = httpx.ASGITransport(app=service)
-    async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+    hooks = {"response": [_checked]}
+    async with httpx.AsyncClient(transport=transport, base_url="http://localhost", event_hooks=hooks) as client:
         running = Lab(server, service, client)
         await running.create(*documents)
         server.start()

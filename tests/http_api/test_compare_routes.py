@@ -11,6 +11,7 @@ import pytest
 
 from bayplan.http_api import compare_routes, remote_server
 from bayplan.http_api.comparison import Side, differences
+from bayplan.http_api.contract.runs import ComparedRun
 from tests.http_api.lab import Lab, node, pod, run
 from tests.http_api.test_control_routes import MOST_ALLOCATED
 from tests.http_api.test_fork_routes import begin_fork
@@ -30,7 +31,9 @@ NODES = [node(f"n{number}") for number in range(3)]
     ],
 )
 def test_differences(a: dict[str, str], b: dict[str, str], want: list[str]) -> None:
-    found, both = differences(Side(name="a", nodes=a), Side(name="b", nodes=b))
+    found, both = differences(
+        *(Side(facts=ComparedRun(name=name, kind="now"), nodes=nodes) for name, nodes in (("a", a), ("b", b)))
+    )
     assert [f"{each.pod} {each.kind}" for each in found] == want
     assert both == len(a.keys() & b.keys())
 
@@ -153,7 +156,9 @@ def test_a_matrix_of_another_server_that_is_none_is_refused(spoil: Callable[[Any
         pytest.param(b"<html>", "DecodeError", id="no JSON"),
         pytest.param(b'{"pods": ["\xff"], "nodes": []}', "UnicodeDecodeError", id="no text"),
         pytest.param(b'{"more": %b%b}' % (b"[" * 5000, b"]" * 5000), "RecursionError", id="too deep"),
-        pytest.param(b'{"pods": ["default/p"], "nodes": []}', "1 pods and 0 nodes", id="a pod without a node"),
+        pytest.param(
+            b'{"pods": ["default/p"], "nodes": [], "instance": "x"}', "1 pods and 0 nodes", id="a pod without a node"
+        ),
     ],
 )
 def test_an_answer_of_another_server_that_is_none_is_refused(told: bytes, want: str) -> None:

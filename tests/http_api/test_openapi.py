@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import random
 import re
+from collections.abc import Iterator
 from typing import Any
+
+import pytest
 
 from bayplan.http_api.openapi import openapi_document
 from bayplan.http_api.operations import OPERATIONS, PARAMETERS, ROOT
+from tests.http_api.contract_check import BrokenContract, check_answer
 from tests.http_api.lab import Lab, node, pod, run
 
 VALUES = (
@@ -50,6 +55,61 @@ def test_the_document_has_every_operation_with_what_it_takes() -> None:
         ]
     for name in re.findall(r'"#/components/schemas/(\w+)"', str(document).replace("'", '"')):
         assert name in document["components"]["schemas"]
+
+
+def _schemas(value: object, path: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield every schema of the document, with where it stands."""
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            if name in ("schema", "items", "additionalProperties") and isinstance(inner, dict):
+                yield f"{path}.{name}", inner
+            if name in ("properties", "schemas"):
+                yield from ((f"{path}.{name}.{each}", schema) for each, schema in inner.items())
+            if name in ("anyOf", "oneOf"):
+                yield from ((f"{path}.{name}[{at}]", schema) for at, schema in enumerate(inner))
+            yield from _schemas(inner, f"{path}.{name}")
+    elif isinstance(value, list):
+        for at, inner in enumerate(value):
+            yield from _schemas(inner, f"{path}[{at}]")
+
+
+def test_no_schema_is_empty() -> None:
+    document: Any = openapi_document()
+    found = [*_schemas(document, "$")]
+    assert len(found) > 1_000
+    assert [path for path, schema in found if not schema] == []
+    # Any value may stand only in what is Kubernetes' own.
+    loose = {path.rpartition(".additionalProperties")[0] for path, schema in found if set(schema) <= {"description"}}
+    assert all(path.endswith((".effective", ".items", "anyOf[0]", ".additionalProperties")) for path in loose), loose
+
+
+def test_every_operation_says_what_it_answers() -> None:
+    document: Any = openapi_document()
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            for status, answer in operation["responses"].items():
+                if path.endswith("/stream") and status == "200":
+                    continue
+                schema = answer["content"]["application/json"]["schema"]
+                assert schema.keys() <= {"$ref", "anyOf"}, (method, path)
+
+
+@pytest.mark.parametrize(
+    ("value", "want"),
+    [
+        pytest.param({"moved": 1}, "", id="what the contract says"),
+        pytest.param({"moves": 1}, "missing required field `moved`", id="a field has another name"),
+        pytest.param({"moved": "1"}, "Expected `int`, got `str`", id="a field has another type"),
+        pytest.param({"moved": 1, "more": 2}, "$.more is not in the contract", id="a field too many"),
+    ],
+)
+def test_answers_are_checked(value: object, want: str) -> None:
+    body = json.dumps(value).encode()
+    if not want:
+        check_answer("POST", f"{ROOT}/queue/flush", 200, body)
+        return
+    with pytest.raises(BrokenContract, match=re.escape(want)):
+        check_answer("POST", f"{ROOT}/queue/flush", 200, body)
 
 
 def test_the_document_is_served() -> None:

@@ -62,6 +62,8 @@ def overview(cluster: FakeCluster) -> Plain:
                 {
                     "resource": name,
                     "zone": zone,
+                    "nodes": len(chosen),
+                    "free": whole - used,
                     "allocatable": whole,
                     "requested": used,
                     "share": used / max(1, whole),
@@ -71,13 +73,13 @@ def overview(cluster: FakeCluster) -> Plain:
     share = {str(each["resource"]): each["share"] for each in usage if not each["zone"]}
     newest = len(cluster.decisions)
     return {
-        "version": cluster.version,
+        "version": str(cluster.version),
         "sentence": f"{len(waiting):,} of {len(cluster.pods):,} pods wait; {reasons[0][1]:,} for CPU: no node has 4 free CPUs"
         if waiting
         else f"All {len(cluster.pods):,} pods are placed",
         "counts": counts,
         "decisions": {"total": newest, "per_second": 512.0, "p99_ms": 3.1},
-        "reasons": [{"text": text, "pods": pods} for text, pods in reasons],
+        "reasons": [{"text": text, "pods": pods, "mainly": pods} for text, pods in reasons],
         "queue": {**queue_counts(cluster), "next_retry_at": stamp()},
         "utilisation": usage,
         "utilisation_history": [
@@ -91,7 +93,8 @@ def overview(cluster: FakeCluster) -> Plain:
         "preemptions": 14,
         "binding_failures": 0,
         "latest": [cluster.decision(number) for number in range(newest - 1, max(-1, newest - 10), -1)],
-        "clock": {},
+        "clock": {"now": stamp(), "paused": False, "speed": 1, "mode": "virtual"},
+        "source": None,
         "scheduler": {"profiles": ["default-scheduler"], "plugins_failed": []},
     }
 
@@ -137,11 +140,15 @@ def node_document(cluster: FakeCluster, name: str) -> Plain | None:
     if node is None:
         return None
     free = (node.cpu - node.used_cpu) / 1000
+    pods = [cluster.pod_row(cluster.pods[number]) for number in node.pods]
     return {
         **cluster.node_row(node),
+        "version": cluster.version,
+        "conditions": [{"type": "Ready", "status": "True", "reason": "KubeletReady", "message": ""}],
         "sentence": f"{name} has {free:g} of {node.cpu // 1000} CPUs free; {len(node.pods)} pods run there",
         "labels": {"kubernetes.io/hostname": name, "topology.kubernetes.io/zone": node.zone, "pool": node.pool},
-        "pods": [cluster.pod_row(cluster.pods[number]) for number in node.pods],
+        "pods": pods,
+        "pods_total": len(pods),
         "events": [
             {
                 "type": "Normal",
@@ -153,6 +160,8 @@ def node_document(cluster: FakeCluster, name: str) -> Plain | None:
             }
         ],
         "rejected": [{"text": "Insufficient cpu", "pods": 14}],
+        "rejected_is_exact": True,
+        "rejected_missing": "",
     }
 
 
@@ -187,6 +196,8 @@ def pod_list(cluster: FakeCluster, query: Mapping[str, str]) -> Plain:
             "status": Counter(pod.status for pod in found),
             "namespace": Counter(pod.namespace for pod in found),
             "reason": Counter(REASONS[pod.reason][1] for pod in found if pod.status == "waiting"),
+            "node": Counter(cluster.nodes[pod.node].name for pod in found[:50] if pod.node >= 0),
+            "priority": Counter(str(pod.priority) for pod in found),
         }
         page["facets"] = {
             kind: [{"value": value, "count": count} for value, count in counter.most_common()]
@@ -205,7 +216,7 @@ def pod_document(cluster: FakeCluster, namespace: str, name: str) -> Plain | Non
     total = len(cluster.nodes)
     waits = pod.node < 0
     rejected = [
-        {"text": text, "plugin": plugin, "nodes": max(1, total * part // 10)}
+        {"text": text, "plugin": plugin, "code": "Unschedulable", "nodes": max(1, total * part // 10)}
         for (plugin, text), part in zip(REASONS, (6, 2, 1, 1), strict=True)
     ]
     sentence = (
@@ -214,6 +225,7 @@ def pod_document(cluster: FakeCluster, namespace: str, name: str) -> Plain | Non
         else f"{name} runs on {row['node']}: best of {total - total // 3:,} nodes that fit, {row['why']}"
     )
     base = cluster.decision(cluster.decisions.index(number)) if number in cluster.decisions else {}
+    kept = range(1, pod.attempts + 1) if base else ()
     attempts = [
         {
             **base,
@@ -223,13 +235,14 @@ def pod_document(cluster: FakeCluster, namespace: str, name: str) -> Plain | Non
             "woken_by": "Node/Add" if at > 1 else "",
             "difference": "12 nodes fewer fit" if at > 1 else "",
         }
-        for at in range(1, pod.attempts + 1)
+        for at in kept
     ]
     return {
-        "version": cluster.version,
         "sentence": sentence,
+        "short": sentence.removeprefix(f"{name} "),
+        "message": str(base.get("message") or "") if waits else "",
         "status": pod.status,
-        "pod": {**row, "priority_class": "", "labels": {"app": name.partition("-")[0]}},
+        "pod": _pod_facts(row),
         "attempts": attempts,
         "rejections": rejected,
         "events": [
@@ -243,6 +256,12 @@ def pod_document(cluster: FakeCluster, namespace: str, name: str) -> Plain | Non
             }
         ],
         "queue": {
+            "namespace": namespace,
+            "name": name,
+            "position": 0,
+            "priority": pod.priority,
+            "attempts": pod.attempts,
+            "message": "",
             "tier": "unschedulable",
             "since": stamp(),
             "retry_at": None,
@@ -252,8 +271,30 @@ def pod_document(cluster: FakeCluster, namespace: str, name: str) -> Plain | Non
         if waits
         else None,
         "deleted": False,
+        "manifest": {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": namespace}},
         "manifest_text": f"apiVersion: v1\nkind: Pod\nmetadata:\n  name: {name}\n  namespace: {namespace}\n",
     }
+
+
+def _pod_facts(row: Plain) -> Plain:
+    facts = {name: value for name, value in row.items() if name not in ("status", "why", "attempts")}
+    return facts | {
+        "uid": f"uid-{row['name']}",
+        "priority_class": "",
+        "qos": "Burstable",
+        "phase": "Running" if row["node"] else "Pending",
+        "requests": {"cpu": row["cpu"], "memory": row["memory"]},
+        "nominated_node": "",
+        "imported": False,
+        "bound_at": None,
+        "ended_at": None,
+        "labels": {"app": str(row["name"]).partition("-")[0]},
+    }
+
+
+def listed(items: list[Plain]) -> Plain:
+    """Return a list that is one page."""
+    return {"items": items, "total": len(items), "total_is_exact": True, "offset": 0, "limit": len(items)}
 
 
 def matrix(cluster: FakeCluster, namespace: str, name: str) -> Plain | None:
@@ -266,10 +307,17 @@ def matrix(cluster: FakeCluster, namespace: str, name: str) -> Plain | None:
     home = cluster.pods[number].node
     for at, node in enumerate(cluster.nodes):
         failed = waits or (at % 3 == 2 and at != home)
-        normal = [] if failed else [100, 0, (at * 37 + number) % 101, (at * 11) % 101, 0, 50 + at % 50, at % 7]
+        normal: list[int | None] = (
+            [None] * len(SCORERS)
+            if failed
+            else [100, 0, (at * 37 + number) % 101, (at * 11) % 101, 0, 50 + at % 50, at % 7]
+        )
         if at == home:
             normal = [100, 100, 88, 96, 100, 74, 6]
-        weighted = [value * weight for value, (_, weight) in zip(normal, SCORERS, strict=False)]
+        weighted = [
+            None if value is None else value * weight for value, (_, weight) in zip(normal, SCORERS, strict=True)
+        ]
+        total = sum(value or 0 for value in weighted)
         code = 1 + at % 3 if failed else 0
         verdicts: list[int | None] = [0] * len(FILTERS)
         if failed:
@@ -278,9 +326,9 @@ def matrix(cluster: FakeCluster, namespace: str, name: str) -> Plain | None:
             verdicts[place + 1 :] = [None] * (len(FILTERS) - place - 1)
         rows.append(
             (
-                -sum(weighted) if not failed else 1,
+                -total if not failed else 1,
                 node.name,
-                None if failed else sum(weighted),
+                None if failed else total,
                 verdicts,
                 code,
                 normal,
@@ -289,16 +337,27 @@ def matrix(cluster: FakeCluster, namespace: str, name: str) -> Plain | None:
         )
     rows.sort(key=lambda row: (row[0], row[1]))
     best = rows[0][2]
-    statuses: list[Plain] = [{"code": "Success", "plugin": "", "reasons": []}]
-    statuses += [{"code": "Unschedulable", "plugin": plugin, "reasons": [text]} for plugin, text in REASONS]
+    statuses: list[Plain] = [{"index": 0, "code": "Success", "plugin": "", "reasons": []}]
+    statuses += [
+        {"index": at, "code": "Unschedulable", "plugin": plugin, "reasons": [text]}
+        for at, (plugin, text) in enumerate(REASONS, start=1)
+    ]
     gaps = ("", "short of 0.8 cpu (asks 4, 3.2 free)", "untolerated taint gpu=:NoSchedule", REASONS[2][1])
+    fit = sum(row[2] is not None for row in rows)
     return {
+        "form": "columns",
         "number": number,
         "attempt": cluster.pods[number].attempts,
+        "sentence": f"{namespace}/{name} waits" if waits else f"{namespace}/{name} runs on {rows[0][1]}",
+        "max_score": 100,
+        "total": len(rows),
+        "total_is_exact": True,
+        "offset": 0,
+        "limit": 10_000,
         "kept": True,
         "record_level": "full",
         "nodes": len(rows),
-        "counts": {"fit": sum(row[2] is not None for row in rows), "failed": sum(row[2] is None for row in rows)},
+        "counts": {"fit": fit, "failed": len(rows) - fit, "not_looked_at": 0},
         "scorers": [{"name": scorer, "weight": weight, "scale": None} for scorer, weight in SCORERS],
         "pre_filters": [],
         "filters": list(FILTERS),
@@ -309,7 +368,8 @@ def matrix(cluster: FakeCluster, namespace: str, name: str) -> Plain | None:
         "margin": None if waits else int(best or 0) - int(rows[1][2] or 0),
         "tie_set": [] if waits else [rows[0][1]],
         "points": {
-            "pre_filter": [{"plugin": "NodeAffinity", "status": "Success", "reasons": [], "nodes": len(rows)}],
+            "pre_filter": [{"plugin": "NodeAffinity", "status": "Success", "message": "", "nodes": len(rows)}],
+            "pre_score": [],
             "extenders": [],
         },
         "rows": {
@@ -388,7 +448,8 @@ def queue(cluster: FakeCluster, query: Mapping[str, str]) -> Plain:
             "attempts": pod.attempts,
             "tier": tier,
             "since": stamp(cluster.began + 90),
-            "position": offset + at + 1,
+            "position": offset + at,
+            "message": "",
             "retry_at": stamp(cluster.began + 425 + at) if tier == "backoff" else None,
             "rejected_by": ["SchedulingGates"] if pod.gated else [REASONS[pod.reason][0]],
             "wakes_on": ["Node/Add", "Pod/Delete"],
@@ -404,7 +465,9 @@ def queue(cluster: FakeCluster, query: Mapping[str, str]) -> Plain:
         "items": items,
         "total": len(chosen),
         "total_is_exact": True,
-        "histogram": {"seconds": [1, 10, 60, 300, None], "pods": [2, 5, 11, len(waiting) // 3, len(waiting) // 2]},
+        "offset": offset,
+        "limit": limit,
+        "histogram": {"seconds": [1, 10, 60, 300], "pods": [2, 5, 11, len(waiting) // 3, len(waiting) // 2]},
     }
 
 
@@ -422,7 +485,17 @@ def density(cluster: FakeCluster, query: Mapping[str, str]) -> Plain:
             lanes["preemptions"][at] += 1
         if number % 611 == 40:
             lanes["nodes"][at] += 1
-    return {"from": low, "to": high, "oldest": 0, "newest": newest, "bins": bins, "lanes": lanes}
+    return {
+        "from": low,
+        "to": high,
+        "oldest": 0,
+        "newest": newest,
+        "from_at": stamp(cluster.began),
+        "to_at": stamp(),
+        "bins": bins,
+        "lanes": lanes,
+        "numbers": [low + at * (high - low + 1) // bins for at in range(bins)],
+    }
 
 
 def config() -> Plain:

@@ -202,8 +202,8 @@ class FakeCluster:
 
     # --- shapes of the API ---------------------------------------------------------------------------------------------
 
-    def counts(self) -> Plain:
-        """Return the counts of the overview."""
+    def pod_counts(self) -> Plain:
+        """Return how many pods there are."""
         placed = sum(pod.node >= 0 for pod in self.pods)
         gated = sum(pod.gated for pod in self.pods)
         return {
@@ -212,6 +212,12 @@ class FakeCluster:
             "waiting": len(self.pods) - placed - gated,
             "gated": gated,
             "terminating": 0,
+            "finished": 0,
+        }
+
+    def counts(self) -> Plain:
+        """Return the counts of the overview."""
+        return self.pod_counts() | {
             "nodes": len(self.nodes),
             "nodes_full": sum(node.cell > 100 for node in self.nodes),
             "nodes_empty": sum(not node.pods for node in self.nodes),
@@ -290,6 +296,9 @@ class FakeCluster:
             "message": message,
             "nominated_node": "",
             "victims": [],
+            "tier": "active",
+            "woken_by": "",
+            "annotated": False,
             "text": f"{pod.namespace}/{pod.name} runs on {node}: best of 297 nodes that fit"
             if node
             else f"{pod.namespace}/{pod.name} waits: {message}",

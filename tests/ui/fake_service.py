@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -17,16 +18,19 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from bayplan.ui.application import Page
+from tests.http_api.contract_check import check_answer, check_frame
 from tests.ui.fake_answers import (
     cells,
     config,
     density,
+    listed,
     matrix,
     node_document,
     overview,
     pod_document,
     pod_list,
     queue,
+    queue_counts,
     report,
 )
 from tests.ui.fake_cluster import FakeCluster, Plain, stamp
@@ -48,6 +52,8 @@ class FakeService:
         self.instance = "fake-1"
         self.clock: Plain = {"now": stamp(), "paused": changes == 0, "speed": 1, "mode": "virtual"}
         self.requests: list[str] = []
+        self._frames: set[str] = set()
+        self._seen: set[tuple[str, str]] = set()
         self.page = Page()
         self.api = Starlette(routes=[Mount("/bayplan/v1", routes=self._routes())])
 
@@ -73,8 +79,8 @@ class FakeService:
                         "hint": "",
                         "request_id": "f-1",
                     }
-                    return JSONResponse({"error": error}, status_code=404)
-                return JSONResponse(found)
+                    return self._checked(request, JSONResponse({"error": error}, status_code=404))
+                return self._checked(request, JSONResponse(found))
 
             return Route(path, endpoint)
 
@@ -84,6 +90,8 @@ class FakeService:
                 lambda _: {
                     "version": "0.1",
                     "kubernetes_version": "v1.36.3",
+                    "build": "uncompiled",
+                    "links": {},
                     "instance": self.instance,
                     "started_at": stamp(),
                 },
@@ -107,25 +115,39 @@ class FakeService:
             get("/config", lambda _: config()),
             get(
                 "/plugins",
-                lambda _: {
-                    "items": [
+                lambda _: listed(
+                    [
                         {
                             "name": "NodeResourcesFit",
                             "points": ["filter", "score"],
+                            "enabled": ["filter", "score"],
                             "file": None,
                             "built_in": True,
                             "failures": [],
+                            "documentation": None,
                         }
                     ]
-                },
+                ),
             ),
-            get("/sources", lambda _: {"items": []}),
-            get("/forks", lambda _: {"items": []}),
+            get("/sources", lambda _: listed([])),
+            get("/forks", lambda _: listed([])),
             Route("/config/validate", self._validate, methods=["POST"]),
             Route("/apply", self._apply, methods=["POST"]),
             Route("/clock", self._clock, methods=["GET", "PUT"]),
             WebSocketRoute("/stream", self._stream),
         ]
+
+    def _checked(self, request: Request, answer: Response) -> Response:
+        """Return an answer that keeps to the contract, checked once for each path.
+
+        Raises:
+            BrokenContract: it doesn't.
+        """
+        asked = request.method, request.scope["raw_path"].decode()
+        if asked not in self._seen:
+            check_answer(*asked, answer.status_code, bytes(answer.body))
+            self._seen.add(asked)
+        return answer
 
     @staticmethod
     def _names(request: Request) -> tuple[str, str]:
@@ -146,14 +168,30 @@ class FakeService:
                     {"namespace": p.namespace, "name": p.name, "cpu": p.cpu, "memory": p.memory, "priority": p.priority}
                     for p in pods
                 ]
-        return {"items": items, "total": len(found), "total_is_exact": True, "offset": offset, "limit": limit}
+        page: Plain = {"version": self.cluster.version, "items": items, "total": len(found), "total_is_exact": True}
+        page |= {"offset": offset, "limit": limit}
+        if query.get("facets"):
+            page["facets"] = {
+                name: [{"value": value, "count": number} for value, number in Counter(values).most_common()]
+                for name, values in (("zone", (n.zone for n in found)), ("pool", (n.pool for n in found)))
+            }
+        return page
 
     def _decisions(self, request: Request) -> Plain:
         query = request.query_params
         total = len(self.cluster.decisions)
         high = min(total, int(query.get("before") or total))
         low = max(int(query["after"]) + 1 if query.get("after") else 0, high - int(query.get("limit") or 50))
-        return {"items": [self.cluster.decision(number) for number in range(low, high)], "oldest": 0}
+        return {
+            "version": total,
+            "items": [self.cluster.decision(number) for number in range(low, high)],
+            "total": total,
+            "total_is_exact": True,
+            "oldest": 0,
+            "oldest_summary": 0,
+            "next": total,
+            "limit": int(query.get("limit") or 50),
+        }
 
     async def _validate(self, request: Request) -> Response:
         text = (await request.body()).decode()
@@ -161,6 +199,7 @@ class FakeService:
         problems = [
             {
                 "line": number,
+                "column": 3,
                 "path": "$.profiles[0].pluginConfig[0].name",
                 "message": "no plugin NodeResourceFit",
                 "hint": "NodeResourcesFit",
@@ -168,14 +207,16 @@ class FakeService:
             for number, _ in wrong
         ]
         difference = [] if problems else ["NodeResourcesFit: strategy LeastAllocated -> MostAllocated"]
-        return JSONResponse(
-            {
-                "problems": problems,
-                "effective": None,
-                "difference": difference,
-                "extension_points": None if problems else config()["extension_points"],
-            }
-        )
+        told: Plain = {
+            "stage": "decode" if problems else None,
+            "problems": problems,
+            "effective": None if problems else {},
+            "difference": difference,
+            "will": "" if problems else "3 waiting pods will be tried again",
+        }
+        if not problems:
+            told["extension_points"] = config()["extension_points"]
+        return self._checked(request, JSONResponse(told))
 
     async def _apply(self, request: Request) -> Response:
         body = await request.json()
@@ -190,7 +231,8 @@ class FakeService:
                 "namespace": "default",
                 "name": f"web-{at + 1}",
                 "action": "refused" if refused else "created",
-                "message": "",
+                "message": "it is refused" if refused else "",
+                "path": "" if refused else f"/api/v1/namespaces/default/pods/web-{at + 1}",
                 "problems": [
                     {"line": line, "path": "spec.containers[0].image", "message": "the server does not like it"}
                 ]
@@ -199,12 +241,13 @@ class FakeService:
             }
             for at in range(number)
         ]
-        return JSONResponse({"items": items, "created": 0 if refused else number, "refused": number if refused else 0})
+        told = {"items": items, "created": 0 if refused else number, "refused": number if refused else 0}
+        return self._checked(request, JSONResponse(told))
 
     async def _clock(self, request: Request) -> Response:
         if request.method == "PUT":
             self.clock.update(await request.json())
-        return JSONResponse({**self.clock, "now": stamp()})
+        return self._checked(request, JSONResponse({**self.clock, "now": stamp()}))
 
     async def _stream(self, socket: WebSocket) -> None:
         await socket.accept("bayplan.v1" if "bayplan.v1" in socket.scope.get("subprotocols", ()) else None)
@@ -229,6 +272,9 @@ class FakeService:
                             "topic": topic,
                             "data": self._data(topic, changed),
                         }
+                        if topic not in self._frames:
+                            check_frame(topic, frame["data"])
+                            self._frames.add(topic)
                         await socket.send_text(json.dumps(frame))
                 await asyncio.sleep(TICK_SECONDS)
         except WebSocketDisconnect:
@@ -244,6 +290,9 @@ class FakeService:
             return {
                 "version": cluster.version,
                 "layout": cluster.layout,
+                "metric": topic.partition(":")[2],
+                "known": True,
+                "whole": False,
                 "names": [n.name for n in nodes],
                 "cells": [n.cell for n in nodes],
                 "flags": [n.flags for n in nodes],
@@ -252,7 +301,19 @@ class FakeService:
             return overview(cluster)
         if topic == "clock":
             return {**self.clock, "now": stamp()}
-        return {"version": cluster.version, "counts": cluster.counts()}
+        if topic == "decisions":
+            return {"version": len(cluster.decisions), "oldest": 0, "items": [], "left_out": 0}
+        if topic == "queue":
+            return {
+                "version": cluster.version,
+                "busy": False,
+                "counts": queue_counts(cluster),
+                "sentence": "some wait",
+                "next_retry_at": stamp(),
+            }
+        if topic.startswith("pod:"):
+            return {"version": str(cluster.version), "exists": False, "deleted": False}
+        return {"version": cluster.version, "counts": cluster.pod_counts()}
 
     async def move(self) -> None:
         """Let pods move, for as long as the server runs."""

@@ -14,6 +14,7 @@ import msgspec
 
 from bayplan.analysis.run_facts import RunFacts, run_facts
 from bayplan.base.errors import InputError
+from bayplan.base.extras import named_extras
 from bayplan.base.output_paths import check_output_folder
 from bayplan.sim.result import SimulationResult
 
@@ -30,7 +31,8 @@ def export(result: SimulationResult, directory: Path, *, facts: RunFacts | None 
         InputError: see `check_destination`.
     """
     # PyArrow takes a while to import, and most runs write nothing.
-    from bayplan.analysis.result_writer import write_result
+    with named_extras():
+        from bayplan.analysis.result_writer import write_result
 
     check_destination(directory)
     directory = directory.resolve()
@@ -49,7 +51,10 @@ def check_destination(directory: Path) -> None:
 
     Raises:
         InputError: it holds other things than a result, is a file, or can't be created.
+        MissingExtra: PyArrow, which writes the tables, is not installed.
     """
+    with named_extras():
+        import pyarrow  # noqa: F401
     wanted = "a new folder, or one with an older result"
     if directory.exists():
         if not directory.is_dir():

@@ -5,7 +5,8 @@
     BayplanError
     ├── InputError            something the user gave is wrong: a manifest, a trace, an option (exit code 2)
     │   ├── ConfigurationError    a scheduler configuration
-    │   └── PluginError           a custom plugin that can't be loaded, or breaks its contract
+    │   ├── PluginError           a custom plugin that can't be loaded, or breaks its contract
+    │   └── MissingExtra          an optional package that is not installed
     ├── PluginFailure         a custom plugin failed in the middle of a cycle, where hosts survive that
     ├── EngineBusy            a scheduler on a thread of its own did not answer in time
     └── InvariantError        the state contradicts itself: a bug of ours
@@ -52,6 +53,17 @@ class ConfigurationError(InputError):
 
 class PluginError(InputError):
     """A custom plugin that can't be loaded or that breaks the contract of its extension point."""
+
+
+class MissingExtra(InputError):
+    """An optional package is needed and not installed.
+
+    Args:
+        package: the name under which it is imported. extra: of Bayplan, that installs it.
+    """
+
+    def __init__(self, package: str, extra: str) -> None:
+        super().__init__(f"{package} is not installed", hint=f"pip install 'bayplan[{extra}]'")
 
 
 class PluginFailure(BayplanError):

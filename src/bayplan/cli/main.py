@@ -26,6 +26,7 @@ from typer.core import TyperGroup
 
 from bayplan.base.build import build_name
 from bayplan.base.errors import InputError
+from bayplan.base.extras import named_extras
 from bayplan.base.garbage_collector import end_collections, rare_collections
 from bayplan.base.version import KUBERNETES_VERSION, __version__
 
@@ -97,7 +98,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(words: list[str]) -> int:
     try:
-        build_app(words)(args=words, prog_name="bayplan")
+        with named_extras():
+            build_app(words)(args=words, prog_name="bayplan")
     except SystemExit as ended:
         return ended.code if isinstance(ended.code, int) else int(ended.code is not None)
     except InputError as error:

@@ -8,11 +8,11 @@ jumps to the next timer instead of waiting, so that a watch of five seconds cost
 from __future__ import annotations
 
 import asyncio
-import base64
 import json
 import re
 import selectors
-from typing import Any, cast
+from datetime import datetime
+from typing import cast
 
 import msgspec
 
@@ -21,12 +21,12 @@ from bayplan.apiserver.rest.api import Api
 from bayplan.apiserver.rest.backend import Backend
 from bayplan.apiserver.rest.bootstrap import bootstrap
 from bayplan.apiserver.store.store import Store
-from bayplan.base.asgi import Message
 from bayplan.base.errors import InputError
 from bayplan.conformance.cases import Json, JsonObject
+from bayplan.conformance.in_process import send
 
 _COMPACTED = "etcd was compacted"
-_HEADERS = ("content-type", "warning", "retry-after", "allow", "etag")
+_WRITTEN = re.compile(r'"(?:time|creationTimestamp)":"(20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ)"')
 _EPOCH = 1_767_225_600.0
 _runs: dict[int, tuple[object, dict[str, JsonObject]]] = {}
 
@@ -85,7 +85,11 @@ class _Replay:
     def __init__(self, scenario: list[JsonObject], loop: _VirtualLoop) -> None:
         self._scenario = scenario
         self._store = Store()
-        backend = Backend(self._store, clock=lambda: _EPOCH + loop.time())
+        # The clock runs on, and jumps where the recorded one had by then: times order the managers of fields.
+        self._recorded_start: float | None = None
+        self._ahead = 0.0
+        self._loop = loop
+        backend = Backend(self._store, clock=lambda: _EPOCH + loop.time() + self._ahead)
         bootstrap(backend)
         self._application = Application(Api(backend))
         self._captured: dict[str, str] = {}
@@ -104,14 +108,26 @@ class _Replay:
         await asyncio.gather(*background)
         return self._answers
 
+    def _catch_up(self, exchange: JsonObject) -> None:
+        """Set the clock to the latest time at which the recorded answer says that something was written."""
+        text = msgspec.json.encode(exchange.get("response")).decode()
+        times = [datetime.fromisoformat(found[1]).timestamp() for found in _WRITTEN.finditer(text)]
+        if not times:
+            return
+        if self._recorded_start is None:
+            self._recorded_start = min(times)
+        passed = max(times) - self._recorded_start
+        self._ahead = max(self._ahead, passed - self._loop.time())
+
     async def _exchange(self, exchange: JsonObject) -> None:
+        self._catch_up(exchange)
         request = cast("JsonObject", exchange["request"])
         template = cast("JsonObject", exchange.get("template") or {})
         path = self._filled(str(template.get("path") or request["path"]))
         body = template["body"] if template.get("body") is not None else request.get("body")
         data = body.encode() if isinstance(body, str) else b"" if body is None else msgspec.json.encode(body)
         headers = cast("dict[str, str]", request.get("headers") or {})
-        response = await self._send(str(request["method"]), path, headers, self._filled(data.decode()).encode())
+        response = await send(self._application, str(request["method"]), path, headers, self._filled(data.decode()).encode())
         for name, pointer in cast("dict[str, str]", exchange.get("captures") or {}).items():
             found = at_pointer(response.get("body"), pointer)
             self._captured[name] = found if isinstance(found, str) else json.dumps(found)
@@ -119,52 +135,6 @@ class _Replay:
 
     def _filled(self, text: str) -> str:
         return re.sub(r"\$\{(\w+)\}", lambda match: self._captured.get(match[1], match[0]), text)
-
-    async def _send(self, method: str, path: str, headers: dict[str, str], body: bytes) -> JsonObject:
-        """Send a request through the application, and return the response as it is recorded."""
-        sent: list[Message] = []
-        pending = [{"type": "http.request", "body": body, "more_body": False}]
-
-        async def receive() -> Message:
-            if pending:
-                return pending.pop()
-            await asyncio.Event().wait()
-            raise AssertionError("nobody disconnects")
-
-        async def send(message: Message) -> None:
-            sent.append(message)
-
-        plain, _, query = path.partition("?")
-        fields = {"user-agent": "conformance/1.0"} | {name.lower(): value for name, value in headers.items()}
-        scope: dict[str, Any] = {
-            "type": "http", "method": method, "path": plain, "raw_path": plain.encode(), "query_string": query.encode(),
-            "headers": [(name.encode(), value.encode()) for name, value in fields.items()],
-        }  # fmt: skip
-        await self._application(scope, receive, send)
-        # Whatever is asked with a parameter named watch was recorded as a list of JSON values.
-        return _recorded(sent, is_watch="watch=" in query and sent[0]["status"] == 200)
-
-
-def _recorded(sent: list[Message], *, is_watch: bool) -> JsonObject:
-    start = sent[0]
-    body = b"".join(message.get("body", b"") for message in sent[1:])
-    headers: dict[str, str] = {}
-    for raw_name, raw_value in start["headers"]:
-        name, value = raw_name.decode(), raw_value.decode()
-        if name in _HEADERS:
-            headers[name] = f"{headers[name]}, {value}" if name in headers else value
-    response: JsonObject = {"status": start["status"], "headers": cast("Json", headers)}
-    media_type = headers.get("content-type", "")
-    if is_watch:
-        response["stream"] = [msgspec.json.decode(line) for line in body.splitlines() if line]
-    elif media_type.startswith("application/json") and body:
-        response["body"] = msgspec.json.decode(body)
-        response["text"] = body.decode()
-    elif media_type.startswith("application/vnd.kubernetes.protobuf"):
-        response["base64"] = base64.b64encode(body).decode()
-    else:
-        response["body"] = body.decode()
-    return response
 
 
 def at_pointer(document: Json, pointer: str) -> Json:

@@ -39,7 +39,7 @@ def comparable_parts(record: JsonObject, answer: JsonObject) -> Iterator[tuple[s
         for pointer in pointers:
             first, _, rest = pointer[1:].partition("/")
             if first == part:
-                want, got = _masked(want, got, f"/{rest}" if rest else "")
+                want, got = masked_at(want, got, f"/{rest}" if rest else "")
         yield part, *_without_clock(want, got, "", sent)
 
 
@@ -56,7 +56,7 @@ def _copy(value: Json) -> Json:
     return [_copy(item) for item in value] if isinstance(value, list) else value
 
 
-def _masked(want: Json, got: Json, pointer: str) -> tuple[Json, Json]:
+def masked_at(want: Json, got: Json, pointer: str) -> tuple[Json, Json]:
     """Mask what a pointer points to, where both sides have it."""
     if not pointer:
         return (_ANY, _ANY) if type(want) is type(got) else (want, got)
@@ -65,7 +65,7 @@ def _masked(want: Json, got: Json, pointer: str) -> tuple[Json, Json]:
     rest = f"/{rest}" if rest else ""
     if isinstance(want, dict) and isinstance(got, dict):
         if token in want and token in got:
-            want[token], got[token] = _masked(want[token], got[token], rest)
+            want[token], got[token] = masked_at(want[token], got[token], rest)
         elif not rest and token in want and len(want) == len(got):
             # A name that varies can be a key, too: what a generated name stands for in a map.
             ours = [name for name in got if name not in want]
@@ -74,7 +74,7 @@ def _masked(want: Json, got: Json, pointer: str) -> tuple[Json, Json]:
     elif isinstance(want, list) and isinstance(got, list) and token.isdigit():
         index = int(token)
         if index < len(want) and index < len(got):
-            want[index], got[index] = _masked(want[index], got[index], rest)
+            want[index], got[index] = masked_at(want[index], got[index], rest)
     return want, got
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+from bayplan.base.extras import named_extras
 from bayplan.framework.configuration.document import Extender as ExtenderConfiguration
 from bayplan.framework.extender import Extender
 
@@ -47,6 +48,7 @@ class ExtenderConnections:
 
 def _conversation(configuration: ExtenderConfiguration) -> Conversation:
     # HTTP takes a while to import, and few configurations have an extender.
-    from bayplan.extender.conversation import Conversation
+    with named_extras():
+        from bayplan.extender.conversation import Conversation
 
     return Conversation(configuration)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Sequence
 from hashlib import blake2b
 
 import msgspec
@@ -15,18 +14,13 @@ LEAST_PACKED = 8 * 1024
 _encoder = msgspec.json.Encoder()
 
 
-def json_answer(request: Request, document: object, status: int = 200) -> Response:
+def json_answer(request: Request, document: msgspec.Struct | None, status: int = 200) -> Response:
     """Return a document as an answer; 304 where the client has it already.
 
     Args:
-        request: that is answered. document: plain data or structs. status: of HTTP.
+        request: that is answered. document: of the type that `Operation.answer` names. status: of HTTP.
     """
     return bytes_answer(request, _encoder.encode(document), status)
-
-
-def whole_list(items: Sequence[object]) -> dict[str, object]:
-    """Return a list that is never turned page by page, in the form of one page that holds all."""
-    return {"items": items, "total": len(items), "total_is_exact": True, "offset": 0, "limit": len(items)}
 
 
 def bytes_answer(request: Request, body: bytes, status: int = 200, media_type: str = JSON) -> Response:

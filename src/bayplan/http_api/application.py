@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Collection
 from http import HTTPStatus
 from itertools import count
 
+import msgspec
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Match, Route
@@ -16,7 +17,7 @@ from bayplan.apiserver.http.access import WEBSOCKET, Access
 from bayplan.apiserver.rest.errors import ApiError
 from bayplan.base.asgi import Receive, Scope, Send
 from bayplan.base.errors import EngineBusy, InputError, PluginFailure
-from bayplan.http_api.answers import json_answer
+from bayplan.http_api.answers import bytes_answer, json_answer
 from bayplan.http_api.observation import Observation
 from bayplan.http_api.openapi import openapi_document
 from bayplan.http_api.operations import OPERATIONS, ROOT, Operation
@@ -130,7 +131,7 @@ class Service:
             if request.scope["path"] == STREAM and request.method == "GET" and self._stream is not None:
                 return await as_events(self._stream, request)
             if request.scope["path"] == OPENAPI and request.method == "GET":
-                return json_answer(request, openapi_document())
+                return bytes_answer(request, msgspec.json.encode(openapi_document()))
             operation = self._operation(request)
             query = Query(request.query_params, operation.query)
             return await operation.handler(self.observation, request, query)

@@ -3,16 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
+from msgspec.structs import asdict, replace
+
+from bayplan.analysis.explanation import Attempt
 from bayplan.analysis.verdict import decision_text, unattended_text
-from bayplan.base.plain_data import Plain
 from bayplan.engine.decision import Decision, Outcome
 from bayplan.engine.records import RecordLevel
 from bayplan.framework.configuration.loading import SchedulerConfiguration
 from bayplan.framework.status import Code
+from bayplan.http_api.contract.matrix import (
+    AnyMatrix,
+    ColumnMatrix,
+    ExtenderAnswer,
+    LateAnswer,
+    Matrix,
+    MatrixFacts,
+    MatrixPoints,
+    PreFilterAnswer,
+    PreScoreAnswer,
+    RowMatrix,
+)
 from bayplan.http_api.decision_summaries import margin_of
-from bayplan.http_api.matrix import Matrix, MatrixQuery, nothing_kept, skipped_plugins
+from bayplan.http_api.matrix import MatrixLayout, MatrixQuery, no_matrix, skipped_plugins
 from bayplan.http_api.pod_page import PodPage, chosen_attempt
 from bayplan.http_api.subject import Decisions
 from bayplan.live.attempt_results import late_answers
@@ -45,7 +59,7 @@ def attempt_matrix(
     wanted: Callable[[Decision], MatrixQuery],
     asked: AskedPlugins,
     decisions: Decisions | None,
-) -> Plain:
+) -> AnyMatrix:
     """Return the matrix of an attempt, or what says why nothing is kept of it.
 
     Args:
@@ -60,22 +74,51 @@ def attempt_matrix(
     chosen = chosen_attempt(page.attempts, attempt, page.key)
     level = page.source.level.name.lower()
     if chosen is None:
-        return nothing_kept(-1, level, _annotation_problem(page, decisions) or _why_never_tried(page))
+        return no_matrix(-1, level, _annotation_problem(page, decisions) or _why_never_tried(page))
     chosen, decision = page.recorded(chosen)
     if decision is None:
-        return nothing_kept(chosen.number, level, _why_nothing(page, chosen.number)) | {"attempt": chosen.attempt}
-    document = Matrix(page.source, chosen.number, decision, page.life).document(wanted(decision))
-    document["attempt"] = chosen.attempt
-    document["sentence"] = decision_text(decision.record, margin_of(decision).points)
-    document["skipped"] = skipped_plugins(decision, asked.by_profile.get(page.life.scheduler_name, {}))
-    document["max_score"] = asked.max_score
-    points = _points(decision)
+        return no_matrix(chosen.number, level, _why_nothing(page, chosen.number), chosen.attempt)
+    skipped = skipped_plugins(decision, asked.by_profile.get(page.life.scheduler_name, {}))
+    layout = MatrixLayout(page.source, chosen.number, decision, page.life)
+    matrix = _matrix(layout, chosen, wanted(decision), _points(decision), skipped, asked.max_score)
     if decisions is not None and decision.record.outcome is Outcome.SCHEDULED:
-        points |= _late_points(decisions, chosen.number)
-    document["points"] = points
+        matrix = replace(matrix, points=_with_late_points(matrix.points, decisions, chosen.number))
     if decisions is not None and decisions.is_annotated(chosen.number):
-        document |= _annotated_facts(decision, document)
-    return document
+        matrix = _annotated(decision, matrix)
+    return matrix
+
+
+def _matrix(
+    layout: MatrixLayout, chosen: Attempt, query: MatrixQuery, points: MatrixPoints, skipped: list[str], max_score: int
+) -> Matrix:
+    decision = layout.decision
+    margin, page = margin_of(decision), layout.page(query)
+    facts = MatrixFacts(
+        number=chosen.number,
+        record_level="full",
+        nodes=len(decision.names),
+        counts=layout.counts(),
+        winner=decision.record.node,
+        runner_up=margin.runner_up,
+        margin=margin.points,
+        tie_set=sorted(decision.ties),
+        pre_filters=page.pre_filters,
+        filters=list(decision.filters),
+        scorers=layout.scorers(),
+        statuses=layout.statuses(),
+        total=page.total,
+        total_is_exact=True,
+        offset=query.offset,
+        limit=query.limit,
+        attempt=chosen.attempt,
+        sentence=decision_text(decision.record, margin.points),
+        skipped=skipped,
+        max_score=max_score,
+        points=points,
+    )
+    if isinstance(page.rows, list):
+        return RowMatrix(**asdict(facts), rows=page.rows)
+    return ColumnMatrix(**asdict(facts), rows=page.rows)
 
 
 def _why_never_tried(page: PodPage) -> str:
@@ -96,15 +139,16 @@ def _annotation_problem(page: PodPage, decisions: Decisions | None) -> str:
     return f"its result annotations can't be read: {problem}" if problem else ""
 
 
-def _annotated_facts(decision: Decision, document: Plain) -> Plain:
-    """Return what is different in the matrix of another scheduler: its weights are unknown, and so is its profile."""
+def _annotated(decision: Decision, matrix: Matrix) -> Matrix:
+    """Return the matrix of another scheduler: its weights are unknown, and so is its profile."""
     said = [(each.plugin, each.code) for each in decision.pre_filters] + list(decision.pre_scores)
     used = {*decision.filters, *decision.scorers}
-    return {
-        "annotated": True,
-        "scorers": [{**scorer, "weight": None} for scorer in cast("list[Plain]", document["scorers"])],
-        "skipped": sorted({plugin for plugin, code in said if code is Code.SKIP and plugin not in used}),
-    }
+    return replace(
+        matrix,
+        annotated=True,
+        scorers=[replace(scorer, weight=None) for scorer in matrix.scorers],
+        skipped=sorted({plugin for plugin, code in said if code is Code.SKIP and plugin not in used}),
+    )
 
 
 def _why_nothing(page: PodPage, number: int) -> str:
@@ -119,38 +163,40 @@ def _why_nothing(page: PodPage, number: int) -> str:
     return "only summaries are recorded at this record level"
 
 
-def _points(decision: Decision) -> Plain:
+def _points(decision: Decision) -> MatrixPoints:
     """Return what plugins said at the points around filters and scores, as far as it is recorded."""
-    return {
-        "pre_filter": [
-            {"plugin": plugin, "status": code.text, "message": message, "nodes": None if names is None else len(names)}
+    return MatrixPoints(
+        pre_filter=[
+            PreFilterAnswer(
+                plugin=plugin, status=code.text, message=message, nodes=None if names is None else len(names)
+            )
             for plugin, code, message, names in decision.pre_filters
         ],
-        "pre_score": [{"plugin": plugin, "status": code.text} for plugin, code in decision.pre_scores],
-        "extenders": [
-            {
-                "extender": said.name,
-                "asked": len(said.asked),
-                "rejected": len(said.refused),
-                "scored": said.scores is not None,
-                "filter_error": said.filter_error,
-                "ignored": said.ignored,
-                "prioritize_error": said.prioritize_error,
-            }
+        pre_score=[PreScoreAnswer(plugin=plugin, status=code.text) for plugin, code in decision.pre_scores],
+        extenders=[
+            ExtenderAnswer(
+                extender=said.name,
+                asked=len(said.asked),
+                rejected=len(said.refused),
+                scored=said.scores is not None,
+                filter_error=said.filter_error,
+                ignored=said.ignored,
+                prioritize_error=said.prioritize_error,
+            )
             for said in decision.extenders
         ],
-    }
+    )
 
 
-def _late_points(decisions: Decisions, number: int) -> dict[str, list[Plain]]:
-    """Return what plugins said after the choice of a node, on the way to the binding; nothing where that is not kept."""
-    points = decisions.late_points(number)
-    if points is None:
-        return {}
-    found: dict[str, list[Plain]] = {"reserve": [], "permit": [], "pre_bind": [], "bind": []}
+def _with_late_points(points: MatrixPoints, decisions: Decisions, number: int) -> MatrixPoints:
+    """Add what plugins said after the choice of a node, on the way to the binding; nothing if that is not kept."""
+    late = decisions.late_points(number)
+    if late is None:
+        return points
+    found: dict[str, list[LateAnswer]] = {"reserve": [], "permit": [], "pre_bind": [], "bind": []}
     keys = dict(zip(("Reserve", "Permit", "PreBind", "Bind"), found, strict=True))
-    for point, plugin, said in late_answers(points, decisions.said_later(number)):
+    for point, plugin, said in late_answers(late, decisions.said_later(number)):
         status = Code.SUCCESS.text if said is None else said.status.code.text
         message = "" if said is None else said.status.message
-        found[keys[point]].append({"plugin": plugin, "status": status, "message": message})
-    return found
+        found[keys[point]].append(LateAnswer(plugin=plugin, status=status, message=message))
+    return replace(points, **found)

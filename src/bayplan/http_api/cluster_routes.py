@@ -5,6 +5,8 @@ from __future__ import annotations
 from http import HTTPStatus
 
 import numpy as np
+from msgspec import UNSET
+from msgspec.structs import asdict, replace
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -12,10 +14,12 @@ from bayplan.analysis.cluster_sentences import node_sentence
 from bayplan.base.build import build_name
 from bayplan.base.errors import PluginFailure
 from bayplan.base.go_text.times import format_instant, parse_instant
-from bayplan.base.plain_data import Plain
 from bayplan.base.version import KUBERNETES_VERSION, __version__
 from bayplan.http_api.answers import json_answer
 from bayplan.http_api.clock_facts import clock_document
+from bayplan.http_api.contract.cluster import Root
+from bayplan.http_api.contract.decisions import DecisionList
+from bayplan.http_api.contract.nodes import NodeBlock, NodeCondition, NodeList, NodePage, PodsRejected
 from bayplan.http_api.decision_timeline import MOST_BINS, density_document
 from bayplan.http_api.node_query import (
     SORTS,
@@ -25,7 +29,6 @@ from bayplan.http_api.node_query import (
     find_nodes,
     metrics_of,
     node_row,
-    taint_text,
 )
 from bayplan.http_api.node_table import CORDONED, FULL_CELL, NOT_READY, NodeColumns
 from bayplan.http_api.observation import Observation
@@ -48,14 +51,14 @@ async def root(observation: Observation, request: Request, query: Query) -> Resp
     """Say who answers, and where the rest is."""
     subject = observation.subject
     names = ("overview", "nodes", "pods", "decisions", "queue", "clock", "config", "snapshots", "forks", "plugins")
-    document = {
-        "version": __version__,
-        "kubernetes_version": KUBERNETES_VERSION,
-        "build": build_name(),
-        "instance": subject.instance,
-        "started_at": format_instant(observation.start_ns),
-        "links": {name: f"/bayplan/v1/{name}" for name in (*names, "stream", "openapi.json")},
-    }
+    document = Root(
+        version=__version__,
+        kubernetes_version=KUBERNETES_VERSION,
+        build=build_name(),
+        instance=subject.instance,
+        started_at=format_instant(observation.start_ns),
+        links={name: f"/bayplan/v1/{name}" for name in (*names, "stream", "openapi.json")},
+    )
     return json_answer(request, document)
 
 
@@ -93,34 +96,37 @@ async def nodes(observation: Observation, request: Request, query: Query) -> Res
         rows = find_nodes(columns, wanted, sort)
         items = [node_row(columns, row) for row in rows[offset : offset + limit].tolist()]
         if pods is not None:
-            _add_blocks(items, pods)
-        page: Plain = {"version": columns.version, "items": items, "total": len(rows), "total_is_exact": True}
-        page |= {"offset": offset, "limit": limit}
-        if query.switch("facets"):
-            page["facets"] = facets_of(columns, rows)
+            items = [replace(item, blocks=_blocks(item.name, pods)) for item in items]
+        page = NodeList(
+            version=columns.version,
+            items=items,
+            total=len(rows),
+            total_is_exact=True,
+            offset=offset,
+            limit=limit,
+            facets=facets_of(columns, rows) if query.switch("facets") else UNSET,
+        )
         return json_answer(request, page)
 
     return await observation.off_loop(make)
 
 
-def _add_blocks(items: list[Plain], pods: PodColumns) -> None:
-    """Add to nodes what their pods take, the largest first."""
+def _blocks(node_name: str, pods: PodColumns) -> list[NodeBlock]:
+    """Return what the pods on a node take, the largest first."""
     on_node = pods.used & np.isin(pods.status, (PodStatus.PLACED, PodStatus.TERMINATING))
-    for item in items:
-        name = item["name"]
-        code = next((code for code, text in enumerate(pods.nodes) if text == name), -1)
-        rows = np.flatnonzero(on_node & (pods.node == code))
-        rows = rows[np.lexsort((-pods.memory[rows], -pods.cpu[rows]))][:MOST_BLOCKS]
-        item["blocks"] = [
-            {
-                "namespace": pods.keys[row].partition("/")[0],
-                "name": pods.keys[row].partition("/")[2],
-                "cpu": int(pods.cpu[row]),
-                "memory": int(pods.memory[row]),
-                "priority": int(pods.priority[row]),
-            }
-            for row in rows.tolist()
-        ]
+    code = next((code for code, text in enumerate(pods.nodes) if text == node_name), -1)
+    rows = np.flatnonzero(on_node & (pods.node == code))
+    rows = rows[np.lexsort((-pods.memory[rows], -pods.cpu[rows]))][:MOST_BLOCKS]
+    return [
+        NodeBlock(
+            namespace=pods.keys[row].partition("/")[0],
+            name=pods.keys[row].partition("/")[2],
+            cpu=int(pods.cpu[row]),
+            memory=int(pods.memory[row]),
+            priority=int(pods.priority[row]),
+        )
+        for row in rows.tolist()
+    ]
 
 
 async def cells(observation: Observation, request: Request, query: Query) -> Response:
@@ -159,26 +165,28 @@ async def node(observation: Observation, request: Request, query: Query) -> Resp
             deadline=Deadline(),
         )
         rejected, exact, missing = _rejected(observation, pods, name)
-        facts = node_row(columns, row)
+        facts = asdict(node_row(columns, row))
+        for name_of_row_only in ("pods", "blocks"):
+            del facts[name_of_row_only]
         item = columns.nodes[row]
         assert item is not None
-        facts["taints"] = [taint_text(taint) for taint in item.spec.taints]
-        document = facts | {
-            "version": columns.version,
-            "sentence": _node_sentence(columns, row, sum(count for _, count in rejected)),
-            "labels": dict(item.metadata.labels),
-            "conditions": [
-                {"type": each.type, "status": each.status, "reason": each.reason, "message": each.message}
+        page = NodePage(
+            **facts,
+            version=columns.version,
+            sentence=_node_sentence(columns, row, sum(count for _, count in rejected)),
+            labels=dict(item.metadata.labels),
+            conditions=[
+                NodeCondition(type=each.type, status=each.status, reason=each.reason, message=each.message)
                 for each in item.status.conditions
             ],
-            "pods": observation.rows.rows(pods, found.rows, Deadline(0.1)),
-            "pods_total": found.total,
-            "events": [event_row(event) for event in events],
-            "rejected": [{"text": text, "pods": count} for text, count in rejected],
-            "rejected_is_exact": exact,
-            "rejected_missing": missing,
-        }
-        return json_answer(request, document)
+            pods=observation.rows.rows(pods, found.rows, Deadline(0.1)),
+            pods_total=found.total,
+            events=[event_row(event) for event in events],
+            rejected=[PodsRejected(text=text, pods=count) for text, count in rejected],
+            rejected_is_exact=exact,
+            rejected_missing=missing,
+        )
+        return json_answer(request, page)
 
     return await observation.off_loop(make)
 
@@ -276,16 +284,16 @@ async def decisions(observation: Observation, request: Request, query: Query) ->
             found.append(number)
             if len(found) == limit:
                 break
-        page = {
-            "version": len(records),
-            "items": reading.summaries.of(sorted(found), deadline),
-            "total": len(records) - records.oldest if not (pod or outcome or node_name) else len(found),
-            "total_is_exact": exact and not (outcome or node_name),
-            "oldest": records.oldest_full,
-            "oldest_summary": records.oldest,
-            "next": len(records),
-            "limit": limit,
-        }
+        page = DecisionList(
+            version=len(records),
+            items=reading.summaries.of(sorted(found), deadline),
+            total=len(records) - records.oldest if not (pod or outcome or node_name) else len(found),
+            total_is_exact=exact and not (outcome or node_name),
+            oldest=records.oldest_full,
+            oldest_summary=records.oldest,
+            next=len(records),
+            limit=limit,
+        )
         return json_answer(request, page)
 
     return await observation.off_loop(make)

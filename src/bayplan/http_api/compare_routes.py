@@ -10,7 +10,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from bayplan.base.go_text.times import format_instant
-from bayplan.base.plain_data import Plain
 from bayplan.engine.decision import Decision, Outcome
 from bayplan.http_api.answers import json_answer
 from bayplan.http_api.attempt_matrix import asked_plugins, attempt_matrix
@@ -23,6 +22,8 @@ from bayplan.http_api.comparison import (
     comparison_document,
     first_plugin,
 )
+from bayplan.http_api.contract.matrix import AnyMatrix, NoMatrix
+from bayplan.http_api.contract.runs import ComparedMatrix, ComparedRun, Placements, PodComparison
 from bayplan.http_api.forks import NOW
 from bayplan.http_api.matrix import MOST_ROWS, MatrixQuery
 from bayplan.http_api.observation import Observation
@@ -30,8 +31,8 @@ from bayplan.http_api.pod_page import PodPage
 from bayplan.http_api.pod_table import PodColumns, PodStatus
 from bayplan.http_api.query import Query
 from bayplan.http_api.refusal import Refusal
-from bayplan.http_api.remote_server import Placements, RemoteServer
-from bayplan.http_api.sources import SOURCE_FACTS, sources_of
+from bayplan.http_api.remote_server import RemoteServer
+from bayplan.http_api.sources import source_facts, sources_of
 from bayplan.http_api.subject import Decisions
 from bayplan.sim.result import PodFate, SimulationResult
 
@@ -43,7 +44,7 @@ async def placements(observation: Observation, request: Request, query: Query) -
 
     def make() -> Response:
         nodes = nodes_of(columns)
-        return json_answer(request, Placements([*nodes], [*nodes.values()], instance))
+        return json_answer(request, Placements(pods=[*nodes], nodes=[*nodes.values()], instance=instance))
 
     return await observation.off_loop(make)
 
@@ -75,15 +76,15 @@ async def compare_pod(observation: Observation, request: Request, query: Query) 
     a, b = await asyncio.gather(*(_matrix(observation, side, namespace, name) for side in sides))
 
     def make() -> Response:
-        a_node, b_node = (str(side.matrix.get("winner") or "") for side in (a, b))
-        answer = {
-            "pod": f"{namespace}/{name}",
-            "a_node": a_node,
-            "b_node": b_node,
-            "first_plugin": first_plugin(a.said, b.said, a_node, b_node),
-            "a": {"name": sides[0], "matrix": a.matrix},
-            "b": {"name": sides[1], "matrix": b.matrix},
-        }
+        a_node, b_node = ("" if isinstance(side.matrix, NoMatrix) else side.matrix.winner for side in (a, b))
+        answer = PodComparison(
+            pod=f"{namespace}/{name}",
+            a_node=a_node,
+            b_node=b_node,
+            first_plugin=first_plugin(a.said, b.said, a_node, b_node),
+            a=ComparedMatrix(name=sides[0], matrix=a.matrix),
+            b=ComparedMatrix(name=sides[1], matrix=b.matrix),
+        )
         return json_answer(request, answer)
 
     return await observation.off_loop(make)
@@ -107,18 +108,20 @@ async def _side(observation: Observation, name: str) -> Side:
         pods = await observation.view.pod_columns()
         subject = observation.subject
         nodes = await observation.off_loop(lambda: nodes_of(pods))
-        followed = [{key: each[key] for key in SOURCE_FACTS} for each in sources_of(subject.backend)]
-        facts: Plain = {"kind": NOW, "at": format_instant(subject.clock.now_ns()), "sources": followed}
-        return Side(name="this cluster", nodes=nodes, facts=facts, said=lambda pod: _said(subject.decisions, pod))
+        followed = [source_facts(each) for each in sources_of(subject.backend)]
+        at = format_instant(subject.clock.now_ns())
+        facts = ComparedRun(name="this cluster", kind=NOW, at=at, sources=followed)
+        return Side(nodes=nodes, facts=facts, said=lambda pod: _said(subject.decisions, pod))
     if _is_remote(name):
         remote = RemoteServer(name)
         told, sources = await asyncio.gather(remote.placements(), remote.sources())
-        facts = {"kind": "server", "url": remote.url, "instance": told.instance, "sources": sources}
-        return Side(name=remote.url, nodes=dict(zip(told.pods, told.nodes, strict=True)), facts=facts)
+        facts = ComparedRun(name=remote.url, kind="server", url=remote.url, instance=told.instance, sources=sources)
+        return Side(nodes=dict(zip(told.pods, told.nodes, strict=True)), facts=facts)
     fork, result = observation.forks.get(name), observation.forks.finished(name)
     numbers = await observation.off_loop(lambda: _last_numbers(result))
     nodes = {life.key: life.node for life in result.pods if life.ended_ns is None and life.fate is not PodFate.DELETED}
-    facts = {"kind": "fork", "at": format_instant(result.end_ns), "digest": result.digest, "id": fork.id}
+    name, at = fork.name or f"fork {fork.id}", format_instant(result.end_ns)
+    facts = ComparedRun(name=name, kind="fork", at=at, digest=result.digest, id=fork.id)
 
     def said(pod: str) -> Said | None:
         number = numbers.get(pod)
@@ -126,7 +129,7 @@ async def _side(observation: Observation, name: str) -> Side:
             return None
         return DecisionSaid(result.records.decision(number))
 
-    return Side(name=fork.name or f"fork {fork.id}", nodes=nodes, facts=facts, said=said)
+    return Side(nodes=nodes, facts=facts, said=said)
 
 
 def _last_numbers(result: SimulationResult) -> dict[str, int]:
@@ -149,7 +152,7 @@ class _Told(NamedTuple):
     A matrix is cut in clusters that are very large, so that what was said comes from the full record where that is here.
     """
 
-    matrix: Plain
+    matrix: AnyMatrix
     said: Said | None
 
 
@@ -157,7 +160,7 @@ async def _matrix(observation: Observation, side: str, namespace: str, name: str
     """Return what is told of the last attempt of a pod in a run."""
     if _is_remote(side):
         matrix = await RemoteServer(side).matrix(namespace, name, f"form=columns&limit={MOST_ROWS}")
-        return _Told(matrix, MatrixSaid(matrix) if matrix.get("kept") else None)
+        return _Told(matrix, None if isinstance(matrix, NoMatrix) else MatrixSaid(matrix))
     key, asked = f"{namespace}/{name}", asked_plugins(observation.subject.settings.configuration)
     source = await observation.source_of(key) if side == NOW else None
     decisions = observation.subject.decisions if side == NOW else None

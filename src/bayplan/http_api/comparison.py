@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
-import msgspec
-
 from bayplan.analysis.cluster_sentences import comparison_sentence
-from bayplan.base.plain_data import Plain
 from bayplan.engine.decision import Decision
+from bayplan.http_api.contract.matrix import Matrix, RowMatrix
+from bayplan.http_api.contract.runs import (
+    ComparedFigure,
+    ComparedRun,
+    Comparison,
+    ComparisonCounts,
+    FirstPlugin,
+    PodDifference,
+)
 
 KINDS = ("moved", "only_a", "only_b")
 
@@ -63,52 +69,36 @@ class MatrixSaid:
     """What the plugins said, by another server's matrix in columns. Of nodes beyond its last row nothing is known.
 
     Args:
-        matrix: as our API tells it.
+        matrix: as our API answers.
 
     Raises:
-        msgspec.ValidationError: it is none, or columns are of different lengths.
+        ValueError: it is in rows, or its columns are of different lengths.
     """
 
-    def __init__(self, matrix: Plain) -> None:
-        told = msgspec.convert(matrix, _Matrix)
-        self._rows = {name: row for row, name in enumerate(told.rows.node)}
-        self._told = told
+    def __init__(self, matrix: Matrix) -> None:
+        if isinstance(matrix, RowMatrix):
+            raise ValueError("a matrix in rows")
+        columns = matrix.rows
+        if len({len(column) for column in (columns.node, columns.plugin, columns.gap, columns.weighted)}) > 1:
+            raise ValueError("columns of different lengths")
+        if any(len(points) != len(matrix.scorers) for points in columns.weighted):
+            raise ValueError("more or fewer points than scorers")
+        self._rows = {name: row for row, name in enumerate(columns.node)}
+        self._columns = columns
+        self._scorers = [each.name for each in matrix.scorers]
 
     def rejection(self, node: str) -> tuple[str, str] | None:
         """See `Said`."""
-        row, rows = self._rows.get(node), self._told.rows
+        row, rows = self._rows.get(node), self._columns
         return None if row is None or not rows.plugin[row] else (rows.plugin[row], rows.gap[row])
 
     def points(self, node: str) -> Mapping[str, int] | None:
         """See `Said`."""
-        row, told = self._rows.get(node), self._told
+        row = self._rows.get(node)
         if row is None:
             return None
-        points = told.rows.weighted[row]
-        return {each.name: value for each, value in zip(told.scorers, points, strict=True) if value is not None}
-
-
-class _Scorer(msgspec.Struct):
-    name: str
-
-
-class _Rows(msgspec.Struct):
-    node: list[str]
-    plugin: list[str]
-    gap: list[str]
-    weighted: list[list[int | None]]
-
-
-class _Matrix(msgspec.Struct):
-    rows: _Rows
-    scorers: list[_Scorer]
-
-    def __post_init__(self) -> None:
-        rows = self.rows
-        if len({len(column) for column in (rows.node, rows.plugin, rows.gap, rows.weighted)}) > 1:
-            raise ValueError("columns of different lengths")
-        if any(len(points) != len(self.scorers) for points in rows.weighted):
-            raise ValueError("more or fewer points than scorers")
+        points = self._columns.weighted[row]
+        return {name: value for name, value in zip(self._scorers, points, strict=True) if value is not None}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,16 +106,14 @@ class Side:
     """One of the runs.
 
     Attributes:
-        name: what it is called.
+        facts: what is known of it, its name included.
         nodes: the node of each pod by ``namespace/name``, "" for one that waits.
-        facts: what is told of it.
         said: returns what the plugins said in the decision that gave a pod its node, or in its last one; None where that is not
             known here.
     """
 
-    name: str
+    facts: ComparedRun
     nodes: Mapping[str, str]
-    facts: Plain = field(default_factory=dict)
     said: Callable[[str], Said | None] = lambda pod: None
 
 
@@ -157,7 +145,7 @@ def differences(a: Side, b: Side) -> tuple[list[Difference], int]:
     return sorted(found, key=lambda each: each.pod), both
 
 
-def comparison_document(a: Side, b: Side, kind: str, offset: int, limit: int) -> Plain:
+def comparison_document(a: Side, b: Side, kind: str, offset: int, limit: int) -> Comparison:
     """Return how two runs differ, with a page of the pods.
 
     Args:
@@ -168,10 +156,10 @@ def comparison_document(a: Side, b: Side, kind: str, offset: int, limit: int) ->
     wanted = [each for each in found if kind in ("", each.kind)]
     used = [len({node for node in side.nodes.values() if node}) for side in (a, b)]
     placed = [sum(bool(node) for node in side.nodes.values()) for side in (a, b)]
-    return {
-        "sentence": comparison_sentence(
-            a=a.name,
-            b=b.name,
+    return Comparison(
+        sentence=comparison_sentence(
+            a=a.facts.name,
+            b=b.facts.name,
             pods=both,
             moved=counts["moved"],
             only_a=counts["only_a"],
@@ -179,34 +167,34 @@ def comparison_document(a: Side, b: Side, kind: str, offset: int, limit: int) ->
             nodes_a=used[0],
             nodes_b=used[1],
         ),
-        "a": {"name": a.name, **a.facts},
-        "b": {"name": b.name, **b.facts},
-        "counts": {"pods": both, **counts},
-        "metrics": [
-            {"name": "placed", "a": placed[0], "b": placed[1]},
-            {"name": "waiting", "a": len(a.nodes) - placed[0], "b": len(b.nodes) - placed[1]},
-            {"name": "nodes_used", "a": used[0], "b": used[1]},
+        a=a.facts,
+        b=b.facts,
+        counts=ComparisonCounts(pods=both, **counts),
+        metrics=[
+            ComparedFigure(name="placed", a=placed[0], b=placed[1]),
+            ComparedFigure(name="waiting", a=len(a.nodes) - placed[0], b=len(b.nodes) - placed[1]),
+            ComparedFigure(name="nodes_used", a=used[0], b=used[1]),
         ],
-        "items": [_row(a, b, each) for each in wanted[offset : offset + limit]],
-        "total": len(wanted),
-        "total_is_exact": True,
-        "offset": offset,
-        "limit": limit,
-    }
+        items=[_row(a, b, each) for each in wanted[offset : offset + limit]],
+        total=len(wanted),
+        total_is_exact=True,
+        offset=offset,
+        limit=limit,
+    )
 
 
-def _row(a: Side, b: Side, difference: Difference) -> Plain:
+def _row(a: Side, b: Side, difference: Difference) -> PodDifference:
     first = first_plugin(a.said(difference.pod), b.said(difference.pod), difference.a_node, difference.b_node)
-    return {
-        "pod": difference.pod,
-        "kind": difference.kind,
-        "a_node": difference.a_node,
-        "b_node": difference.b_node,
-        "first_plugin": first,
-    }
+    return PodDifference(
+        pod=difference.pod,
+        kind=difference.kind,
+        a_node=difference.a_node,
+        b_node=difference.b_node,
+        first_plugin=first,
+    )
 
 
-def first_plugin(a: Said | None, b: Said | None, a_node: str, b_node: str) -> Plain | None:
+def first_plugin(a: Said | None, b: Said | None, a_node: str, b_node: str) -> FirstPlugin | None:
     """Return the first plugin that decided otherwise about two nodes; None where nothing is known of that.
 
     A filter that rejected the other side's node comes first, with its reason. Else it is the scorer, in the order of the
@@ -218,12 +206,11 @@ def first_plugin(a: Said | None, b: Said | None, a_node: str, b_node: str) -> Pl
         rejection = said.rejection(node)
         if rejection is not None:
             plugin, reason = rejection
-            told = {"a": None, "b": None, side: reason}
-            return {"name": plugin, **told}
+            return FirstPlugin(name=plugin, a=reason if side == "a" else None, b=reason if side == "b" else None)
     in_a, in_b = (_preferences(said, a_node, b_node) for said in (a, b))
     for name in dict.fromkeys((*in_a, *in_b)):
         if in_a.get(name, 0) != in_b.get(name, 0):
-            return {"name": name, "a": in_a.get(name, 0), "b": in_b.get(name, 0)}
+            return FirstPlugin(name=name, a=in_a.get(name, 0), b=in_b.get(name, 0))
     return None
 
 

@@ -8,7 +8,6 @@ from http import HTTPStatus
 import yaml
 
 from bayplan.base.errors import ConfigurationError
-from bayplan.base.plain_data import Plain
 from bayplan.framework.configuration import (
     Examination,
     SchedulerConfiguration,
@@ -18,25 +17,37 @@ from bayplan.framework.configuration.json_tree import JsonValue
 from bayplan.framework.configuration.positions import TextPositions
 from bayplan.framework.configuration.problems import problems_of
 from bayplan.framework.configuration.suggestions import suggestion
+from bayplan.http_api.contract.configuration import (
+    Configuration,
+    ConfigurationProblem,
+    DefaultConfiguration,
+    ExtensionPoints,
+    PointPlugin,
+    Validation,
+)
 from bayplan.http_api.refusal import Refusal
 from bayplan.http_api.subject import Settings
 
 WIDTH = 110
 
 
-def configuration_document(settings: Settings) -> Plain:
+def configuration_document(settings: Settings) -> Configuration:
     """Return the configuration that decides now."""
-    return {
-        "text": settings.configuration_text,
-        "effective": effective_document(settings.configuration),
-        "extension_points": extension_points(settings, settings.configuration),
-    }
+    return Configuration(
+        text=settings.configuration_text,
+        effective=_effective(settings.configuration),
+        extension_points=extension_points(settings, settings.configuration),
+    )
 
 
-def default_document(settings: Settings) -> Plain:
+def default_document(settings: Settings) -> DefaultConfiguration:
     """Return the configuration that decides where none is given, also as text to begin with."""
     effective = effective_document(settings.default_configuration())
-    return {"text": yaml_text(effective), "effective": effective}
+    return DefaultConfiguration(text=yaml_text(effective), effective={**effective})
+
+
+def _effective(configuration: SchedulerConfiguration) -> dict[str, object]:
+    return {**effective_document(configuration)}
 
 
 def yaml_text(document: Mapping[str, JsonValue]) -> str:
@@ -45,29 +56,29 @@ def yaml_text(document: Mapping[str, JsonValue]) -> str:
     return text
 
 
-def extension_points(settings: Settings, configuration: SchedulerConfiguration) -> dict[str, dict[str, list[Plain]]]:
+def extension_points(settings: Settings, configuration: SchedulerConfiguration) -> ExtensionPoints:
     """Return which plugins run at which point, by profile, in their order, with their weights and where they come from.
 
     That is ``default``, ``configuration``, or the file of a custom plugin.
     """
     usual = settings.default_configuration().profiles[0]
-    found: dict[str, dict[str, list[Plain]]] = {}
+    found: ExtensionPoints = {}
     for profile in configuration.profiles:
         of_profile = found[profile.scheduler_name] = {}
         for point, plugins in profile.plugins.items():
             default = frozenset(usual.plugins.get(point, ()))
             of_profile[point] = [
-                {
-                    "plugin": plugin.name,
-                    "weight": plugin.weight,
-                    "from": settings.plugin_files.get(plugin.name, "default" if plugin in default else "configuration"),
-                }
+                PointPlugin(
+                    plugin=plugin.name,
+                    weight=plugin.weight,
+                    source=settings.plugin_files.get(plugin.name, "default" if plugin in default else "configuration"),
+                )
                 for plugin in plugins
             ]
     return found
 
 
-def validation_document(settings: Settings, text: str, waiting: int) -> Plain:
+def validation_document(settings: Settings, text: str, waiting: int) -> Validation:
     """Return what is wrong with a configuration; where nothing is, what it comes to and what it would change.
 
     Args:
@@ -77,17 +88,17 @@ def validation_document(settings: Settings, text: str, waiting: int) -> Plain:
     problems = _problems(settings, found, text)
     configuration = _with_custom_plugins(settings, found.configuration)
     if configuration is None:
-        return {"stage": found.stage, "problems": problems, "effective": None, "difference": [], "will": ""}
+        return Validation(stage=found.stage, problems=problems, effective=None, difference=[], will="")
     difference = [*differences(settings.configuration, configuration)]
     tried = f"{waiting:,} waiting {'pod' if waiting == 1 else 'pods'} will be tried again"
-    return {
-        "stage": None,
-        "problems": problems,
-        "effective": effective_document(configuration),
-        "extension_points": extension_points(settings, configuration),
-        "difference": difference,
-        "will": tried if difference else "nothing would change",
-    }
+    return Validation(
+        stage=None,
+        problems=problems,
+        effective=_effective(configuration),
+        extension_points=extension_points(settings, configuration),
+        difference=difference,
+        will=tried if difference else "nothing would change",
+    )
 
 
 def _with_custom_plugins(
@@ -104,18 +115,18 @@ def _with_custom_plugins(
     return configuration.with_plugins(weights.items(), settings.registry.extension_points_for_configuration)
 
 
-def _problems(settings: Settings, found: Examination, text: str) -> list[Plain]:
+def _problems(settings: Settings, found: Examination, text: str) -> list[ConfigurationProblem]:
     value_at, plugins = TextPositions(text).value_at, list(settings.registry)
     listed = problems_of(found, text)
     hints = [suggestion(each.message, each.place.path, value_at, plugins) for each in listed]
     return [
-        {
-            "line": each.place.line,
-            "column": each.place.column,
-            "path": each.place.path,
-            "message": each.message,
-            "hint": f"'{hint}'" if hint else "",
-        }
+        ConfigurationProblem(
+            line=each.place.line,
+            column=each.place.column,
+            path=each.place.path,
+            message=each.message,
+            hint=f"'{hint}'" if hint else "",
+        )
         for each, hint in zip(listed, hints, strict=True)
     ]
 

@@ -6,14 +6,14 @@ from http import HTTPStatus
 from typing import Literal
 
 import msgspec
+from msgspec.structs import asdict
 from starlette.requests import Request
 from starlette.responses import Response
 
 from bayplan.base.errors import ConfigurationError
 from bayplan.base.go_text.times import format_instant
-from bayplan.base.plain_data import Plain
 from bayplan.engine.scheduler import Scheduler
-from bayplan.http_api.answers import json_answer, whole_list
+from bayplan.http_api.answers import json_answer
 from bayplan.http_api.bodies import read_struct, read_text
 from bayplan.http_api.clock_facts import clock_document
 from bayplan.http_api.configuration_facts import (
@@ -23,6 +23,12 @@ from bayplan.http_api.configuration_facts import (
     refused,
     validation_document,
 )
+from bayplan.http_api.contract.answer import whole
+from bayplan.http_api.contract.cluster import SourceList
+from bayplan.http_api.contract.configuration import PluginIncident, PluginList, PluginRow
+from bayplan.http_api.contract.decisions import ClockStep
+from bayplan.http_api.contract.queue import Moved
+from bayplan.http_api.contract.runs import Restored, SnapshotList, SnapshotRow
 from bayplan.http_api.observation import Observation
 from bayplan.http_api.pod_table import PodStatus
 from bayplan.http_api.query import Query
@@ -73,7 +79,7 @@ async def step_clock(observation: Observation, request: Request, query: Query) -
     observation.queue.forget()
     decisions = range(before, len(subject.decisions))
     items = await observation.off_loop(lambda: observation.summaries.of(decisions[-20:]))
-    return json_answer(request, {**clock_document(subject.clock), "done": done, "decisions": items})
+    return json_answer(request, ClockStep(**asdict(clock_document(subject.clock)), done=done, decisions=items))
 
 
 # --- queue ------------------------------------------------------------------------------------------------------------
@@ -90,7 +96,7 @@ async def flush_queue(observation: Observation, request: Request, query: Query) 
 
     moved = await observation.off_loop(lambda: observation.subject.engine.ask(flush, QUEUE_SECONDS))
     observation.queue.forget()
-    return json_answer(request, {"moved": moved})
+    return json_answer(request, Moved(moved=moved))
 
 
 async def retry_pod(observation: Observation, request: Request, query: Query) -> Response:
@@ -106,7 +112,7 @@ async def retry_pod(observation: Observation, request: Request, query: Query) ->
     if moved is None:
         raise Refusal(HTTPStatus.NOT_FOUND, "pod", got=f"'{key}'", wanted="a pod that waits in the scheduling queue")
     observation.queue.forget()
-    return json_answer(request, {"moved": moved})
+    return json_answer(request, Moved(moved=moved))
 
 
 # --- configuration and plugins ----------------------------------------------------------------------------------------
@@ -158,7 +164,7 @@ async def reload_plugins(observation: Observation, request: Request, query: Quer
     return json_answer(request, _plugins(observation))
 
 
-def _plugins(observation: Observation) -> Plain:
+def _plugins(observation: Observation) -> PluginList:
     settings = observation.subject.settings
     enabled: dict[str, list[str]] = {}
     for profile in settings.configuration.profiles:
@@ -167,31 +173,36 @@ def _plugins(observation: Observation) -> Plain:
                 points = enabled.setdefault(plugin.name, [])
                 if point not in points:
                     points.append(point)
-    failures: dict[str, dict[tuple[str, str], Plain]] = {}
-    for failure in observation.subject.engine.status().plugin_failures:
-        of_plugin = failures.setdefault(failure.plugin, {})
-        known = of_plugin.get((failure.point, failure.exception), {})
-        count = known.get("count", 0)
-        of_plugin[failure.point, failure.exception] = {
-            "at": format_instant(failure.at_ns),
-            "point": failure.point,
-            "exception": failure.exception,
-            "traceback": failure.traceback,
-            "count": 1 + (count if isinstance(count, int) else 0),
-        }
+    failures = _incidents(observation)
     items = [
-        {
-            "name": name,
-            "points": list(settings.registry.extension_points_of(name)),
-            "enabled": enabled.get(name, []),
-            "file": settings.plugin_files.get(name) or None,
-            "built_in": name not in settings.plugin_files,
-            "failures": list(failures.get(name, {}).values()),
-            "documentation": DOCUMENTATION if name not in settings.plugin_files else None,
-        }
+        PluginRow(
+            name=name,
+            points=list(settings.registry.extension_points_of(name)),
+            enabled=enabled.get(name, []),
+            file=settings.plugin_files.get(name) or None,
+            built_in=name not in settings.plugin_files,
+            failures=failures.get(name, []),
+            documentation=DOCUMENTATION if name not in settings.plugin_files else None,
+        )
         for name in sorted(settings.registry)
     ]
-    return whole_list(items)
+    return PluginList(**whole(items), items=items)
+
+
+def _incidents(observation: Observation) -> dict[str, list[PluginIncident]]:
+    """Return by plugin what went wrong in it: each exception once at each extension point, with how often it was raised."""
+    found: dict[str, dict[tuple[str, str], PluginIncident]] = {}
+    for failure in observation.subject.engine.status().plugin_failures:
+        of_plugin = found.setdefault(failure.plugin, {})
+        known = of_plugin.get((failure.point, failure.exception))
+        of_plugin[failure.point, failure.exception] = PluginIncident(
+            at=format_instant(failure.at_ns),
+            point=failure.point,
+            exception=failure.exception,
+            traceback=failure.traceback,
+            count=1 + (0 if known is None else known.count),
+        )
+    return {plugin: [*incidents.values()] for plugin, incidents in found.items()}
 
 
 # --- snapshots --------------------------------------------------------------------------------------------------------
@@ -203,13 +214,13 @@ class SnapshotName(msgspec.Struct, forbid_unknown_fields=True):
     name: str
 
 
-def _snapshot(kept: NamedSnapshot) -> Plain:
-    return {"name": kept.name, "taken_at": format_instant(kept.taken_ns), "revision": kept.revision}
+def _snapshot(kept: NamedSnapshot) -> SnapshotRow:
+    return SnapshotRow(name=kept.name, taken_at=format_instant(kept.taken_ns), revision=kept.revision)
 
 
-def _snapshots(observation: Observation) -> Plain:
+def _snapshots(observation: Observation) -> SnapshotList:
     items = [_snapshot(kept) for kept in observation.subject.snapshots()]
-    return whole_list(items)
+    return SnapshotList(**whole(items), items=items)
 
 
 async def snapshots(observation: Observation, request: Request, query: Query) -> Response:
@@ -239,7 +250,7 @@ def _known(observation: Observation, request: Request) -> str:
 async def restore_snapshot(observation: Observation, request: Request, query: Query) -> Response:
     """Go back to a moment."""
     observation.subject.restore_snapshot(_known(observation, request))
-    return json_answer(request, {"revision": observation.subject.backend.store.revision})
+    return json_answer(request, Restored(revision=observation.subject.backend.store.revision))
 
 
 async def delete_snapshot(observation: Observation, request: Request, query: Query) -> Response:
@@ -251,10 +262,10 @@ async def delete_snapshot(observation: Observation, request: Request, query: Que
 async def reset(observation: Observation, request: Request, query: Query) -> Response:
     """Go back to the cluster as it was when the server was ready."""
     observation.subject.reset()
-    return json_answer(request, {"revision": observation.subject.backend.store.revision})
+    return json_answer(request, Restored(revision=observation.subject.backend.store.revision))
 
 
 async def sources(observation: Observation, request: Request, query: Query) -> Response:
     """List the sources that are followed."""
     items = sources_of(observation.subject.backend)
-    return json_answer(request, whole_list(items))
+    return json_answer(request, SourceList(**whole(items), items=items))

@@ -12,13 +12,12 @@ import numpy as np
 from bayplan.analysis.verdict import decision_text
 from bayplan.base.go_text.times import format_instant
 from bayplan.engine.decision import Decision, Outcome, Record
+from bayplan.http_api.contract.decisions import DecisionSummary
 from bayplan.http_api.query import Deadline
 from bayplan.http_api.subject import Decisions
 
 MOST_MARGINS = 20_000
 """So many margins are kept: telling one takes a full record, which is put together from its changes."""
-
-Summary = dict[str, object]
 
 
 class Margin(NamedTuple):
@@ -87,40 +86,40 @@ class DecisionSummaries:
                 self._margins.popitem(last=False)
         return found
 
-    def summary(self, number: int, record: Record, deadline: Deadline | None = None) -> Summary:
-        """Return a decision as plain data."""
+    def summary(self, number: int, record: Record, deadline: Deadline | None = None) -> DecisionSummary:
+        """Return a decision for a list."""
         margin = self.margin(number, record, deadline)
         origin = self._decisions.origin(number)
         namespace, _, name = record.pod.partition("/")
-        return {
-            "number": number,
-            "at": format_instant(record.time_ns),
-            "namespace": namespace,
-            "name": name,
-            "attempt": record.attempt,
-            "outcome": record.outcome.name.lower(),
-            "node": record.node,
-            "feasible_nodes": record.feasible_nodes,
-            "evaluated_nodes": record.evaluated_nodes,
-            "ties": record.ties,
-            "total": record.total,
-            "margin": margin.points,
-            "runner_up": margin.runner_up,
-            "message": record.message,
-            "nominated_node": record.nominated_node,
-            "victims": list(record.victims),
-            "tier": None if origin is None else origin.tier,
-            "woken_by": None if origin is None else origin.woken_by,
-            "annotated": self._decisions.is_annotated(number),
-            "text": decision_text(record, margin.points),
-        }
+        return DecisionSummary(
+            number=number,
+            at=format_instant(record.time_ns),
+            namespace=namespace,
+            name=name,
+            attempt=record.attempt,
+            outcome=record.outcome.name.lower(),
+            node=record.node,
+            feasible_nodes=record.feasible_nodes,
+            evaluated_nodes=record.evaluated_nodes,
+            ties=record.ties,
+            total=record.total,
+            margin=margin.points,
+            runner_up=margin.runner_up,
+            message=record.message,
+            nominated_node=record.nominated_node,
+            victims=list(record.victims),
+            tier=None if origin is None else origin.tier,
+            woken_by=None if origin is None else origin.woken_by,
+            annotated=self._decisions.is_annotated(number),
+            text=decision_text(record, margin.points),
+        )
 
-    def newest(self, count: int, deadline: Deadline | None = None) -> list[Summary]:
+    def newest(self, count: int, deadline: Deadline | None = None) -> list[DecisionSummary]:
         """Return the newest decisions, the newest first."""
         end = len(self._decisions)
         return self.of(range(end - 1, max(end - count, self._decisions.oldest) - 1, -1), deadline)
 
-    def of(self, numbers: Iterable[int], deadline: Deadline | None = None) -> list[Summary]:
+    def of(self, numbers: Iterable[int], deadline: Deadline | None = None) -> list[DecisionSummary]:
         """Return summaries of some decisions, as far as they are kept."""
         found = []
         for number in numbers:

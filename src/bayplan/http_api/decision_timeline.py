@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from bayplan.base.go_text.times import format_instant
-from bayplan.base.plain_data import Plain
 from bayplan.engine.decision import Outcome, Record
+from bayplan.http_api.contract.decisions import Density, DensityLanes
 from bayplan.state.arrays import Ints
 
 MOST_BINS = 4000
@@ -72,7 +72,7 @@ class DecisionTimeline:
 
 def density_document(
     timeline: TimelineColumns, node_changes_ns: Iterable[int], span: tuple[int, int], bins: int, *, by_time: bool
-) -> Plain:
+) -> Density:
     """Return how many decisions of each kind there were in equal parts of a span.
 
     Args:
@@ -98,24 +98,24 @@ def density_document(
         edges = np.append(times[np.minimum(starts, max(len(times) - 1, 0))] if len(times) else np.zeros(bins), end + 1)
     stops = np.append(starts[1:], high)
     outcomes = marks & (PREEMPTS - 1)
-    lanes = {
-        "scheduled": _counts(outcomes == SCHEDULED, starts, stops),
-        "waits": _counts(outcomes == WAITS, starts, stops),
-        "error": _counts(outcomes == ERROR, starts, stops),
-        "preemptions": _counts(marks >= PREEMPTS, starts, stops),
-        "nodes": _counts_between(np.array([*node_changes_ns], dtype=np.int64), edges),
-    }
-    return {
-        "from": first + low,
-        "to": first + high - 1,
-        "oldest": first,
-        "newest": newest,
-        "from_at": format_instant(begin),
-        "to_at": format_instant(end),
-        "bins": bins,
-        "lanes": lanes,
-        "numbers": (starts + first).tolist(),
-    }
+    lanes = DensityLanes(
+        scheduled=_counts(outcomes == SCHEDULED, starts, stops),
+        waits=_counts(outcomes == WAITS, starts, stops),
+        error=_counts(outcomes == ERROR, starts, stops),
+        preemptions=_counts(marks >= PREEMPTS, starts, stops),
+        nodes=_counts_between(np.array([*node_changes_ns], dtype=np.int64), edges),
+    )
+    return Density(
+        first=first + low,
+        last=first + high - 1,
+        oldest=first,
+        newest=newest,
+        from_at=format_instant(begin),
+        to_at=format_instant(end),
+        bins=bins,
+        lanes=lanes,
+        numbers=(starts + first).tolist(),
+    )
 
 
 def _counts(chosen: np.ndarray[tuple[int, ...], np.dtype[np.bool_]], starts: Ints, stops: Ints) -> list[int]:

@@ -10,6 +10,7 @@ import asyncio
 import time
 from collections.abc import Iterator
 from http import HTTPStatus
+from typing import Annotated
 
 import msgspec
 
@@ -26,6 +27,9 @@ from bayplan.base.plain_data import Plain
 MOST_BATCH_BYTES = 32 << 20
 SLICE_NS = 2_000_000
 """After so long others get their turn; one object may go beyond it."""
+
+
+_AN_OBJECT = msgspec.Meta(description="A Kubernetes object, as its API has it.", extra_json_schema={"type": "object"})
 
 
 class Outcome(msgspec.Struct, omit_defaults=True):
@@ -47,7 +51,7 @@ class Outcome(msgspec.Struct, omit_defaults=True):
     resource_version: str = ""
     message: str = ""
     warnings: list[str] = []
-    object: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    object: Annotated[msgspec.Raw, _AN_OBJECT] | msgspec.UnsetType = msgspec.UNSET
 
 
 class Batch(msgspec.Struct):

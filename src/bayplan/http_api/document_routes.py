@@ -17,6 +17,8 @@ from bayplan.apiserver.store.store import Snapshot
 from bayplan.http_api.answers import JSON, json_answer
 from bayplan.http_api.bodies import read_body, read_struct
 from bayplan.http_api.configuration_facts import check
+from bayplan.http_api.contract.documents import Imported
+from bayplan.http_api.contract.nodes import Drained, EvictionRefused
 from bayplan.http_api.document_batch import MOST_BATCH_BYTES
 from bayplan.http_api.document_loading import load_into
 from bayplan.http_api.document_writes import ApplyRequest, apply_text, ask, message_of
@@ -34,9 +36,7 @@ NOT_EXPORTED = frozenset(("events",))
 async def apply(observation: Observation, request: Request, query: Query) -> Response:
     """Write the documents of a text."""
     wanted = await read_struct(request, ApplyRequest)
-    written = await apply_text(observation.subject.api, wanted)
-    document = {"items": written.items, "created": written.created, "refused": written.refused}
-    return json_answer(request, document)
+    return json_answer(request, await apply_text(observation.subject.api, wanted))
 
 
 async def objects(observation: Observation, request: Request, query: Query) -> Response:
@@ -97,12 +97,12 @@ async def import_documents(observation: Observation, request: Request, query: Qu
         loaded = await load_into(observation.subject.backend, wanted.items, replace=query.switch("replace"))
     if wanted.configuration and wanted.configuration != observation.subject.settings.configuration_text:
         await observation.subject.configure(wanted.configuration)
-    document = {
-        "loaded": loaded.counts,
-        "replaced": loaded.replaced,
-        "unknown_fields": loaded.unknown,
-        "total": sum(loaded.counts.values()),
-    }
+    document = Imported(
+        loaded=loaded.counts,
+        replaced=loaded.replaced,
+        unknown_fields=loaded.unknown,
+        total=sum(loaded.counts.values()),
+    )
     return json_answer(request, document)
 
 
@@ -139,9 +139,9 @@ async def drain(observation: Observation, request: Request, query: Query) -> Res
         if answer.status < 300:
             evicted += 1
         else:
-            refused.append({"pod": pod.key, "message": message_of(answer)})
+            refused.append(EvictionRefused(pod=pod.key, message=message_of(answer)))
         await asyncio.sleep(0)
-    return json_answer(request, {"evicted": evicted, "refused": refused})
+    return json_answer(request, Drained(evicted=evicted, refused=refused))
 
 
 def _stays(pod: Pod) -> bool:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from urllib.parse import quote
 
 import msgspec
+from msgspec.structs import replace
 
 from bayplan.apiserver.rest.api import Api
 from bayplan.apiserver.rest.messages import Request, Response
 from bayplan.apiserver.rest.resources import Resource
 from bayplan.base.errors import InputError
-from bayplan.base.plain_data import Plain
 from bayplan.formats.documents import Document, read_documents
+from bayplan.http_api.contract.documents import Applied, AppliedItem, AppliedProblem
 from bayplan.http_api.refusal import Refusal
 
 MOST_COPIES = 10_000
@@ -42,20 +42,7 @@ class ApplyRequest(msgspec.Struct, forbid_unknown_fields=True):
     replace: bool = False
 
 
-@dataclass
-class Written:
-    """What became of the documents.
-
-    Attributes:
-        items: one for each document. created, refused: how many; those that were replaced count as created.
-    """
-
-    items: list[Plain] = field(default_factory=list)
-    created: int = 0
-    refused: int = 0
-
-
-async def apply_text(api: Api, wanted: ApplyRequest) -> Written:
+async def apply_text(api: Api, wanted: ApplyRequest) -> Applied:
     """Write the documents of a text; one that is refused does not keep the others back.
 
     Raises:
@@ -64,7 +51,7 @@ async def apply_text(api: Api, wanted: ApplyRequest) -> Written:
     count = wanted.count
     if count is not None and not 1 <= count <= MOST_COPIES:
         raise Refusal(422, "count", got=str(count), wanted=f"1 to {MOST_COPIES:,}")
-    written = Written()
+    items: list[AppliedItem] = []
     for number in range(1, (count or 1) + 1):
         text = wanted.text if count is None else wanted.text.replace("{n}", str(number))
         try:
@@ -77,56 +64,59 @@ async def apply_text(api: Api, wanted: ApplyRequest) -> Written:
             got = f"{count:,} copies of {len(documents):,} documents"
             raise Refusal(422, "count", got=got, wanted=f"at most {MOST_COPIES:,} documents in all")
         for document in documents:
-            item = await _apply(api, document, wanted)
-            item["index"] = len(written.items)
-            written.items.append(item)
-            if item["action"] == "refused":
-                written.refused += 1
-            else:
-                written.created += 1
-            if len(written.items) % AT_ONCE == 0:
+            items.append(await _apply(api, document, wanted, len(items)))
+            if len(items) % AT_ONCE == 0:
                 await asyncio.sleep(0)
-    return written
+    refused = sum(item.action == "refused" for item in items)
+    return Applied(items=items, created=len(items) - refused, refused=refused)
 
 
 def _read(text: str) -> list[Document]:
     return list(read_documents(text.encode(), "text"))
 
 
-async def _apply(api: Api, document: Document, wanted: ApplyRequest) -> Plain:
+async def _apply(api: Api, document: Document, wanted: ApplyRequest, index: int) -> AppliedItem:
     value = document.value_with_kind()
-    line = document.source.line
-    told: Plain = {"line": line, "kind": "", "namespace": "", "name": "", "path": "", "problems": []}
+    told = AppliedItem(
+        index=index,
+        line=document.source.line,
+        kind="",
+        namespace="",
+        name="",
+        path="",
+        problems=[],
+        action="refused",
+        message="",
+    )
     if not isinstance(value, dict):
-        return told | {"action": "refused", "message": f"a document is an object, not {type(value).__name__}"}
+        return replace(told, message=f"a document is an object, not {type(value).__name__}")
     resource = api.backend.registry.by_kind(str(value.get("apiVersion") or ""), str(value.get("kind") or ""))
     if resource is None:
         got = f"{value.get('apiVersion') or 'no apiVersion'} {value.get('kind') or 'no kind'}"
-        return told | {"action": "refused", "message": f"{got} is no kind that is served"}
+        return replace(told, message=f"{got} is no kind that is served")
     metadata = value.get("metadata")
     metadata = metadata if isinstance(metadata, dict) else {}
     namespace = str(metadata.get("namespace") or "default") if resource.namespaced else ""
     name = str(metadata.get("name") or "")
-    told |= {"kind": resource.kind, "namespace": namespace, "name": name}
+    told = replace(told, kind=resource.kind, namespace=namespace, name=name)
     answer = await write(api, resource, namespace, value, dry_run=wanted.dry_run, replace=wanted.replace)
     body = msgspec.json.decode(answer.body)
     if answer.status >= 300:
-        return told | {"action": "refused", "message": body.get("message", ""), "problems": _problems(document, body)}
+        return replace(told, message=body.get("message", ""), problems=_problems(document, body))
     name = str(body.get("metadata", {}).get("name") or name)
     path = f"{collection_path(resource, namespace)}/{segment(name)}"
-    action = "created" if answer.status == 201 else "replaced"
-    return told | {"name": name, "path": path, "action": action, "message": ""}
+    return replace(told, name=name, path=path, action="created" if answer.status == 201 else "replaced")
 
 
-def _problems(document: Document, status: Mapping[str, object]) -> list[Plain]:
+def _problems(document: Document, status: Mapping[str, object]) -> list[AppliedProblem]:
     """Return the causes of a refusal with the lines that they are about."""
     details = status.get("details")
     causes = details.get("causes") if isinstance(details, dict) else None
-    found: list[Plain] = []
+    found: list[AppliedProblem] = []
     for cause in causes if isinstance(causes, list) else []:
         path = str(cause.get("field") or "")
         line = document.line_of(f"$.{path}") if path and path != "<nil>" else document.source.line
-        found.append({"line": line, "path": path, "message": str(cause.get("message") or "")})
+        found.append(AppliedProblem(line=line, path=path, message=str(cause.get("message") or "")))
     return found
 
 

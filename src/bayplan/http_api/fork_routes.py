@@ -9,37 +9,38 @@ from starlette.responses import Response
 
 from bayplan.base.durations import SECOND_NS
 from bayplan.base.go_text.times import format_instant
-from bayplan.base.plain_data import Plain
-from bayplan.http_api.answers import json_answer, whole_list
+from bayplan.http_api.answers import json_answer
 from bayplan.http_api.bodies import read_struct
 from bayplan.http_api.configuration_facts import check
+from bayplan.http_api.contract.answer import whole
+from bayplan.http_api.contract.runs import ForkList, ForkProgress, ForkStatus
 from bayplan.http_api.forks import NOW, Fork, ForkRequest, ForkSetup, changed_objects, objects_now, objects_of
 from bayplan.http_api.observation import Observation
 from bayplan.http_api.query import Query
 from bayplan.http_api.refusal import Refusal
 
 
-def fork_document(fork: Fork) -> Plain:
-    """Return a fork as plain data."""
+def fork_document(fork: Fork) -> ForkStatus:
+    """Return what is reported about a fork."""
     progress = fork.progress
-    return {
-        "id": fork.id,
-        "name": fork.name,
-        "from": fork.origin,
-        "state": fork.state,
-        "created_at": format_instant(fork.created_ns),
-        "message": fork.message,
-        "progress": None
+    return ForkStatus(
+        id=fork.id,
+        name=fork.name,
+        origin=fork.origin,
+        state=fork.state,
+        created_at=format_instant(fork.created_ns),
+        message=fork.message,
+        progress=None
         if progress is None
-        else {"now": format_instant(progress.now_ns), "decisions": progress.decisions, "waiting": progress.waiting},
-        "facts": None if fork.facts is None else fork.facts.as_dict(),
-    }
+        else ForkProgress(now=format_instant(progress.now_ns), decisions=progress.decisions, waiting=progress.waiting),
+        facts=fork.facts,
+    )
 
 
 async def forks(observation: Observation, request: Request, query: Query) -> Response:
     """List forks."""
     items = [fork_document(fork) for fork in observation.forks.all()]
-    return json_answer(request, whole_list(items))
+    return json_answer(request, ForkList(**whole(items), items=items))
 
 
 async def fork(observation: Observation, request: Request, query: Query) -> Response:

@@ -7,16 +7,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import NamedTuple, cast
 
 import numpy as np
+from msgspec import UNSET, UnsetType
 
 from bayplan.analysis.nearness import Nearness
 from bayplan.analysis.run_source import RunSource
-from bayplan.base.plain_data import Plain
 from bayplan.engine.decision import Decision
 from bayplan.framework.status import Code, Status, unresolvable
-from bayplan.http_api.decision_summaries import margin_of
+from bayplan.http_api.contract.matrix import (
+    MatrixColumns,
+    MatrixCounts,
+    MatrixRow,
+    MatrixScorer,
+    MatrixStatus,
+    NoMatrix,
+)
 from bayplan.sim.result import PodTimeline
 from bayplan.state.arrays import Bools, Index, Ints
 
@@ -52,7 +59,19 @@ class MatrixQuery:
     exhaustive: bool = False
 
 
-class Matrix:
+class MatrixPage(NamedTuple):
+    """Rows of a matrix.
+
+    Attributes:
+        pre_filters: names of the PreFilter plugins that had something to say. total: how many rows there are. rows: of the page.
+    """
+
+    pre_filters: list[str]
+    total: int
+    rows: MatrixColumns | list[MatrixRow]
+
+
+class MatrixLayout:
     """A decision, laid out.
 
     Args:
@@ -148,85 +167,83 @@ class Matrix:
 
     # --- what is told -------------------------------------------------------------------------------------------------
 
-    def document(self, query: MatrixQuery) -> Plain:
-        """Return the matrix, or a page of it, as plain data."""
+    def page(self, query: MatrixQuery) -> MatrixPage:
+        """Return the matrix, or a page of its rows."""
         decision = self.decision
         rows = self._rows(query)
         page = rows[query.offset : query.offset + query.limit]
-        margin = margin_of(decision)
-        counts = {
-            "fit": int(decision.feasible.sum()),
-            "failed": int(self._fails.sum()),
-            "not_looked_at": int(self._nearness.unseen.sum()),
-        }
         index = self._index
         if not query.exhaustive and not decision.check_all:
             # Upstream asks no further filter about a node that one has rejected.
             behind = (index > 0).cumsum(axis=0) - (index > 0) > 0
             index = np.where(behind, NOT_RUN, index)
         pre_filters, pre_index = self._pre_filters()
-        return {
-            "number": self._number,
-            "kept": True,
-            "record_level": "full",
-            "nodes": len(decision.names),
-            "counts": counts,
-            "winner": decision.record.node,
-            "runner_up": margin.runner_up,
-            "margin": margin.points,
-            "tie_set": sorted(decision.ties),
-            "pre_filters": pre_filters,
-            "filters": list(decision.filters),
-            "scorers": self._scorers(),
-            "statuses": [_status(number, each) for number, each in enumerate(self._statuses)],
-            "total": len(rows),
-            "total_is_exact": True,
-            "offset": query.offset,
-            "limit": query.limit,
-            "rows": self._columns(page, index, pre_index) if query.columns else self._items(page, index, pre_index),
-        }
+        columns = self._columns(page, index, pre_index)
+        return MatrixPage(pre_filters, len(rows), columns if query.columns else rows_of(columns))
 
-    def _scorers(self) -> list[Plain]:
+    def counts(self) -> MatrixCounts:
+        """Return how many nodes fit, failed, or were not looked at."""
+        return MatrixCounts(
+            fit=int(self.decision.feasible.sum()),
+            failed=int(self._fails.sum()),
+            not_looked_at=int(self._nearness.unseen.sum()),
+        )
+
+    def statuses(self) -> list[MatrixStatus]:
+        """Return what the rows' indices of statuses stand for; after `page`."""
+        return [_status(number, each) for number, each in enumerate(self._statuses)]
+
+    def scorers(self) -> list[MatrixScorer]:
+        """Return the score plugins that gave points."""
         decision = self.decision
         fitting = decision.total >= 0
-        found: list[Plain] = []
+        found: list[MatrixScorer] = []
         for number, (name, weight) in enumerate(zip(decision.scorers, decision.weights, strict=True)):
             raw = decision.raw[number, fitting]
             scale = [int(raw.min()), int(raw.max())] if len(raw) else None
-            found.append({"name": name, "weight": weight, "scale": scale})
+            found.append(MatrixScorer(name=name, weight=weight, scale=scale))
         return found
 
-    def _columns(self, page: Index, index: Ints, pre_index: Ints) -> Plain:
+    def _columns(self, page: Index, index: Ints, pre_index: Ints) -> MatrixColumns:
         decision = self.decision
         ties = frozenset(decision.ties)
         verdicts = index[:, page].T
         scored = decision.total[page] >= 0
-        found: Plain = {
-            "node": [decision.names[row] for row in page.tolist()],
-            "total": _nullable(decision.total[page], ~scored),
-            "tie": [decision.names[row] in ties for row in page.tolist()],
-            "plugin": [self.decision.rejecting_plugin(row) if self._fails[row] else "" for row in page.tolist()],
-            "gap": [self._gap(row) for row in page.tolist()],
-            "pre_filters": pre_index[:, page].T.tolist(),
-            "filters": _nullable(verdicts, verdicts == NOT_RUN),
-        }
-        values = {"raw": decision.raw, "normalized": decision.normalized, "weighted": decision.weighted}
-        for name, scores in values.items():
-            found[name] = _nullable(scores[:, page].T, ~scored)
-        return found
-
-    def _items(self, page: Index, index: Ints, pre_index: Ints) -> list[Plain]:
-        columns = self._columns(page, index, pre_index)
-        names = list(columns)
-        values = [column for column in columns.values() if isinstance(column, list)]
-        return [dict(zip(names, row, strict=True)) for row in zip(*values, strict=True)]
+        return MatrixColumns(
+            node=[decision.names[row] for row in page.tolist()],
+            total=_nullable(decision.total[page], ~scored),
+            tie=[decision.names[row] in ties for row in page.tolist()],
+            plugin=[self.decision.rejecting_plugin(row) if self._fails[row] else "" for row in page.tolist()],
+            gap=[self._gap(row) for row in page.tolist()],
+            pre_filters=pre_index[:, page].T.tolist(),
+            filters=_nullable_rows(verdicts, verdicts == NOT_RUN),
+            raw=_nullable_rows(decision.raw[:, page].T, ~scored),
+            normalized=_nullable_rows(decision.normalized[:, page].T, ~scored),
+            weighted=_nullable_rows(decision.weighted[:, page].T, ~scored),
+        )
 
     def _gap(self, row: int) -> str:
         return "" if self.decision.feasible[row] else self._nearness.gap(row)
 
 
-def _nullable(values: Ints, hidden: Bools) -> list[object]:
-    """Return numbers as lists, with None for those that are hidden (a whole row of two dimensions, or single ones)."""
+def rows_of(columns: MatrixColumns) -> list[MatrixRow]:
+    """Return the same as one object a row."""
+    names = MatrixRow.__struct_fields__
+    values = (getattr(columns, name) for name in names)
+    return [MatrixRow(**dict(zip(names, row, strict=True))) for row in zip(*values, strict=True)]
+
+
+def _nullable(values: Ints, hidden: Bools) -> list[int | None]:
+    """Return numbers as a list, with None for those that are hidden."""
+    return cast("list[int | None]", _with_none(values, hidden))
+
+
+def _nullable_rows(values: Ints, hidden: Bools) -> list[list[int | None]]:
+    """Return numbers of two dimensions as lists, with None for hidden ones: whole rows if `hidden` has one dimension."""
+    return cast("list[list[int | None]]", _with_none(values, hidden))
+
+
+def _with_none(values: Ints, hidden: Bools) -> list[object]:
     if not hidden.any():
         return cast("list[object]", values.tolist())
     told = values.astype(object)
@@ -234,15 +251,15 @@ def _nullable(values: Ints, hidden: Bools) -> list[object]:
     return cast("list[object]", told.tolist())
 
 
-def _status(number: int, status: Status | None) -> Plain:
+def _status(number: int, status: Status | None) -> MatrixStatus:
     if status is None:
-        return {"index": number, "code": "Success", "plugin": "", "reasons": []}
-    return {"index": number, "code": status.code.text, "plugin": status.plugin, "reasons": list(status.reasons)}
+        return MatrixStatus(index=number, code="Success", plugin="", reasons=[])
+    return MatrixStatus(index=number, code=status.code.text, plugin=status.plugin, reasons=list(status.reasons))
 
 
-def nothing_kept(number: int, level: str, why: str) -> Plain:
-    """Return what is told of a decision whose full record is not there."""
-    return {"number": number, "kept": False, "why": why, "record_level": level, "rows": [], "total": 0}
+def no_matrix(number: int, level: str, why: str, attempt: int | UnsetType = UNSET) -> NoMatrix:
+    """Return the answer about a decision of which no full record is kept."""
+    return NoMatrix(number=number, why=why, record_level=level, rows=[], total=0, attempt=attempt)
 
 
 def skipped_plugins(decision: Decision, enabled: Mapping[str, Sequence[str]]) -> list[str]:

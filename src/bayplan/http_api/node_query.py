@@ -10,7 +10,8 @@ import numpy as np
 from bayplan.apiserver.rest.errors import ApiError
 from bayplan.apiserver.rest.selectors import parse_labels
 from bayplan.base.go_text.times import format_instant
-from bayplan.base.plain_data import Plain
+from bayplan.http_api.contract.answer import Facet
+from bayplan.http_api.contract.nodes import CellGroup, Cells, NodeFacets, NodeRow, UsageRow
 from bayplan.http_api.node_table import CORDONED, NOT_READY, NodeColumns
 from bayplan.http_api.refusal import Refusal
 from bayplan.objects.node import Node, Taint
@@ -106,38 +107,42 @@ def _sorted(nodes: NodeColumns, rows: Index, sort: str, descending: bool) -> Ind
     return found
 
 
-def facets_of(nodes: NodeColumns, rows: Index) -> dict[str, list[Plain]]:
+def facets_of(nodes: NodeColumns, rows: Index) -> NodeFacets:
     """Return how many of some nodes are in each zone and pool, the largest first."""
-    found = {}
-    for name, codes, texts in (("zone", nodes.zone, nodes.zones), ("pool", nodes.pool, nodes.pools)):
-        counts = np.bincount(codes[rows], minlength=1)
-        order = np.argsort(-counts, kind="stable")[:MOST_FACET_VALUES].tolist()
-        found[name] = [{"value": texts[code], "count": int(counts[code])} for code in order if counts[code]]
-    return found
+    return NodeFacets(
+        zone=_facet_values(nodes.zone[rows], nodes.zones),
+        pool=_facet_values(nodes.pool[rows], nodes.pools),
+    )
 
 
-def node_row(nodes: NodeColumns, row: int) -> Plain:
+def _facet_values(codes: Ints, texts: Sequence[str]) -> list[Facet]:
+    counts = np.bincount(codes, minlength=1)
+    order = np.argsort(-counts, kind="stable")[:MOST_FACET_VALUES].tolist()
+    return [Facet(value=texts[code], count=int(counts[code])) for code in order if counts[code]]
+
+
+def node_row(nodes: NodeColumns, row: int) -> NodeRow:
     """Return a node as the table shows it."""
     node = nodes.nodes[row]
     assert node is not None
     allocatable = {name: int(values[row]) for name, values in nodes.allocatable.items() if values[row]}
     requested = {name: int(values[row]) for name, values in nodes.requested.items() if values[row]}
     flags = int(nodes.flags[row])
-    return {
-        "name": nodes.names[row],
-        "zone": nodes.zones[int(nodes.zone[row])],
-        "pool": nodes.pools[int(nodes.pool[row])],
-        "ready": not flags & NOT_READY,
-        "cordoned": bool(flags & CORDONED),
-        "allocatable": allocatable,
-        "requested": requested,
-        "free": {name: offered - requested.get(name, 0) for name, offered in allocatable.items()},
-        "shares": {name: round(requested.get(name, 0) / offered, 4) for name, offered in allocatable.items()},
-        "pods": requested.get(PODS, 0),
-        "most_pods": allocatable.get(PODS, 0),
-        "taints": [taint_text(taint) for taint in node.spec.taints],
-        "created_at": format_instant(int(nodes.created_ns[row])),
-    }
+    return NodeRow(
+        name=nodes.names[row],
+        zone=nodes.zones[int(nodes.zone[row])],
+        pool=nodes.pools[int(nodes.pool[row])],
+        ready=not flags & NOT_READY,
+        cordoned=bool(flags & CORDONED),
+        allocatable=allocatable,
+        requested=requested,
+        free={name: offered - requested.get(name, 0) for name, offered in allocatable.items()},
+        shares={name: round(requested.get(name, 0) / offered, 4) for name, offered in allocatable.items()},
+        pods=requested.get(PODS, 0),
+        most_pods=allocatable.get(PODS, 0),
+        taints=[taint_text(taint) for taint in node.spec.taints],
+        created_at=format_instant(int(nodes.created_ns[row])),
+    )
 
 
 def taint_text(taint: Taint) -> str:
@@ -149,7 +154,7 @@ def taint_text(taint: Taint) -> str:
 # --- the heat map -----------------------------------------------------------------------------------------------------
 
 
-def cells_document(nodes: NodeColumns, rows: Index, metric: str, by: str) -> Plain:
+def cells_document(nodes: NodeColumns, rows: Index, metric: str, by: str) -> Cells:
     """Return the heat map.
 
     Args:
@@ -163,22 +168,22 @@ def cells_document(nodes: NodeColumns, rows: Index, metric: str, by: str) -> Pla
     groups: dict[str, list[int]] = {}
     for row, name in zip(rows.tolist(), _groups(nodes, rows, by), strict=True):
         groups.setdefault(name, []).append(row)
-    return {
-        "version": nodes.version,
-        "layout": nodes.names_version,
-        "metric": metric,
-        "by": by,
-        "metrics": metrics_of(nodes),
-        "groups": [
-            {
-                "name": name,
-                "nodes": [nodes.names[row] for row in of_group],
-                "cells": cells[of_group].tolist(),
-                "flags": flags[of_group].tolist(),
-            }
+    return Cells(
+        version=nodes.version,
+        layout=nodes.names_version,
+        metric=metric,
+        by=by,
+        metrics=metrics_of(nodes),
+        groups=[
+            CellGroup(
+                name=name,
+                nodes=[nodes.names[row] for row in of_group],
+                cells=cells[of_group].tolist(),
+                flags=flags[of_group].tolist(),
+            )
             for name, of_group in sorted(groups.items())
         ],
-    }
+    )
 
 
 def _groups(nodes: NodeColumns, rows: Index, by: str) -> list[str]:
@@ -197,7 +202,7 @@ def _groups(nodes: NodeColumns, rows: Index, by: str) -> list[str]:
 # --- utilisation ------------------------------------------------------------------------------------------------------
 
 
-def utilisation(nodes: NodeColumns, *, by_zone: bool = True) -> list[Plain]:
+def utilisation(nodes: NodeColumns, *, by_zone: bool = True) -> list[UsageRow]:
     """Return how full the cluster and its zones are, by resource, with the largest gap on a node that pods may go to."""
     found = []
     usable = nodes.used & (nodes.flags == 0)
@@ -214,15 +219,15 @@ def utilisation(nodes: NodeColumns, *, by_zone: bool = True) -> list[Plain]:
     return found
 
 
-def _usage(resource: str, zone: str, offered: Ints, asked: Ints, free: Ints) -> Plain:
+def _usage(resource: str, zone: str, offered: Ints, asked: Ints, free: Ints) -> UsageRow:
     total, requested = int(offered.sum()), int(asked.sum())
-    return {
-        "resource": resource,
-        "zone": zone,
-        "nodes": len(offered),
-        "allocatable": total,
-        "requested": requested,
-        "share": round(requested / total, 6) if total else 0.0,
-        "free": int(free.sum()),
-        "largest_gap": int(free.max(initial=0)),
-    }
+    return UsageRow(
+        resource=resource,
+        zone=zone,
+        nodes=len(offered),
+        allocatable=total,
+        requested=requested,
+        share=round(requested / total, 6) if total else 0.0,
+        free=int(free.sum()),
+        largest_gap=int(free.max(initial=0)),
+    )

@@ -8,9 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 from bayplan.base.errors import EngineBusy
-from bayplan.base.plain_data import Plain
 from bayplan.engine.assemble import request_gates
 from bayplan.http_api.cluster_view import ClusterView
+from bayplan.http_api.contract.cluster import Overview
 from bayplan.http_api.decision_summaries import DecisionSummaries
 from bayplan.http_api.document_batch import BatchWriter
 from bayplan.http_api.event_index import EventIndex
@@ -91,14 +91,14 @@ class Observation:
         except EngineBusy:
             return None
 
-    async def overview(self) -> Plain:
+    async def overview(self) -> Overview:
         """Return the overview."""
         pods = await self.view.pod_columns()
         nodes = await self.view.node_columns()
         self.history.note(nodes, self.subject.clock.now_ns())
         sources = sources_of(self.subject.backend)
 
-        def make() -> Plain:
+        def make() -> Overview:
             queue = self.queue_or_none()
             return overview_document(self.subject, pods, nodes, queue, self.history, self.summaries, sources)
 

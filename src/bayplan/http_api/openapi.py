@@ -1,25 +1,38 @@
-"""Our own API as an OpenAPI document, made from the table of operations."""
+"""Our own API as an OpenAPI document, generated from the table of operations and the structs of bodies and answers."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
+from inspect import cleandoc
+from types import UnionType
+from typing import Any, cast, get_args
 
 import msgspec
 
 from bayplan.base.plain_data import Plain
 from bayplan.base.version import __version__
-from bayplan.http_api.operations import ANY_LIST, LINES, OPERATIONS, PARAMETERS, ROOT, TEXT, Operation
+from bayplan.http_api.contract.answer import Error
+from bayplan.http_api.operations import ANY_LIST, LINES, OPERATIONS, PARAMETERS, ROOT, TEXT, TOPICS, Operation
 
 _IN_PATH = re.compile(r"\{(\w+)\}")
 _SCHEMAS = "#/components/schemas/{name}"
 
+STREAM_TOPICS = "x-topics"
+"""Extension of the operation ``stream``: the schema of a frame's data by topic."""
+
 
 @cache
 def openapi_document() -> Plain:
-    """Return the document. It says which operations there are and what they take; answers are described in words."""
-    structs = [each.body for each in OPERATIONS if isinstance(each.body, type)]
-    _, schemas = msgspec.json.schema_components(structs, schema_hook=lambda kind: _ANYTHING, ref_template=_SCHEMAS)
+    """Return the document: which operations there are, what they take, and what they answer."""
+    bodies = [each.body for each in OPERATIONS if isinstance(each.body, type)]
+    answers = [kind for each in OPERATIONS for kind in alternatives(each.answer)] + [*TOPICS.values(), Error]
+    _, schemas = msgspec.json.schema_components([*bodies, *answers], schema_hook=_any_value, ref_template=_SCHEMAS)
+    for struct in _structs(answers):
+        _require_all(struct, schemas[struct.__name__])
+    for schema in schemas.values():
+        schema["description"] = cleandoc(schema["description"])
     paths: dict[str, Plain] = {}
     for operation in OPERATIONS:
         paths.setdefault(f"{ROOT}{operation.path}", {})[operation.method.lower()] = _operation(operation)
@@ -29,11 +42,74 @@ def openapi_document() -> Plain:
         "info": {
             "title": "Bayplan",
             "version": __version__,
-            "description": "What a running simulator knows, and how to drive it. docs/bayplan-api.md describes the answers.",
+            "description": "What a running simulator knows, and how to drive it. docs/bayplan-api.md has examples.",
         },
         "paths": paths,
-        "components": {"schemas": {**schemas, "Error": _ERROR}},
+        "components": {"schemas": schemas},
     }
+
+
+def _any_value(kind: type) -> Plain:
+    """Return the schema of values inside of Kubernetes documents, whose contract isn't ours.
+
+    Raises:
+        TypeError: a field has a type that JSON does not have.
+    """
+    if kind is object:
+        return {"description": "any JSON value"}
+    raise TypeError(f"{kind} is no type of JSON")
+
+
+# --- answers ----------------------------------------------------------------------------------------------------------
+
+
+def alternatives(answer: type | UnionType) -> list[type]:
+    """Return the types that an answer may have."""
+    return [cast("type", each) for each in get_args(answer)] if isinstance(answer, UnionType) else [answer]
+
+
+def _structs(kinds: Iterable[type]) -> Iterator[type[msgspec.Struct]]:
+    """Yield the structs that answers consist of, each once."""
+    waiting, seen = list(msgspec.inspect.multi_type_info(kinds)), set[type]()
+    while waiting:
+        found = waiting.pop()
+        if isinstance(found, msgspec.inspect.StructType):
+            if found.cls in seen:
+                continue
+            seen.add(found.cls)
+            yield found.cls
+            waiting += [each.type for each in found.fields]
+        elif isinstance(found, msgspec.inspect.UnionType):
+            waiting += found.types
+        elif isinstance(found, msgspec.inspect.CollectionType):
+            waiting.append(found.item_type)
+        elif isinstance(found, msgspec.inspect.DictType):
+            waiting.append(found.value_type)
+        elif isinstance(found, msgspec.inspect.Metadata):
+            waiting.append(found.type)
+
+
+def _require_all(struct: type[msgspec.Struct], schema: dict[str, Any]) -> None:
+    """Say which fields of an answer are always there: defaults matter for bodies only, unless the struct leaves them out.
+
+    The values of defaults go, too, and no field may come that isn't told.
+    """
+    info = msgspec.inspect.type_info(struct)
+    assert isinstance(info, msgspec.inspect.StructType)
+    for each in info.fields:
+        schema["properties"][each.encode_name].pop("default", None)
+    tag = [info.tag_field] if info.tag_field else []
+    schema["required"] = [*tag, *(each.encode_name for each in info.fields if not _may_be_missing(struct, each))]
+    schema["additionalProperties"] = False
+
+
+def _may_be_missing(struct: type[msgspec.Struct], field: msgspec.inspect.Field) -> bool:
+    has_default = not (field.default is msgspec.NODEFAULT and field.default_factory is msgspec.NODEFAULT)
+    # A default of UNSET is told as none.
+    return not field.required and (struct.__struct_config__.omit_defaults or not has_default)
+
+
+# --- operations -------------------------------------------------------------------------------------------------------
 
 
 def _operation(operation: Operation) -> Plain:
@@ -74,7 +150,16 @@ def _content(operation: Operation) -> Plain:
         properties: Plain = {"items": items, "configuration": {"type": "string"}}
         return {"application/json": {"schema": {"type": "object", "properties": properties}}}
     assert isinstance(operation.body, type)
-    return {"application/json": {"schema": {"$ref": _SCHEMAS.format(name=operation.body.__name__)}}}
+    return {"application/json": {"schema": _reference(operation.body)}}
+
+
+def _reference(kind: type) -> Plain:
+    return {"type": "null"} if kind is type(None) else {"$ref": _SCHEMAS.format(name=kind.__name__)}
+
+
+def _answer(answer: type | UnionType) -> Plain:
+    kinds = [_reference(kind) for kind in alternatives(answer)]
+    return kinds[0] if len(kinds) == 1 else {"anyOf": kinds}
 
 
 def _responses(operation: Operation) -> Plain:
@@ -87,7 +172,8 @@ def _responses(operation: Operation) -> Plain:
         refusals += ["413", "422"]
     if reads_forks or name in ("take_snapshot", "begin_fork"):
         refusals.append("409")
-    told: Plain = {str(operation.status): {"description": "done", "content": {"application/json": {"schema": {}}}}}
+    content = {"application/json": {"schema": _answer(operation.answer)}}
+    told: Plain = {str(operation.status): {"description": "done", "content": content}}
     told |= {status: {"description": "refused", "content": _REFUSED} for status in sorted(refusals)}
     return told
 
@@ -102,20 +188,8 @@ def _stream() -> Plain:
             "400": {"description": "refused", "content": _REFUSED},
             "403": {"description": "refused", "content": _REFUSED},
         },
+        STREAM_TOPICS: {topic: _reference(kind) for topic, kind in TOPICS.items()},
     }
 
 
-_ANYTHING = {"description": "any JSON value"}
-_TEXTS = ("what", "where", "got", "wanted", "hint", "request_id")
-_ERROR: Plain = {
-    "type": "object",
-    "required": ["error"],
-    "properties": {
-        "error": {
-            "type": "object",
-            "required": list(_TEXTS),
-            "properties": {name: {"type": "string"} for name in _TEXTS},
-        }
-    },
-}
-_REFUSED: Plain = {"application/json": {"schema": {"$ref": _SCHEMAS.format(name="Error")}}}
+_REFUSED: Mapping[str, Plain] = {"application/json": {"schema": _reference(Error)}}

@@ -4,13 +4,41 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from types import UnionType
 from typing import NamedTuple
 
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from bayplan.analysis.explanation import Explanation, PreemptionReport
 from bayplan.http_api import cluster_routes, compare_routes, control_routes, document_routes, fork_routes, pod_routes
+from bayplan.http_api.contract.cluster import Overview, Root, SourceList
+from bayplan.http_api.contract.configuration import Configuration, DefaultConfiguration, PluginList, Validation
+from bayplan.http_api.contract.decisions import (
+    AttemptList,
+    ClockStatus,
+    ClockStep,
+    DecisionList,
+    DecisionsChanged,
+    Density,
+)
+from bayplan.http_api.contract.documents import Applied, Exported, Imported
+from bayplan.http_api.contract.matrix import AnyMatrix
+from bayplan.http_api.contract.nodes import Cells, CellsChanged, Drained, NodeList, NodePage
+from bayplan.http_api.contract.pods import PodChanged, PodList, PodPage, PodsChanged, QueueChanged, Remedies
+from bayplan.http_api.contract.queue import Moved, QueueList
+from bayplan.http_api.contract.runs import (
+    Comparison,
+    ForkList,
+    ForkStatus,
+    Placements,
+    PodComparison,
+    Restored,
+    SnapshotList,
+    SnapshotRow,
+)
+from bayplan.http_api.document_batch import Batch
 from bayplan.http_api.document_writes import ApplyRequest
 from bayplan.http_api.forks import ForkRequest
 from bayplan.http_api.observation import Observation
@@ -87,6 +115,7 @@ class Operation:
     Attributes:
         method, path: what is asked; the path below /bayplan/v1.
         handler: who answers. Its docstring is the summary.
+        answer: the struct that the answer is, or several if it is one of them; see `bayplan.http_api.contract`.
         query: names of the parameters that mean something.
         body: what is sent: a struct, `TEXT`, `ANY_LIST`, `LINES`, or None for nothing.
         status: of an answer that does what was asked.
@@ -95,6 +124,7 @@ class Operation:
     method: str
     path: str
     handler: Handler
+    answer: type | UnionType
     query: tuple[str, ...] = ()
     body: type[msgspec.Struct] | str | None = None
     status: int = 200
@@ -107,50 +137,69 @@ _MATRIX = ("sort", "only", "q", *_PAGE, "form", "exhaustive", "run")
 _PODS = ("q", "status", "reason", "namespace", "node", "priority", "workload", "sort", *_PAGE, "facets", "run")
 
 OPERATIONS: tuple[Operation, ...] = (
-    Operation("GET", "/", cluster_routes.root),
-    Operation("GET", "/overview", cluster_routes.overview),
-    Operation("GET", "/nodes", cluster_routes.nodes, (*_NODES, "sort", *_PAGE, "facets", "blocks")),
-    Operation("GET", "/nodes/cells", cluster_routes.cells, ("metric", "by", *_NODES)),
-    Operation("GET", "/nodes/{name}", cluster_routes.node, _PAGE),
-    Operation("POST", "/nodes/{name}/drain", document_routes.drain),
-    Operation("GET", "/pods", pod_routes.pods, _PODS),
-    Operation("GET", _POD, pod_routes.pod, ("run",)),
-    Operation("GET", f"{_POD}/attempts", pod_routes.attempts, (*_PAGE, "run")),
-    Operation("GET", f"{_POD}/attempts/{{attempt}}/matrix", pod_routes.matrix, _MATRIX),
-    Operation("GET", f"{_POD}/attempts/{{attempt}}/preemption", pod_routes.preemption, ("run",)),
-    Operation("GET", f"{_POD}/explanation", pod_routes.explanation, ("attempt", "node", "best", "run")),
-    Operation("GET", f"{_POD}/remedies", pod_routes.remedies),
-    Operation("POST", f"{_POD}/retry", control_routes.retry_pod),
+    Operation("GET", "/", cluster_routes.root, Root),
+    Operation("GET", "/overview", cluster_routes.overview, Overview),
+    Operation("GET", "/nodes", cluster_routes.nodes, NodeList, (*_NODES, "sort", *_PAGE, "facets", "blocks")),
+    Operation("GET", "/nodes/cells", cluster_routes.cells, Cells, ("metric", "by", *_NODES)),
+    Operation("GET", "/nodes/{name}", cluster_routes.node, NodePage, _PAGE),
+    Operation("POST", "/nodes/{name}/drain", document_routes.drain, Drained),
+    Operation("GET", "/pods", pod_routes.pods, PodList, _PODS),
+    Operation("GET", _POD, pod_routes.pod, PodPage, ("run",)),
+    Operation("GET", f"{_POD}/attempts", pod_routes.attempts, AttemptList, (*_PAGE, "run")),
+    Operation("GET", f"{_POD}/attempts/{{attempt}}/matrix", pod_routes.matrix, AnyMatrix, _MATRIX),
     Operation(
-        "GET", "/decisions", cluster_routes.decisions, ("after", "before", "pod", "outcome", "node", "limit", "run")
+        "GET", f"{_POD}/attempts/{{attempt}}/preemption", pod_routes.preemption, PreemptionReport | None, ("run",)
     ),
-    Operation("GET", "/decisions/density", cluster_routes.density, ("from", "to", "from_at", "to_at", "bins")),
-    Operation("GET", "/queue", cluster_routes.queue, ("tier", *_PAGE)),
-    Operation("POST", "/queue/flush", control_routes.flush_queue),
-    Operation("GET", "/clock", cluster_routes.clock),
-    Operation("PUT", "/clock", control_routes.set_clock, body=control_routes.ClockChange),
-    Operation("POST", "/clock/step", control_routes.step_clock, body=control_routes.Step),
-    Operation("GET", "/config", control_routes.config),
-    Operation("PUT", "/config", control_routes.put_config, body=TEXT),
-    Operation("GET", "/config/default", control_routes.default_config),
-    Operation("POST", "/config/validate", control_routes.validate_config, body=TEXT),
-    Operation("GET", "/plugins", control_routes.plugins),
-    Operation("POST", "/plugins/reload", control_routes.reload_plugins),
-    Operation("GET", "/snapshots", control_routes.snapshots),
-    Operation("POST", "/snapshots", control_routes.take_snapshot, body=control_routes.SnapshotName, status=201),
-    Operation("DELETE", "/snapshots/{name}", control_routes.delete_snapshot),
-    Operation("POST", "/snapshots/{name}/restore", control_routes.restore_snapshot),
-    Operation("POST", "/reset", control_routes.reset),
-    Operation("GET", "/forks", fork_routes.forks),
-    Operation("POST", "/forks", fork_routes.begin_fork, body=ForkRequest, status=201),
-    Operation("GET", "/forks/{id}", fork_routes.fork),
-    Operation("DELETE", "/forks/{id}", fork_routes.delete_fork),
-    Operation("GET", "/compare", compare_routes.compare, ("a", "b", "kind", *_PAGE)),
-    Operation("GET", f"/compare{_POD}", compare_routes.compare_pod, ("a", "b")),
-    Operation("GET", "/placements", compare_routes.placements),
-    Operation("POST", "/apply", document_routes.apply, body=ApplyRequest),
-    Operation("POST", "/objects", document_routes.objects, ("objects",), LINES),
-    Operation("GET", "/export", document_routes.export),
-    Operation("POST", "/import", document_routes.import_documents, ("replace",), ANY_LIST),
-    Operation("GET", "/sources", control_routes.sources),
+    Operation("GET", f"{_POD}/explanation", pod_routes.explanation, Explanation, ("attempt", "node", "best", "run")),
+    Operation("GET", f"{_POD}/remedies", pod_routes.remedies, Remedies),
+    Operation("POST", f"{_POD}/retry", control_routes.retry_pod, Moved),
+    Operation(
+        "GET",
+        "/decisions",
+        cluster_routes.decisions,
+        DecisionList,
+        ("after", "before", "pod", "outcome", "node", "limit", "run"),
+    ),
+    Operation("GET", "/decisions/density", cluster_routes.density, Density, ("from", "to", "from_at", "to_at", "bins")),
+    Operation("GET", "/queue", cluster_routes.queue, QueueList, ("tier", *_PAGE)),
+    Operation("POST", "/queue/flush", control_routes.flush_queue, Moved),
+    Operation("GET", "/clock", cluster_routes.clock, ClockStatus),
+    Operation("PUT", "/clock", control_routes.set_clock, ClockStatus, body=control_routes.ClockChange),
+    Operation("POST", "/clock/step", control_routes.step_clock, ClockStep, body=control_routes.Step),
+    Operation("GET", "/config", control_routes.config, Configuration),
+    Operation("PUT", "/config", control_routes.put_config, Configuration, body=TEXT),
+    Operation("GET", "/config/default", control_routes.default_config, DefaultConfiguration),
+    Operation("POST", "/config/validate", control_routes.validate_config, Validation, body=TEXT),
+    Operation("GET", "/plugins", control_routes.plugins, PluginList),
+    Operation("POST", "/plugins/reload", control_routes.reload_plugins, PluginList),
+    Operation("GET", "/snapshots", control_routes.snapshots, SnapshotList),
+    Operation(
+        "POST", "/snapshots", control_routes.take_snapshot, SnapshotRow, body=control_routes.SnapshotName, status=201
+    ),
+    Operation("DELETE", "/snapshots/{name}", control_routes.delete_snapshot, SnapshotList),
+    Operation("POST", "/snapshots/{name}/restore", control_routes.restore_snapshot, Restored),
+    Operation("POST", "/reset", control_routes.reset, Restored),
+    Operation("GET", "/forks", fork_routes.forks, ForkList),
+    Operation("POST", "/forks", fork_routes.begin_fork, ForkStatus, body=ForkRequest, status=201),
+    Operation("GET", "/forks/{id}", fork_routes.fork, ForkStatus),
+    Operation("DELETE", "/forks/{id}", fork_routes.delete_fork, ForkList),
+    Operation("GET", "/compare", compare_routes.compare, Comparison, ("a", "b", "kind", *_PAGE)),
+    Operation("GET", f"/compare{_POD}", compare_routes.compare_pod, PodComparison, ("a", "b")),
+    Operation("GET", "/placements", compare_routes.placements, Placements),
+    Operation("POST", "/apply", document_routes.apply, Applied, body=ApplyRequest),
+    Operation("POST", "/objects", document_routes.objects, Batch, ("objects",), LINES),
+    Operation("GET", "/export", document_routes.export, Exported),
+    Operation("POST", "/import", document_routes.import_documents, Imported, ("replace",), ANY_LIST),
+    Operation("GET", "/sources", control_routes.sources, SourceList),
 )
+
+TOPICS: Mapping[str, type] = {
+    "overview": Overview,
+    "pods": PodsChanged,
+    "queue": QueueChanged,
+    "clock": ClockStatus,
+    "decisions": DecisionsChanged,
+    "nodes:{metric}": CellsChanged,
+    "pod:{namespace}/{name}": PodChanged,
+}
+"""What the `data` of a frame of the stream is, by topic."""

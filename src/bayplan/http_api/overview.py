@@ -3,16 +3,29 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
+from msgspec.structs import asdict
 
 from bayplan.analysis.cluster_sentences import Gap, cluster_sentence
 from bayplan.analysis.reasons import ReasonCount
 from bayplan.base.durations import SECOND_NS
 from bayplan.base.go_text.times import format_instant
-from bayplan.base.plain_data import Plain
 from bayplan.http_api.clock_facts import clock_document
+from bayplan.http_api.contract.cluster import (
+    ClusterTotals,
+    DecisionRate,
+    FailedPlugin,
+    Overview,
+    QueueStatus,
+    ReasonRow,
+    SchedulerStatus,
+    SourceRow,
+    UsagePoint,
+)
+from bayplan.http_api.contract.nodes import UsageRow
+from bayplan.http_api.contract.pods import PodTotals
 from bayplan.http_api.decision_summaries import DecisionSummaries
 from bayplan.http_api.node_query import utilisation
 from bayplan.http_api.node_table import CORDONED, NOT_READY, NodeColumns
@@ -20,7 +33,7 @@ from bayplan.http_api.pod_query import waiting_reasons
 from bayplan.http_api.pod_table import PodColumns, PodStatus
 from bayplan.http_api.query import Deadline
 from bayplan.http_api.queue_view import TIERS, QueueCopy, next_retry_at
-from bayplan.http_api.sources import SOURCE_FACTS
+from bayplan.http_api.sources import source_facts
 from bayplan.http_api.subject import Subject
 from bayplan.state.resource_table import PODS
 
@@ -48,9 +61,9 @@ class UtilisationHistory:
             shares.append(round(int(asked[nodes.used].sum()) / total, 6) if total else 0.0)
         self._points.append((now_ns, shares[0], shares[1]))
 
-    def document(self) -> list[Plain]:
+    def document(self) -> list[UsagePoint]:
         """Return the points, the oldest first."""
-        return [{"at": format_instant(at_ns), "cpu": cpu, "memory": memory} for at_ns, cpu, memory in [*self._points]]
+        return [UsagePoint(at=format_instant(at_ns), cpu=cpu, memory=memory) for at_ns, cpu, memory in [*self._points]]
 
 
 def overview_document(
@@ -60,8 +73,8 @@ def overview_document(
     queue: QueueCopy | None,
     history: UtilisationHistory,
     summaries: DecisionSummaries,
-    sources: Sequence[Plain] = (),
-) -> Plain:
+    sources: Sequence[SourceRow] = (),
+) -> Overview:
     """Return the overview. On a worker thread.
 
     Args:
@@ -73,50 +86,45 @@ def overview_document(
     # The sentence counts gated pods apart, so their gates are no reason in it.
     ungated = waiting_reasons(pods, pods.used & (pods.status == PodStatus.WAITING))
     usage = utilisation(nodes)
-    counts = {**pod_counts(pods), **_node_counts(nodes)}
-    published = {tier: int(status.queue.get(tier, 0)) for tier in TIERS}
+    counts = ClusterTotals(**asdict(pod_counts(pods)), **_node_counts(nodes))
+    tiers = {tier: int(status.queue.get(tier, 0)) for tier in TIERS} if queue is None else asdict(queue.counts)
     failures = [
-        {"plugin": each.plugin, "point": each.point, "message": each.exception} for each in status.plugin_failures
+        FailedPlugin(plugin=each.plugin, point=each.point, message=each.exception) for each in status.plugin_failures
     ]
-    return {
-        "version": f"{pods.version}.{nodes.version}.{len(subject.decisions)}",
-        "sentence": _sentence(counts, ungated, usage),
-        "counts": counts,
-        "decisions": {
-            "total": status.decisions,
-            "per_second": round(status.decisions_per_second, 1),
-            "p99_ms": round(status.p99_ms, 3),
-        },
-        "reasons": [{"text": each.text, "pods": each.pods, "mainly": each.mainly} for each in reasons[:MOST_REASONS]],
-        "queue": {
-            **(published if queue is None else queue.counts),
-            "next_retry_at": None if queue is None else next_retry_at(queue),
-        },
-        "utilisation": usage,
-        "utilisation_history": history.document(),
-        "preemptions": status.preemptions,
-        "binding_failures": status.binding_failures,
-        "latest": summaries.newest(LATEST, Deadline(0.05)),
-        "clock": clock_document(subject.clock),
-        "scheduler": {
-            "profiles": [profile.scheduler_name for profile in subject.settings.configuration.profiles],
-            "plugins_failed": failures,
-        },
-        "source": next(({name: each[name] for name in SOURCE_FACTS} for each in sources), None),
-    }
+    return Overview(
+        version=f"{pods.version}.{nodes.version}.{len(subject.decisions)}",
+        sentence=_sentence(counts, ungated, usage),
+        counts=counts,
+        decisions=DecisionRate(
+            total=status.decisions, per_second=round(status.decisions_per_second, 1), p99_ms=round(status.p99_ms, 3)
+        ),
+        reasons=[ReasonRow(text=each.text, pods=each.pods, mainly=each.mainly) for each in reasons[:MOST_REASONS]],
+        queue=QueueStatus(**tiers, next_retry_at=None if queue is None else next_retry_at(queue)),
+        utilisation=usage,
+        utilisation_history=history.document(),
+        preemptions=status.preemptions,
+        binding_failures=status.binding_failures,
+        latest=summaries.newest(LATEST, Deadline(0.05)),
+        clock=clock_document(subject.clock),
+        scheduler=SchedulerStatus(
+            profiles=[profile.scheduler_name for profile in subject.settings.configuration.profiles],
+            plugins_failed=failures,
+        ),
+        source=source_facts(sources[0]) if sources else None,
+    )
 
 
-def pod_counts(pods: PodColumns) -> dict[str, int]:
+def pod_counts(pods: PodColumns) -> PodTotals:
     """Return how many pods there are except finished ones, and how many have each status."""
     statuses = pods.counts()
-    return {
-        "pods": int(pods.used.sum()) - statuses[PodStatus.FINISHED.text],
-        "placed": statuses[PodStatus.PLACED.text],
-        "waiting": statuses[PodStatus.WAITING.text],
-        "gated": statuses[PodStatus.GATED.text],
-        "terminating": statuses[PodStatus.TERMINATING.text],
-        "finished": statuses[PodStatus.FINISHED.text],
-    }
+    return PodTotals(
+        pods=int(pods.used.sum()) - statuses[PodStatus.FINISHED.text],
+        placed=statuses[PodStatus.PLACED.text],
+        waiting=statuses[PodStatus.WAITING.text],
+        gated=statuses[PodStatus.GATED.text],
+        terminating=statuses[PodStatus.TERMINATING.text],
+        finished=statuses[PodStatus.FINISHED.text],
+    )
 
 
 def _node_counts(nodes: NodeColumns) -> dict[str, int]:
@@ -131,17 +139,13 @@ def _node_counts(nodes: NodeColumns) -> dict[str, int]:
     }
 
 
-def _sentence(counts: Mapping[str, int], reasons: Sequence[ReasonCount], usage: Sequence[Plain]) -> str:
-    gaps = [
-        Gap(str(each["resource"]), int(str(each["largest_gap"])), int(str(each["free"])))
-        for each in usage
-        if not each["zone"]
-    ]
+def _sentence(counts: ClusterTotals, reasons: Sequence[ReasonCount], usage: Sequence[UsageRow]) -> str:
+    gaps = [Gap(each.resource, each.largest_gap, each.free) for each in usage if not each.zone]
     return cluster_sentence(
-        pods=counts["pods"],
-        waiting=counts["waiting"],
-        gated=counts["gated"],
-        nodes=counts["nodes"],
+        pods=counts.pods,
+        waiting=counts.waiting,
+        gated=counts.gated,
+        nodes=counts.nodes,
         reasons=reasons,
         gaps=gaps,
     )

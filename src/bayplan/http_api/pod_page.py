@@ -7,17 +7,20 @@ from http import HTTPStatus
 from typing import Protocol
 
 import yaml
+from msgspec.structs import asdict
 
 from bayplan.analysis.explain import BEST_NODES, attempts_of, explain
-from bayplan.analysis.explanation import Attempt, Explanation
+from bayplan.analysis.explanation import Attempt, Explanation, PreemptionReport
 from bayplan.analysis.preemption_detail import preemption_report
 from bayplan.analysis.run_source import RunSource
 from bayplan.analysis.verdict import attempt_difference, pod_verdict, waiting_message_of
 from bayplan.base.errors import InputError
 from bayplan.base.go_text.times import format_instant
-from bayplan.base.plain_data import Plain
 from bayplan.engine.decision import Decision
 from bayplan.framework.status import Status
+from bayplan.http_api.contract.decisions import AttemptSummary
+from bayplan.http_api.contract.pods import EventRow, NodesRejected, PodChanged, PodFacts
+from bayplan.http_api.contract.pods import PodPage as PodPageAnswer
 from bayplan.http_api.decision_summaries import DecisionSummaries
 from bayplan.http_api.pod_table import PodStatus, status_of
 from bayplan.http_api.query import Deadline
@@ -79,7 +82,7 @@ class PodPage:
         self.life = self.lives[-1]
         self.attempts = attempts_of(source, self.life, self.lives)
 
-    def document(self, queue: QueueCopy | None, manifest: dict[str, object] | None) -> Plain:
+    def document(self, queue: QueueCopy | None, manifest: dict[str, object] | None) -> PodPageAnswer:
         """Return all of it.
 
         Args:
@@ -90,44 +93,47 @@ class PodPage:
         verdict = pod_verdict(source, life, self.attempts)
         waiting = None if queue is None else queue.by_key.get(self.key)
         text = "" if manifest is None else yaml.safe_dump(manifest, sort_keys=False, allow_unicode=True)
-        return {
-            "sentence": verdict,
-            "short": verdict.removeprefix(f"{life.key} "),
-            "message": waiting_message_of(life),
-            "status": "deleted" if manifest is None else _status(life),
-            "deleted": manifest is None,
-            "pod": _facts(source, life),
-            "attempts": self.attempt_list(),
-            "rejections": self._rejections(),
-            "events": [event_row(event) for event in source.events],
-            "queue": None if waiting is None or queue is None else queue_row(queue, waiting, 0),
-            "manifest": manifest,
-            "manifest_text": text,
-        }
+        return PodPageAnswer(
+            sentence=verdict,
+            short=verdict.removeprefix(f"{life.key} "),
+            message=waiting_message_of(life),
+            status="deleted" if manifest is None else _status(life),
+            deleted=manifest is None,
+            pod=_facts(source, life),
+            attempts=self.attempt_list(),
+            rejections=self._rejections(),
+            events=[event_row(event) for event in source.events],
+            queue=None if waiting is None or queue is None else queue_row(queue, waiting, 0),
+            manifest=manifest,
+            manifest_text=text,
+        )
 
-    def outline(self) -> Plain:
-        """Return what is shown of the pod until all of it has been asked for."""
+    def outline(self, version: str) -> PodChanged:
+        """Return what is shown of the pod until all of it has been asked for; `version`: of the resource, "" if it has gone."""
         verdict = pod_verdict(self.source, self.life, self.attempts)
-        return {
-            "sentence": verdict,
-            "short": verdict.removeprefix(f"{self.life.key} "),
-            "status": _status(self.life),
-            "node": self.life.node,
-            "attempts": len(self.attempts),
-        }
+        return PodChanged(
+            version=f"{version}.{len(self.attempts)}",
+            exists=True,
+            deleted=not version,
+            sentence=verdict,
+            short=verdict.removeprefix(f"{self.life.key} "),
+            status=_status(self.life),
+            node=self.life.node,
+            attempts=len(self.attempts),
+        )
 
-    def attempt_list(self) -> list[Plain]:
+    def attempt_list(self) -> list[AttemptSummary]:
         """Return all attempts, in order, each with what is different from the one before it."""
         deadline, before = Deadline(0.05), None
         found = []
         for attempt in self.attempts:
             record = self.source.records[attempt.number]
             summary = self._summaries.summary(attempt.number, record, deadline)
-            found.append({**summary, "difference": attempt_difference(before, attempt)})
+            found.append(AttemptSummary(**asdict(summary), difference=attempt_difference(before, attempt)))
             before = attempt
         return found
 
-    def _rejections(self) -> list[Plain]:
+    def _rejections(self) -> list[NodesRejected]:
         """Return which plugins rejected how many nodes in the newest attempt, with what words."""
         decision = self.decision(self.attempts[-1]) if self.attempts else None
         if decision is None:
@@ -138,12 +144,12 @@ class PodPage:
                 groups[status] = groups.get(status, 0) + 1
         ordered = sorted(groups.items(), key=lambda each: -each[1])
         return [
-            {
-                "text": status.message or status.code.text,
-                "plugin": status.plugin,
-                "code": status.code.text,
-                "nodes": count,
-            }
+            NodesRejected(
+                text=status.message or status.code.text,
+                plugin=status.plugin,
+                code=status.code.text,
+                nodes=count,
+            )
             for status, count in ordered
         ]
 
@@ -169,7 +175,7 @@ class PodPage:
                 return each, decision
         return attempt, None
 
-    def preemption(self, text: str) -> object:
+    def preemption(self, text: str) -> PreemptionReport | None:
         """Return how the search for victims went, in the attempt that a path names or the last one before it that made room."""
         return preemption_report(self.source, self.attempts, chosen_attempt(self.attempts, text, self.key))
 
@@ -188,43 +194,43 @@ class PodPage:
             ) from problem
 
 
-def event_row(event: SimulatedEvent) -> Plain:
-    """Return a Kubernetes event as plain data."""
-    return {
-        "type": event.type,
-        "reason": event.reason,
-        "note": event.note,
-        "first_at": format_instant(event.first_ns),
-        "last_at": format_instant(event.last_ns),
-        "count": event.count,
-    }
+def event_row(event: SimulatedEvent) -> EventRow:
+    """Return a Kubernetes event as pages show it."""
+    return EventRow(
+        type=event.type,
+        reason=event.reason,
+        note=event.note,
+        first_at=format_instant(event.first_ns),
+        last_at=format_instant(event.last_ns),
+        count=event.count,
+    )
 
 
 def _status(life: PodTimeline) -> str:
     return status_of(life.pod).text if life.pod is not None else PodStatus.WAITING.text
 
 
-def _facts(source: PodSource, life: PodTimeline) -> Plain:
+def _facts(source: PodSource, life: PodTimeline) -> PodFacts:
     pod = life.pod if life.pod is not None else Pod()
     requests = source.requests_of(life)
-    return {
-        "namespace": life.key.partition("/")[0],
-        "name": life.key.partition("/")[2],
-        "uid": life.uid,
-        "workload": life.workload,
-        "priority": life.priority,
-        "priority_class": pod.spec.priority_class_name,
-        "scheduler_name": life.scheduler_name,
-        "qos": pod.status.qos_class,
-        "phase": pod.status.phase,
-        "cpu": requests.get("cpu", 0),
-        "memory": requests.get("memory", 0),
-        "requests": dict(requests),
-        "node": life.node,
-        "nominated_node": pod.status.nominated_node_name,
-        "imported": life.imported,
-        "created_at": pod.metadata.creation_timestamp,
-        "bound_at": None if life.bound_ns is None else format_instant(life.bound_ns),
-        "ended_at": None if life.ended_ns is None else format_instant(life.ended_ns),
-        "labels": dict(pod.metadata.labels),
-    }
+    return PodFacts(
+        namespace=life.key.partition("/")[0],
+        name=life.key.partition("/")[2],
+        uid=life.uid,
+        workload=life.workload,
+        priority=life.priority,
+        priority_class=pod.spec.priority_class_name,
+        scheduler_name=life.scheduler_name,
+        qos=pod.status.qos_class,
+        phase=pod.status.phase,
+        cpu=requests.get("cpu", 0),
+        memory=requests.get("memory", 0),
+        requests=dict(requests),
+        node=life.node,
+        nominated_node=pod.status.nominated_node_name,
+        imported=life.imported,
+        created_at=pod.metadata.creation_timestamp,
+        bound_at=None if life.bound_ns is None else format_instant(life.bound_ns),
+        ended_at=None if life.ended_ns is None else format_instant(life.ended_ns),
+        labels=dict(pod.metadata.labels),
+    )

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 
+import msgspec
+from msgspec import UNSET
 from starlette.requests import Request
 from starlette.responses import Response
 
 from bayplan.apiserver.rest.backend import decode_item
-from bayplan.base.plain_data import Plain
 from bayplan.cluster.owned_pods import is_finished
 from bayplan.cluster.watched_kinds import WATCHED_KINDS
 from bayplan.engine.decision import Decision
 from bayplan.http_api.answers import json_answer
 from bayplan.http_api.attempt_matrix import asked_plugins, attempt_matrix
+from bayplan.http_api.contract.answer import Facet
+from bayplan.http_api.contract.decisions import AttemptList
+from bayplan.http_api.contract.matrix import AnyMatrix
+from bayplan.http_api.contract.pods import PodFacets, PodList, Remedies
+from bayplan.http_api.contract.pods import PodPage as PodPageAnswer
 from bayplan.http_api.matrix import MOST_ROWS as MOST_MATRIX_ROWS
 from bayplan.http_api.matrix import ONLY, SORTS, MatrixQuery
 from bayplan.http_api.observation import Observation
@@ -50,22 +56,23 @@ async def pods(observation: Observation, request: Request, query: Query) -> Resp
     def make() -> Response:
         deadline = Deadline(DEADLINE_SECONDS - MARGIN_SECONDS)
         found = find_pods(columns, wanted, sort=sort, offset=offset, limit=limit, facets=facets, deadline=deadline)
-        page: Plain = {
-            "version": columns.version,
-            "items": reading.rows.rows(columns, found.rows, Deadline(MARGIN_SECONDS)),
-            "total": found.total,
-            "total_is_exact": found.is_exact,
-            "offset": offset,
-            "limit": limit,
-        }
-        if found.facets is not None:
-            page["facets"] = {
-                name: [{"value": value, "count": count} for value, count in values]
-                for name, values in found.facets.items()
-            }
+        page = PodList(
+            version=columns.version,
+            items=reading.rows.rows(columns, found.rows, Deadline(MARGIN_SECONDS)),
+            total=found.total,
+            total_is_exact=found.is_exact,
+            offset=offset,
+            limit=limit,
+            facets=UNSET if found.facets is None else _facets(found.facets),
+        )
         return json_answer(request, page)
 
     return await observation.off_loop(make)
+
+
+def _facets(values: Mapping[str, Sequence[tuple[str, int]]]) -> PodFacets:
+    counted = {name: [Facet(value=value, count=count) for value, count in pairs] for name, pairs in values.items()}
+    return PodFacets(**counted)
 
 
 def _key(request: Request) -> str:
@@ -73,7 +80,10 @@ def _key(request: Request) -> str:
 
 
 async def _with_page(
-    observation: Observation, request: Request, query: Query, make: Callable[[PodPage], object]
+    observation: Observation,
+    request: Request,
+    query: Query,
+    make: Callable[[PodPage], msgspec.Struct | None],
 ) -> Response:
     """Answer with what a function makes of a pod's page, on a worker thread."""
     key, run = _key(request), query.text("run")
@@ -96,7 +106,7 @@ async def pod(observation: Observation, request: Request, query: Query) -> Respo
     if item is not None and not query.text("run"):
         manifest = {"apiVersion": "v1", "kind": "Pod", **decode_item(item)}
 
-    def make(page: PodPage) -> Plain:
+    def make(page: PodPage) -> PodPageAnswer:
         if not query.text("run"):
             return page.document(observation.queue_or_none(), manifest)
         there = page.life.pod if page.life.fate is not PodFate.DELETED else None
@@ -109,10 +119,10 @@ async def attempts(observation: Observation, request: Request, query: Query) -> 
     """List the attempts of a pod."""
     offset, limit = query.page(default=200)
 
-    def make(page: PodPage) -> Plain:
+    def make(page: PodPage) -> AttemptList:
         found = page.attempt_list()
         items = found[offset : offset + limit]
-        return {"items": items, "total": len(found), "total_is_exact": True, "offset": offset, "limit": limit}
+        return AttemptList(items=items, total=len(found), total_is_exact=True, offset=offset, limit=limit)
 
     return await _with_page(observation, request, query, make)
 
@@ -125,7 +135,7 @@ async def matrix(observation: Observation, request: Request, query: Query) -> Re
     attempt, decisions = request.path_params["attempt"], None if run else observation.subject.decisions
     asked = asked_plugins(observation.subject.settings.configuration)
 
-    def make(page: PodPage) -> Plain:
+    def make(page: PodPage) -> AnyMatrix:
         def wanted(decision: Decision) -> MatrixQuery:
             sort = query.sort((*SORTS, *decision.scorers, *decision.filters), "rank")
             return MatrixQuery(
@@ -151,7 +161,7 @@ async def preemption(observation: Observation, request: Request, query: Query) -
 async def explanation(observation: Observation, request: Request, query: Query) -> Response:
     """Return what ``bayplan explain --json`` prints about the pod."""
     attempt, node, best = query.maybe_number("attempt"), query.text("node"), query.number("best", 5, least=1, most=200)
-    return await _with_page(observation, request, query, lambda page: page.explanation(attempt, node, best).as_dict())
+    return await _with_page(observation, request, query, lambda page: page.explanation(attempt, node, best))
 
 
 async def remedies(observation: Observation, request: Request, query: Query) -> Response:
@@ -166,17 +176,17 @@ async def remedies(observation: Observation, request: Request, query: Query) -> 
     pods = list(store.pods.values())
     settings, now_ns, decisions = subject.settings, subject.clock.now_ns(), subject.decisions
 
-    def make(page: PodPage) -> Plain:
+    def make(page: PodPage) -> Remedies:
         if page.life.node:
-            return {"items": [], "why": "the pod has a node"}
+            return Remedies(items=[], why="the pod has a node")
         for each in pods:
             if each.spec.node_name and not is_finished(each):
                 pods_on.setdefault(each.spec.node_name, []).append(each)
         decision = page.decision(page.attempts[-1]) if page.attempts else None
         if page.attempts and decisions.is_annotated(page.attempts[-1].number):
-            return {"items": [], "why": f"{page.life.scheduler_name} decided, and its plugins can't be asked here"}
+            return Remedies(items=[], why=f"{page.life.scheduler_name} decided, and its plugins can't be asked here")
         if decision is None:
-            return {"items": [], "why": "there is no full record of the last attempt"}
+            return Remedies(items=[], why="there is no full record of the last attempt")
         around = Surroundings(settings, others, nodes, pods_on, now_ns)
         return remedies_document(page.source, page.attempts[-1].number, decision, page.life, around)
 

@@ -8,8 +8,8 @@ from bayplan.analysis.pending import NOT_TRIED
 from bayplan.analysis.reasons import short_reasons
 from bayplan.analysis.verdict import unattended_text
 from bayplan.base.go_text.times import format_instant
-from bayplan.base.plain_data import Plain
 from bayplan.engine.decision import Outcome
+from bayplan.http_api.contract.pods import PodRow
 from bayplan.http_api.decision_summaries import DecisionSummaries
 from bayplan.http_api.pod_table import PodColumns, PodStatus
 from bayplan.http_api.query import Deadline
@@ -27,30 +27,30 @@ class PodRows:
         self._decisions = decisions
         self._summaries = summaries
 
-    def rows(self, pods: PodColumns, rows: Sequence[int], deadline: Deadline) -> list[Plain]:
-        """Return some pods as plain data; margins only as long as there is time."""
+    def rows(self, pods: PodColumns, rows: Sequence[int], deadline: Deadline) -> list[PodRow]:
+        """Return some pods; margins only as long as there is time."""
         return [self.row(pods, row, deadline) for row in rows]
 
-    def row(self, pods: PodColumns, row: int, deadline: Deadline) -> Plain:
-        """Return one pod as plain data."""
+    def row(self, pods: PodColumns, row: int, deadline: Deadline) -> PodRow:
+        """Return one pod."""
         life = pods.lives[row]
         assert life is not None
         namespace, _, name = pods.keys[row].partition("/")
         status = PodStatus(int(pods.status[row]))
-        return {
-            "namespace": namespace,
-            "name": name,
-            "status": status.text,
-            "node": pods.nodes[int(pods.node[row])],
-            "why": self._why(pods, row, status, deadline),
-            "cpu": int(pods.cpu[row]),
-            "memory": int(pods.memory[row]),
-            "priority": int(pods.priority[row]),
-            "attempts": int(pods.attempts[row]),
-            "created_at": format_instant(int(pods.created_ns[row])),
-            "workload": life.workload,
-            "scheduler_name": life.scheduler_name,
-        }
+        return PodRow(
+            namespace=namespace,
+            name=name,
+            status=status.text,
+            node=pods.nodes[int(pods.node[row])],
+            why=self._why(pods, row, status, deadline),
+            cpu=int(pods.cpu[row]),
+            memory=int(pods.memory[row]),
+            priority=int(pods.priority[row]),
+            attempts=int(pods.attempts[row]),
+            created_at=format_instant(int(pods.created_ns[row])),
+            workload=life.workload,
+            scheduler_name=life.scheduler_name,
+        )
 
     def _why(self, pods: PodColumns, row: int, status: PodStatus, deadline: Deadline) -> str:
         """Return why a pod waits, or by how much its node was better than others."""

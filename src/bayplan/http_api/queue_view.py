@@ -8,15 +8,16 @@ from time import monotonic
 from typing import NamedTuple
 
 import numpy as np
+from msgspec.structs import asdict
 
 from bayplan.analysis.cluster_sentences import queue_sentence
 from bayplan.base.durations import SECOND_NS
 from bayplan.base.errors import EngineBusy
 from bayplan.base.go_text.times import format_instant
-from bayplan.base.plain_data import Plain
 from bayplan.engine.queued_pod import QueuedPod
 from bayplan.engine.scheduler import Scheduler
 from bayplan.framework.plugin import Plugin
+from bayplan.http_api.contract.queue import QueueCounts, QueueList, QueueRow, WaitHistogram
 from bayplan.http_api.subject import Engine
 from bayplan.live.noting_queue import NotingQueue
 
@@ -66,9 +67,9 @@ class QueueCopy(NamedTuple):
     wakes_on: Mapping[tuple[str, str], tuple[str, ...]]
 
     @property
-    def counts(self) -> dict[str, int]:
+    def counts(self) -> QueueCounts:
         """Return how many pods are in each tier."""
-        return {tier: len(self.tiers.get(tier, ())) for tier in TIERS}
+        return QueueCounts(**{tier: len(self.tiers.get(tier, ())) for tier in TIERS})
 
 
 EMPTY = QueueCopy(0, {}, {}, {})
@@ -172,8 +173,8 @@ def _events_of(plugin: Plugin[object]) -> tuple[str, ...]:
 # --- what is told -----------------------------------------------------------------------------------------------------
 
 
-def queue_document(queue: QueueCopy, tier: str, offset: int, limit: int, now_ns: int) -> Plain:
-    """Return a page of the queue as plain data.
+def queue_document(queue: QueueCopy, tier: str, offset: int, limit: int, now_ns: int) -> QueueList:
+    """Return a page of the queue.
 
     Args:
         queue: of a moment. tier: one of `TIERS`, or "" for all of them, one after the other.
@@ -182,25 +183,25 @@ def queue_document(queue: QueueCopy, tier: str, offset: int, limit: int, now_ns:
     tiers = (tier,) if tier else TIERS
     pods = [pod for each in tiers for pod in queue.tiers.get(each, ())]
     page = pods[offset : offset + limit]
-    return {
-        "version": queue.version,
-        "sentence": sentence_of(queue, now_ns),
-        "counts": queue.counts,
-        "next_retry_at": next_retry_at(queue),
-        "items": [queue_row(queue, pod, offset + place) for place, pod in enumerate(page)],
-        "total": len(pods),
-        "total_is_exact": True,
-        "offset": offset,
-        "limit": limit,
-        "histogram": _histogram(pods, now_ns),
-    }
+    return QueueList(
+        version=queue.version,
+        sentence=sentence_of(queue, now_ns),
+        counts=queue.counts,
+        next_retry_at=next_retry_at(queue),
+        items=[queue_row(queue, pod, offset + place) for place, pod in enumerate(page)],
+        total=len(pods),
+        total_is_exact=True,
+        offset=offset,
+        limit=limit,
+        histogram=_histogram(pods, now_ns),
+    )
 
 
 def sentence_of(queue: QueueCopy, now_ns: int) -> str:
     """Return what the queue holds, in one sentence."""
     first = next(iter(queue.tiers.get("backoff", ())), None)
     left = None if first is None or first.retry_ns is None else first.retry_ns - now_ns
-    return queue_sentence(queue.counts, next_retry_in_ns=left, next_pod="" if first is None else first.key)
+    return queue_sentence(asdict(queue.counts), next_retry_in_ns=left, next_pod="" if first is None else first.key)
 
 
 def next_retry_at(queue: QueueCopy) -> str | None:
@@ -209,28 +210,28 @@ def next_retry_at(queue: QueueCopy) -> str | None:
     return None if first is None or first.retry_ns is None else format_instant(first.retry_ns)
 
 
-def queue_row(queue: QueueCopy, pod: WaitingPod, position: int) -> Plain:
-    """Return a pod of the queue as plain data; `position` is its place in the list that it is told in."""
+def queue_row(queue: QueueCopy, pod: WaitingPod, position: int) -> QueueRow:
+    """Return a pod of the queue; `position` is its place in the list that it is told in."""
     namespace, _, name = pod.key.partition("/")
     wakes_on = (queue.wakes_on.get((pod.scheduler_name, plugin), ()) for plugin in pod.rejected_by)
-    return {
-        "namespace": namespace,
-        "name": name,
-        "position": position,
-        "priority": pod.priority,
-        "attempts": pod.attempts,
-        "tier": pod.tier,
-        "since": format_instant(pod.since_ns),
-        "retry_at": None if pod.retry_ns is None else format_instant(pod.retry_ns),
-        "rejected_by": list(pod.rejected_by),
-        "message": pod.message,
-        "wakes_on": list(dict.fromkeys(event for events in wakes_on for event in events)),
-    }
+    return QueueRow(
+        namespace=namespace,
+        name=name,
+        position=position,
+        priority=pod.priority,
+        attempts=pod.attempts,
+        tier=pod.tier,
+        since=format_instant(pod.since_ns),
+        retry_at=None if pod.retry_ns is None else format_instant(pod.retry_ns),
+        rejected_by=list(pod.rejected_by),
+        message=pod.message,
+        wakes_on=list(dict.fromkeys(event for events in wakes_on for event in events)),
+    )
 
 
-def _histogram(pods: Sequence[WaitingPod], now_ns: int) -> Plain:
+def _histogram(pods: Sequence[WaitingPod], now_ns: int) -> WaitHistogram:
     """Return how many pods have waited how long; the last number is of those that have waited longer than all bounds."""
     waited = np.array([now_ns - pod.since_ns for pod in pods], dtype=np.int64)
     bounds = np.array(WAIT_BOUNDS_SECONDS, dtype=np.int64) * SECOND_NS
     counts = np.bincount(np.searchsorted(bounds, waited), minlength=len(bounds) + 1)
-    return {"seconds": list(WAIT_BOUNDS_SECONDS), "pods": counts.tolist()}
+    return WaitHistogram(seconds=list(WAIT_BOUNDS_SECONDS), pods=counts.tolist())

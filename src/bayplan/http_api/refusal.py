@@ -5,6 +5,7 @@ from __future__ import annotations
 from http import HTTPStatus
 
 from bayplan.base.errors import InputError
+from bayplan.http_api.contract.answer import Error, Refused
 
 
 class Refusal(InputError):
@@ -40,14 +41,15 @@ def refusal_of(problem: InputError) -> Refusal:
     )
 
 
-def document_of(problem: Refusal, request_id: str) -> dict[str, dict[str, str]]:
+def document_of(problem: Refusal, request_id: str) -> Error:
     """Return the body of an answer that refuses."""
-    told = {
-        "what": problem.what,
-        "where": problem.where,
-        "got": problem.got,
-        "wanted": problem.wanted,
-        "hint": problem.hint,
-        "request_id": request_id,
-    }
-    return {"error": told}
+    return Error(
+        error=Refused(
+            what=problem.what,
+            where=problem.where,
+            got=problem.got,
+            wanted=problem.wanted,
+            hint=problem.hint,
+            request_id=request_id,
+        )
+    )

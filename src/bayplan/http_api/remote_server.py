@@ -5,14 +5,18 @@ from __future__ import annotations
 import asyncio
 import zlib
 from http import HTTPStatus
-from typing import TypeVar
+from typing import TypeVar, cast
 from urllib.parse import quote
 
 import httpx
 import msgspec
+from msgspec.structs import asdict
 
 from bayplan.base.bounded_body import BodyTooLarge, BoundedBody
 from bayplan.http_api.comparison import MatrixSaid
+from bayplan.http_api.contract.cluster import SourceFacts
+from bayplan.http_api.contract.matrix import AnyMatrix, NoMatrix
+from bayplan.http_api.contract.runs import Placements
 from bayplan.http_api.refusal import Refusal
 
 REMOTE_SECONDS = 10.0
@@ -32,18 +36,6 @@ _NO_ANSWER = (
 )
 
 T = TypeVar("T")
-
-
-class Placements(msgspec.Struct):
-    """The node of each pod, as another server tells it.
-
-    Attributes:
-        pods: ``namespace/name``. nodes: their nodes, "" for those that wait. instance: of the server.
-    """
-
-    pods: list[str]
-    nodes: list[str]
-    instance: str = ""
 
 
 class FollowedSource(msgspec.Struct):
@@ -79,24 +71,24 @@ class RemoteServer:
             raise self._odd(f"{len(told.pods)} pods and {len(told.nodes)} nodes", "a node for each pod")
         return told
 
-    async def sources(self) -> list[FollowedSource]:
+    async def sources(self) -> list[SourceFacts]:
         """Return what it follows."""
-        return (await self._ask("/sources", FollowedSources)).items
+        return [SourceFacts(**asdict(each)) for each in (await self._ask("/sources", FollowedSources)).items]
 
-    async def matrix(self, namespace: str, name: str, query: str) -> dict[str, object]:
-        """Return the matrix of the last attempt of one of its pods, just as it tells it.
+    async def matrix(self, namespace: str, name: str, query: str) -> AnyMatrix:
+        """Return the matrix of the last attempt of one of its pods.
 
         Args:
             namespace, name: of the pod. query: that is sent along.
         """
         path = f"/pods/{quote(namespace, safe='')}/{quote(name, safe='')}/attempts/latest/matrix?{query}"
-        found = await self._ask(path, dict[str, object])
-        if found.get("kept"):
+        matrix = await self._ask(path, cast("type[AnyMatrix]", AnyMatrix))
+        if not isinstance(matrix, NoMatrix):
             try:
-                MatrixSaid(found)
-            except msgspec.ValidationError as problem:
-                raise self._odd(str(problem), "a matrix as this release tells it") from problem
-        return found
+                MatrixSaid(matrix)
+            except ValueError as problem:
+                raise self._odd(str(problem), "a matrix in columns") from problem
+        return matrix
 
     async def _ask(self, path: str, kind: type[T]) -> T:
         try:

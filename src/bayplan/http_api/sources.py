@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from bayplan.analysis.cluster_sentences import source_sentence
 from bayplan.apiserver.rest.backend import Backend, decode_item
-from bayplan.base.plain_data import Plain
+from bayplan.http_api.contract.cluster import SourceCounts, SourceFacts, SourceRow
 from bayplan.sync.memory import MEMORY_NAMESPACE
 from bayplan.sync.session import STATUS
 
 COUNTS = ("created", "updated", "deleted", "waiting")
-SOURCE_FACTS = ("name", "kind", "state", "lag_seconds", "sentence")
-"""Fields of a source that the overview and a comparison show."""
 
 
-def sources_of(backend: Backend) -> list[Plain]:
+def sources_of(backend: Backend) -> list[SourceRow]:
     """Return the sources that are followed; there is one at most. On the loop thread."""
     item = backend.store.get("configmaps", (MEMORY_NAMESPACE, STATUS))
     data = decode_item(item).get("data") if item is not None else None
@@ -24,20 +22,31 @@ def sources_of(backend: Backend) -> list[Plain]:
     name, kind, state = told.get("source", ""), told.get("kind", "sync"), told.get("state", "")
     lag_seconds = _number(told.get("lag_seconds", ""))
     return [
-        {
-            "name": name,
-            "kind": kind,
-            "address": name,
-            "state": state,
-            "sentence": source_sentence(name=name, kind=kind, state=state, lag_seconds=lag_seconds),
-            "position": None,
-            "lag_seconds": lag_seconds,
-            "policies": {},
-            "counts": {name: _number(told.get(name, "")) for name in COUNTS},
-            "message": "\n".join(text for text in problems if text),
-            "left_out": [line for line in told.get("left_out", "").splitlines() if line],
-        }
+        SourceRow(
+            name=name,
+            kind=kind,
+            address=name,
+            state=state,
+            sentence=source_sentence(name=name, kind=kind, state=state, lag_seconds=lag_seconds),
+            position=None,
+            lag_seconds=lag_seconds,
+            policies={},
+            counts=SourceCounts(**{name: _number(told.get(name, "")) for name in COUNTS}),
+            message="\n".join(text for text in problems if text),
+            left_out=[line for line in told.get("left_out", "").splitlines() if line],
+        )
     ]
+
+
+def source_facts(source: SourceRow) -> SourceFacts:
+    """Return what the overview and a comparison show of a source."""
+    return SourceFacts(
+        name=source.name,
+        kind=source.kind,
+        state=source.state,
+        lag_seconds=source.lag_seconds,
+        sentence=source.sentence,
+    )
 
 
 def _number(text: str) -> int:

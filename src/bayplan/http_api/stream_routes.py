@@ -87,7 +87,7 @@ async def _receive(stream: Stream, client: Client, socket: WebSocket) -> None:
 
 
 def _error(problem: Refusal) -> str:
-    document = {"topic": "error", "data": document_of(problem, "")["error"]}
+    document = {"topic": "error", "data": document_of(problem, "").error}
     return msgspec.json.encode(document).decode()
 
 

@@ -6,20 +6,26 @@ from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
 import numpy as np
+from msgspec.structs import asdict, replace
 
-from bayplan.base.plain_data import Plain
 from bayplan.http_api.clock_facts import clock_document
+from bayplan.http_api.contract.answer import Answer
+from bayplan.http_api.contract.decisions import ClockStatus, DecisionsChanged
+from bayplan.http_api.contract.nodes import CellsChanged
+from bayplan.http_api.contract.pods import PodChanged, PodsChanged, QueueChanged
+from bayplan.http_api.contract.queue import QueueCounts
 from bayplan.http_api.live_source import LiveSource
 from bayplan.http_api.node_query import metrics_of
 from bayplan.http_api.node_table import NodeColumns
 from bayplan.http_api.observation import Observation
 from bayplan.http_api.overview import pod_counts
 from bayplan.http_api.pod_page import PodPage
-from bayplan.http_api.queue_view import QueueCopy, next_retry_at, sentence_of
+from bayplan.http_api.queue_view import TIERS, QueueCopy, next_retry_at, sentence_of
 from bayplan.http_api.refusal import Refusal
 
 PLAIN_TOPICS = ("overview", "pods", "queue", "clock", "decisions")
 NODES, POD = "nodes:", "pod:"
+UNKNOWN_POD = PodChanged(version="", exists=False, deleted=False)
 MOST_DECISIONS = 20
 """So many new decisions are told in a frame; the others are counted."""
 
@@ -32,8 +38,8 @@ class Frame(NamedTuple):
         whole: what is told to all others.
     """
 
-    change: Plain | None
-    whole: Plain
+    change: Answer | None
+    whole: Answer
 
 
 Topic = Callable[[], Awaitable[Frame]]
@@ -72,9 +78,9 @@ class _Whole:
         make: returns what is to be told.
     """
 
-    def __init__(self, make: Callable[[], Awaitable[Plain]]) -> None:
+    def __init__(self, make: Callable[[], Awaitable[Answer]]) -> None:
         self._make = make
-        self._last: Plain | None = None
+        self._last: Answer | None = None
 
     async def frame(self) -> Frame:
         now = await self._make()
@@ -83,28 +89,30 @@ class _Whole:
         return Frame(now if changed else None, now)
 
 
-def _without_clock(document: Plain) -> Plain:
-    """Return a document without what changes all the time; the clock is a topic of its own."""
-    return {name: value for name, value in document.items() if name not in ("clock", "utilisation_history")}
+def _without_clock(document: Answer) -> dict[str, object]:
+    """Return the fields of a document without what changes all the time; the clock is a topic of its own."""
+    return {name: value for name, value in asdict(document).items() if name not in ("clock", "utilisation_history")}
 
 
-async def _pods(observation: Observation) -> Plain:
+async def _pods(observation: Observation) -> PodsChanged:
     pods = await observation.view.pod_columns()
-    return {"version": pods.version, "counts": pod_counts(pods)}
+    return PodsChanged(version=pods.version, counts=pod_counts(pods))
 
 
-async def _queue(observation: Observation) -> Plain:
+async def _queue(observation: Observation) -> QueueChanged:
     now_ns = observation.subject.clock.now_ns()
     queue = await observation.off_loop(observation.queue_or_none)
     if queue is None:
-        return {"version": 0, "busy": True, "counts": dict(observation.subject.engine.status().queue)}
-    return {
-        "version": queue.version,
-        "busy": False,
-        "counts": queue.counts,
-        "sentence": _settled_sentence(queue, now_ns),
-        "next_retry_at": next_retry_at(queue),
-    }
+        published = observation.subject.engine.status().queue
+        counts = QueueCounts(**{tier: int(published.get(tier, 0)) for tier in TIERS})
+        return QueueChanged(version=0, busy=True, counts=counts)
+    return QueueChanged(
+        version=queue.version,
+        busy=False,
+        counts=queue.counts,
+        sentence=_settled_sentence(queue, now_ns),
+        next_retry_at=next_retry_at(queue),
+    )
 
 
 def _settled_sentence(queue: QueueCopy, now_ns: int) -> str:
@@ -117,12 +125,12 @@ class _Clock:
 
     def __init__(self, observation: Observation) -> None:
         self._clock = observation.subject.clock
-        self._told: Plain = {}
+        self._told: ClockStatus | None = None
         self._told_ns = 0
 
     async def frame(self) -> Frame:
         now_ns, now = self._clock.now_ns(), clock_document(self._clock)
-        state = {name: value for name, value in now.items() if name != "now"}
+        state = replace(now, now="")
         changed = state != self._told or abs(now_ns - self._told_ns) >= 1_000_000_000 * max(self._clock.speed, 1e-3)
         if changed:
             self._told, self._told_ns = state, now_ns
@@ -142,7 +150,7 @@ class _Decisions:
         first = max(begin, end - MOST_DECISIONS)
         items = await observation.off_loop(lambda: observation.summaries.of(range(first, end)))
         self._next = end
-        told: Plain = {"version": end, "oldest": decisions.oldest_full, "items": items, "left_out": first - begin}
+        told = DecisionsChanged(version=end, oldest=decisions.oldest_full, items=items, left_out=first - begin)
         return Frame(told if end > begin else None, told)
 
 
@@ -169,18 +177,18 @@ class _Cells:
         changed = rows[moved[rows]].tolist()
         return Frame(self._told(nodes, changed, whole=False) if changed else None, whole)
 
-    def _told(self, nodes: NodeColumns, rows: list[int], *, whole: bool) -> Plain:
+    def _told(self, nodes: NodeColumns, rows: list[int], *, whole: bool) -> CellsChanged:
         cells = nodes.cells(self._metric)
-        return {
-            "version": nodes.version,
-            "layout": nodes.names_version,
-            "metric": self._metric,
-            "known": self._metric in metrics_of(nodes),
-            "whole": whole,
-            "names": [nodes.names[row] for row in rows],
-            "cells": cells[rows].tolist(),
-            "flags": nodes.flags[rows].tolist(),
-        }
+        return CellsChanged(
+            version=nodes.version,
+            layout=nodes.names_version,
+            metric=self._metric,
+            known=self._metric in metrics_of(nodes),
+            whole=whole,
+            names=[nodes.names[row] for row in rows],
+            cells=cells[rows].tolist(),
+            flags=nodes.flags[rows].tolist(),
+        )
 
 
 class _Pod:
@@ -189,7 +197,7 @@ class _Pod:
     def __init__(self, observation: Observation, key: str) -> None:
         self._observation, self._key = observation, key
         self._seen: tuple[object, ...] | None = None
-        self._told: Plain = {}
+        self._told: PodChanged = UNKNOWN_POD
 
     async def frame(self) -> Frame:
         observation, key = self._observation, self._key
@@ -207,10 +215,9 @@ class _Pod:
         self._told = await observation.off_loop(lambda: self._tell(source, str(seen[0] or "")))
         return Frame(self._told, self._told)
 
-    def _tell(self, source: LiveSource, version: str) -> Plain:
+    def _tell(self, source: LiveSource, version: str) -> PodChanged:
         try:
             page = PodPage(source, self._key, self._observation.summaries)
         except Refusal:
-            return {"version": "", "exists": False, "deleted": False}
-        document = page.outline()
-        return {"version": f"{version}.{len(page.attempts)}", "exists": True, "deleted": not version, **document}
+            return UNKNOWN_POD
+        return page.outline(version)

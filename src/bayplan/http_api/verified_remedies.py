@@ -17,6 +17,7 @@ from bayplan.analysis.run_source import RunSource
 from bayplan.base.plain_data import Plain
 from bayplan.engine.decision import Decision, Outcome
 from bayplan.engine.records import RecordLevel
+from bayplan.http_api.contract.pods import Remedies, RemedyRow
 from bayplan.http_api.subject import Settings
 from bayplan.http_api.trial_runner import TrialRunner, deadline_of
 from bayplan.live.plugin_guard import GuardedRegistry
@@ -55,14 +56,14 @@ class Surroundings(NamedTuple):
 
 def remedies_document(
     source: RunSource, number: int, decision: Decision, life: PodTimeline, around: Surroundings
-) -> Plain:
+) -> Remedies:
     """Return the remedies of a decision that found no node.
 
     Args:
         source: a moment of the server. number, decision: which one. life: of its pod. around: what changes are tried in.
     """
     if life.pod is None:
-        return {"items": [], "why": "nothing is known of the pod"}
+        return Remedies(items=[], why="nothing is known of the pod")
     found = remedies(source, number, decision, life)
     runner, items = TrialRunner(min(CALL_SECONDS, deadline_of(around.settings.registry))), []
     try:
@@ -72,18 +73,17 @@ def remedies_document(
     finally:
         runner.close()
     why = "" if items else "no single change of the kinds that can be told would let the pod onto a node"
-    return {"items": items, "why": why}
+    return Remedies(items=items, why=why)
 
 
-def _item(remedy: Remedy, pod: Pod, around: Surroundings, runner: TrialRunner, *, tried: bool) -> Plain:
-    told: Plain = {"plugin": remedy.plugin, "text": remedy.text, "nodes": remedy.nodes, "verified": False}
+def _item(remedy: Remedy, pod: Pod, around: Surroundings, runner: TrialRunner, *, tried: bool) -> RemedyRow:
+    told = RemedyRow(plugin=remedy.plugin, text=remedy.text, nodes=remedy.nodes, verified=False)
     node = around.nodes.get(remedy.nodes[0]) if remedy.nodes else None
     change = None if node is None or not tried else change_of(remedy.plugin, pod, node, around.pods_on)
     if change is None or node is None:
         return told
-    told["verified"] = fits(change, pod, node, around, runner)
-    told["objects"] = [document_of_object(item) for item in change]
-    return told
+    verified = fits(change, pod, node, around, runner)
+    return replace(told, verified=verified, objects=[document_of_object(item) for item in change])
 
 
 def document_of_object(item: KubernetesObject) -> Plain:

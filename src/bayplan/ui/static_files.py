@@ -30,8 +30,8 @@ MODULES = "{modules}"
 """Where the shell names the modules that a page needs, so that browsers ask for all at once, not for one after the other."""
 
 _FIRST_MODULE = "main.js"
-_ADDRESSES = "address.js"
-_ROUTE = re.compile(r'\["(/[^"]*)", "(\w+)"\]')
+_ADDRESSES = "pages.js"
+_ROUTE = re.compile(r'\["(/[^"]*)", "(\w+)", \{')
 _IMPORT = re.compile(r'^(?:import .*|\} )from "([^"]+)";$', re.MULTILINE)
 _LEAST_PACKED = 512
 

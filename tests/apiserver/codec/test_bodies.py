@@ -46,7 +46,7 @@ def test_yaml_keys_become_texts_as_in_version_1_1() -> None:
         pytest.param(b"", "<empty>", id="nothing"),
         pytest.param(b"{nope", "{nope", id="what looks like JSON"),
         pytest.param(b"\x01\x02", "0102", id="bytes"),
-        pytest.param(b"{" + b"a" * 2000, "{" + "a" * 1023 + " ...", id="a long one"),
+        pytest.param(b"{" + b"a" * 2000, "{" + "a" * 29 + " ...", id="a long one"),
     ],
 )
 def test_refusals_show_the_beginning_of_a_body(data: bytes, want: str) -> None:

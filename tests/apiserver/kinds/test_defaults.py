@@ -32,7 +32,7 @@ _TARGET = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"}
             "/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers",
             _object(
                 "HorizontalPodAutoscaler",
-                {"maxReplicas": 2, "scaleTargetRef": _TARGET, "behavior": {"scaleDown": {"policies": []}}},
+                {"maxReplicas": 2, "scaleTargetRef": _TARGET, "behavior": {"scaleUp": {"selectPolicy": "Max"}}},
             ),
             "spec.behavior.scaleDown",
             {"selectPolicy": "Max", "policies": [{"type": "Percent", "value": 100, "periodSeconds": 15}]},

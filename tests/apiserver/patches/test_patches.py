@@ -35,7 +35,7 @@ def test_json_patch(operation: Document, want: Document) -> None:
     "operation",
     [
         pytest.param({"op": "remove", "path": "/nope"}, id="nothing to remove"),
-        pytest.param({"op": "replace", "path": "/nope", "value": 1}, id="nothing to replace"),
+        pytest.param({"op": "replace", "path": "/nope/a", "value": 1}, id="nothing to replace anything in"),
         pytest.param({"op": "test", "path": "/a/0", "value": True}, id="a number is no boolean"),
         pytest.param({"op": "add", "path": "/a/9", "value": 1}, id="beyond the end"),
         pytest.param({"op": "frobnicate", "path": "/a"}, id="an unknown operation"),

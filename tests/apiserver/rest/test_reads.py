@@ -235,7 +235,8 @@ def test_custom_resources_are_served_pruned_defaulted_and_gone_with_their_defini
     assert client.get(boxes).status == 404
     assert client.post(boxes, {}).status == 404
     defined = client.post(definitions, CRD)
-    assert defined.status == 201
+    assert (defined.status, defined.at("status.conditions")) == (201, None)
+    defined = client.get(f"{definitions}/boxes.example.com")
     assert (defined.at("status.conditions.1.type"), defined.at("status.conditions.1.status")) == ("Established", "True")
     assert defined.at("status.acceptedNames.listKind") == "BoxList"
     assert defined.at("status.storedVersions") == ["v1"]

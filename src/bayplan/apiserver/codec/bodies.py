@@ -149,11 +149,15 @@ def _depth(data: bytes) -> int:
     return deepest
 
 
+_MOST_SHOWN = 30
+"""Bytes of a body that a refusal shows."""
+
+
 def summarize(data: bytes) -> str:
-    """Return what a refusal shows of a body."""
+    """Return what a refusal shows of a body: text of what looks like JSON, else its bytes in hexadecimal."""
     if not data:
         return "<empty>"
-    rest = " ..." if len(data) > 1024 else ""
+    rest = " ..." if len(data) > _MOST_SHOWN else ""
     if data[:1] == b"{":
-        return data[:1024].decode("utf-8", "replace") + rest
-    return data[:1024].hex() + rest
+        return data[:_MOST_SHOWN].decode("utf-8", "replace") + rest
+    return data[:_MOST_SHOWN].hex() + rest

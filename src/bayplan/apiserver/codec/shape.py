@@ -236,7 +236,8 @@ def _make(type_name: str, made: dict[str, Shape]) -> Shape:
 
 
 def _add_fields(shape: Shape, type_name: str, made: dict[str, Shape], embedded: str = "") -> None:
-    struct = type_name.rsplit(".", 1)[-1]
+    # Errors name the struct around embedded ones.
+    struct = shape.name
     for facts in api_facts().types.get(type_name, ()):
         if facts.inline:
             _add_fields(shape, facts.type, made, f"{embedded}{facts.type.rsplit('.', 1)[-1]}.")
@@ -293,7 +294,10 @@ def _reader(facts: GoField, inner: Shape | None) -> Callable[[object], object]:
     core = inner.read if inner is not None else _LEAVES.get(facts.type) or _scalar_reader(facts)
     wrapped = [each for each in facts.containers if each != "pointer"]
     go_types = [_element_type(facts.go_type, depth) for depth in range(len(wrapped))]
-    zero: Callable[[], object] = inner.zero if inner is not None else lambda: _zero_of(facts.type)
+    # Bytes that are null in a map become empty ones on the way through storage.
+    zero: Callable[[], object] = (
+        inner.zero if inner is not None else lambda: "" if facts.type == "[]uint8" else _zero_of(facts.type)
+    )
     for container, go_type in zip(reversed(wrapped), reversed(go_types), strict=True):
         core = _list_reader(core, go_type, zero) if container == "list" else _map_reader(core, go_type, zero)
     return core

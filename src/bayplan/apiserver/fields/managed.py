@@ -26,6 +26,8 @@ MOST_UPDATE_MANAGERS = 10
 _OLD_UPDATES = "ancient-changes"
 _BEFORE_FIRST_APPLY = "before-first-apply"
 
+_HEAD = {"f:apiVersion", "f:kind"}
+"""Fields of a configuration that a stored document lacks."""
 _NEVER_OWNED: Node = {
     "f:apiVersion": {},
     "f:kind": {},
@@ -268,7 +270,7 @@ def apply(
     owned = left[who]
     fields = difference(owned.fields, _NEVER_OWNED)
     if fields:
-        changed = bool(took or found.removed)
+        changed = bool(took.keys() - _HEAD or found.removed)
         left[who] = replace(owned, fields=fields, time=request.time if changed else owned.time)
     else:
         del left[who]

@@ -122,8 +122,12 @@ class VolumeStrategy(Strategy):
         """Note when the phase changes."""
         super().prepare_status(context, new, old)
         status, before = part(new, "status"), part(old, "status")
+        time, time_before = (each.get("lastPhaseTransitionTime") for each in (status, before))
         if status.get("phase") != before.get("phase"):
-            status["lastPhaseTransitionTime"] = context.cluster.now()
+            if time is None or time == time_before:
+                status["lastPhaseTransitionTime"] = context.cluster.now()
+        elif time is None and time_before is not None:
+            status["lastPhaseTransitionTime"] = time_before
 
 
 class ClaimStrategy(Strategy):
@@ -141,8 +145,14 @@ class ClaimStrategy(Strategy):
                 spec["storageClassName"] = default
 
     def prepare_create(self, context: Context, document: Document) -> None:
-        """Begin as pending."""
+        """Begin as pending, and name the source of the data in both ways."""
         document["status"] = {"phase": "Pending"}
+        _unify_data_sources(part(document, "spec"), {})
+
+    def prepare_update(self, context: Context, new: Document, old: Document) -> None:
+        """Name the source of the data in both ways, also for clients that know only the older one."""
+        super().prepare_update(context, new, old)
+        _unify_data_sources(part(new, "spec"), part(old, "spec"))
 
     def validate(self, context: Context, document: Document) -> list[Cause]:
         """Check a new claim, and what limit ranges say about it."""
@@ -150,6 +160,83 @@ class ClaimStrategy(Strategy):
         if not causes:
             check_claim_limits(context, document)
         return causes
+
+
+_SOURCES = (("", "PersistentVolumeClaim"), ("snapshot.storage.k8s.io", "VolumeSnapshot"))
+"""Groups and kinds to which `dataSource` could point from the beginning."""
+
+
+def _unify_data_sources(spec: Document, before: Document) -> None:
+    """Fill one of `dataSource` and `dataSourceRef` from the other (KEP 1495); drop what never was a source."""
+    reference = spec.get("dataSourceRef")
+    if isinstance(reference, dict) and reference.get("namespace") and before.get("dataSourceRef") is None:
+        # The gate CrossNamespaceVolumeDataSource is off.
+        spec.pop("dataSourceRef")
+        reference = None
+    source = spec.get("dataSource")
+    in_use = before.get("dataSource") is not None or before.get("dataSourceRef") is not None
+    known = isinstance(source, dict) and (source.get("apiGroup") or "", source.get("kind")) in _SOURCES
+    if isinstance(source, dict) and not known and reference is None and not in_use:
+        spec.pop("dataSource")
+        source = None
+    if isinstance(source, dict) and reference is None:
+        spec["dataSourceRef"] = dict(source)
+    elif isinstance(reference, dict) and source is None and not reference.get("namespace"):
+        spec["dataSource"] = {name: item for name, item in reference.items() if name != "namespace"}
+
+
+class ServiceAccountStrategy(Strategy):
+    """Service accounts, which keep only the names of their secrets."""
+
+    returns_deleted = True
+
+    def prepare_create(self, context: Context, document: Document) -> None:
+        """Reduce the secrets to their names."""
+        super().prepare_create(context, document)
+        _name_secrets(document)
+
+    def prepare_update(self, context: Context, new: Document, old: Document) -> None:
+        """Reduce the secrets to their names."""
+        super().prepare_update(context, new, old)
+        _name_secrets(new)
+
+
+def _name_secrets(account: Document) -> None:
+    if parts(account, "secrets"):
+        account["secrets"] = [{"name": each["name"]} if each.get("name") else {} for each in parts(account, "secrets")]
+
+
+class EndpointSliceStrategy(Strategy):
+    """Endpoint slices: all but metadata counts as a generation, labels too; the old topology is not written any more."""
+
+    counts_generations = True
+
+    def prepare_create(self, context: Context, document: Document) -> None:
+        """Drop the old topology."""
+        super().prepare_create(context, document)
+        _drop_topology(document)
+
+    def prepare_update(self, context: Context, new: Document, old: Document) -> None:
+        """Count changes, and drop the old topology."""
+        super().prepare_update(context, new, old)
+        rest, before = ({name: item for name, item in each.items() if name not in _HEAD} for each in (new, old))
+        labels, labels_before = (part(each, "metadata", "labels") for each in (new, old))
+        if rest != before or labels != labels_before:
+            generation = part(old, "metadata").get("generation", 0)
+            part(new, "metadata")["generation"] = (generation if isinstance(generation, int) else 0) + 1
+        if new.get("endpoints") != old.get("endpoints"):
+            _drop_topology(new)
+
+
+_HEAD = ("apiVersion", "kind", "metadata")
+
+
+def _drop_topology(endpoint_slice: Document) -> None:
+    if "endpoints" in endpoint_slice:
+        endpoint_slice["endpoints"] = [
+            {name: item for name, item in each.items() if name != "deprecatedTopology"}
+            for each in parts(endpoint_slice, "endpoints")
+        ]
 
 
 def _default_class(context: Context) -> object:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import cast
 
+from bayplan.apiserver.codec.shape import Emptied
 from bayplan.apiserver.kinds.image_names import image_tag
+from bayplan.apiserver.kinds.pod_resources import pod_amounts
 from bayplan.base.plain_data import Document
 
 _SOURCELESS = "emptyDir"
@@ -37,6 +39,30 @@ def default_pod(pod: Document) -> None:
         if spec.get("hostNetwork"):
             for port in _parts(container, "ports"):
                 port.setdefault("hostPort", port.get("containerPort"))
+    if _part(_part(spec, "resources"), "limits"):
+        _default_pod_requests(spec)
+
+
+_POD_LEVEL = ("cpu", "memory")
+
+
+def _default_pod_requests(spec: Document) -> None:
+    """Request for a whole pod what its containers request together, else what it is limited to."""
+    resources = _part(spec, "resources")
+    requests, limits = dict(_part(resources, "requests")), _part(resources, "limits")
+    containers: Document = {name: spec.get(name) for name in ("containers", "initContainers")}
+    together = {
+        name: str(amount)
+        for name, amount in pod_amounts({"spec": containers}).total("requests", overhead=False).items()
+    }
+    for name in _POD_LEVEL:
+        if name not in requests and name in together:
+            requests[name] = together[name]
+    for name, amount in limits.items():
+        if name not in requests and (name in _POD_LEVEL or name.startswith("hugepages-")):
+            requests[name] = amount
+    if requests:
+        resources["requests"] = requests
 
 
 def default_pod_spec(spec: Document) -> None:
@@ -244,8 +270,12 @@ def default_autoscaler(spec: Document) -> None:
         spec["metrics"] = [{"type": "Resource", "resource": {"name": "cpu", "target": target}}]
     behavior = spec.get("behavior")
     if isinstance(behavior, dict):
-        behavior["scaleUp"] = _SCALE_UP | _part(behavior, "scaleUp")
-        behavior["scaleDown"] = _SCALE_DOWN | _part(behavior, "scaleDown")
+        for name, rules in (("scaleUp", _SCALE_UP), ("scaleDown", _SCALE_DOWN)):
+            sent = _part(behavior, name)
+            # Policies that were sent empty are not filled in: the change is refused.
+            empties = sent.empties if isinstance(sent, Emptied) else {}
+            filled = {key: item for key, item in rules.items() if key not in empties}
+            behavior[name] = Emptied(filled | sent, empties)
 
 
 _SCALE_UP: Document = {

@@ -98,6 +98,7 @@ CONSTANTS: dict[str, Document] = {
     _NETWORKING + "IngressClassParametersReference": {"scope": "Cluster"},
     _RBAC + "RoleRef": {"apiGroup": "rbac.authorization.k8s.io"},
     _RESOURCE + "ExactDeviceRequest": {"allocationMode": "ExactCount"},
+    _RESOURCE + "DeviceToleration": {"operator": "Equal"},
     _RESOURCE + "DeviceSubRequest": {"allocationMode": "ExactCount"},
     _ADMISSION + "ServiceReference": {"port": 443},
     _ADMISSION + "ValidatingAdmissionPolicySpec": {"failurePolicy": "Fail"},
@@ -207,6 +208,8 @@ def _make(shape: Shape, above: tuple[str, ...]) -> _Plan | None:
     above = (*above, shape.type_name)
     for name, field in shape.fields.items():
         inner = _make(field.inner, above) if field.inner is not None else None
+        if inner is not None and name == "inlineVolumeSpec":
+            inner.constants = ()  # Only what is inside a volume has defaults there.
         if inner is not None:
             plan.children.append((name, field.containers, inner))
     return plan if plan.constants or plan.function or plan.children else None

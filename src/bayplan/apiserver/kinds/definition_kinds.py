@@ -5,9 +5,12 @@ from __future__ import annotations
 from bayplan.apiserver.kinds.strategy import Context, Strategy, part, parts, texts
 from bayplan.base.plain_data import Document
 
+MANAGER = "kube-apiserver"
+"""Owns the status of definitions."""
+
 
 class DefinitionStrategy(Strategy):
-    """Definitions are accepted at once: what controllers of upstream find out a moment later is there from the start."""
+    """Definitions: a new one is accepted by a write of its own, as by upstream's controllers, but at once."""
 
     counts_generations = True
     unconditional_update = False
@@ -16,21 +19,9 @@ class DefinitionStrategy(Strategy):
         """Fill in names, and say that they are accepted."""
         super().prepare_create(context, document)
         _fill_in(document)
-        if context.dry_run:
-            # Nothing is served, so nothing is accepted.
-            document["status"] = {
-                "conditions": None,
-                "acceptedNames": {"plural": "", "kind": ""},
-                "storedVersions": _stored(document),
-            }
-            return
-        now = context.cluster.now()
         document["status"] = {
-            "conditions": [
-                _condition("NamesAccepted", "NoConflicts", "no conflicts found", now),
-                _condition("Established", "InitialNamesAccepted", "the initial names have been accepted", now),
-            ],
-            "acceptedNames": dict(part(document, "spec", "names")),
+            "conditions": None,
+            "acceptedNames": {"plural": "", "kind": ""},
             "storedVersions": _stored(document),
         }
 
@@ -43,6 +34,21 @@ class DefinitionStrategy(Strategy):
         status["acceptedNames"] = dict(part(new, "spec", "names"))
         status["storedVersions"] = before + [name for name in _stored(new) if name not in before]
         new["status"] = status
+
+
+def accepted_status(definition: Document, now: str) -> Document | None:
+    """Return the status of a definition that is accepted; None if it says so already."""
+    status = part(definition, "status")
+    if any(each.get("type") == "Established" for each in parts(status, "conditions")):
+        return None
+    return {
+        "conditions": [
+            _condition("NamesAccepted", "NoConflicts", "no conflicts found", now),
+            _condition("Established", "InitialNamesAccepted", "the initial names have been accepted", now),
+        ],
+        "acceptedNames": dict(part(definition, "spec", "names")),
+        "storedVersions": texts(status, "storedVersions") or _stored(definition),
+    }
 
 
 def _fill_in(document: Document) -> None:

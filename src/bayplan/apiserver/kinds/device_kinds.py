@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from bayplan.apiserver.kinds.strategy import Strategy
+from bayplan.apiserver.kinds.strategy import Context, Strategy, part, parts
+from bayplan.base.plain_data import Document
 
 
 class DeviceStrategy(Strategy):
@@ -14,3 +15,27 @@ class DeviceStrategy(Strategy):
     def __init__(self, *, counts_generations: bool = False, name_check: str = "subdomain") -> None:
         self.counts_generations = counts_generations
         self.name_check = name_check
+
+
+class DeviceSliceStrategy(Strategy):
+    """Slices of devices: taints say since when they are there."""
+
+    counts_generations = True
+    returns_deleted = True
+
+    def prepare_create(self, context: Context, document: Document) -> None:
+        """Note when taints came."""
+        super().prepare_create(context, document)
+        _date_taints(context, document)
+
+    def prepare_update(self, context: Context, new: Document, old: Document) -> None:
+        """Note when taints came."""
+        _date_taints(context, new)
+        super().prepare_update(context, new, old)
+
+
+def _date_taints(context: Context, document: Document) -> None:
+    for device in parts(part(document, "spec"), "devices"):
+        for taint in parts(device, "taints"):
+            if taint.get("timeAdded") is None:
+                taint["timeAdded"] = context.cluster.now()

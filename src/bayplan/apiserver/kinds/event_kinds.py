@@ -18,6 +18,10 @@ class EventStrategy(Strategy):
         """Check a new event."""
         return check_event(document, is_core=context.resource.group == "")
 
+    def metadata_steps(self, context: Context) -> tuple[str, ...]:
+        """Check changes of metadata, but not those through the core group."""
+        return () if context.resource.group == "" else ("change",)
+
     def validate_update(self, context: Context, new: Document, old: Document) -> list[Cause]:
         """Check a change."""
         return check_event_update(new, old, is_core=context.resource.group == "")

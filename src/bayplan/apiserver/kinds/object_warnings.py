@@ -6,19 +6,22 @@ Source: the functions GetWarningsFor... and WarningsOnCreate of v1.36.3.
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections.abc import Callable, Iterable, Iterator
 
-from bayplan.apiserver.kinds.parts import part, parts
+from bayplan.apiserver.kinds.parts import part, parts, texts
 from bayplan.apiserver.kinds.pod_warnings import (
     DEPRECATED_LABELS,
     byte_warnings,
     selector_term_warnings,
     template_warnings,
 )
+from bayplan.apiserver.validation.formats import parse_cidr, parse_ip
 from bayplan.base.plain_data import Document
 from bayplan.objects.names import check_dns1123_label
 from bayplan.objects.selectors import quote
 
+_ENFORCED = "kubernetes.io/enforce-mountable-secrets"
 _BETA_CLASS = "volume.beta.kubernetes.io/storage-class"
 _INGRESS_CLASS = "kubernetes.io/ingress.class"
 _OLD_HINTS, _HINTS = "service.kubernetes.io/topology-aware-hints", "service.kubernetes.io/topology-mode"
@@ -62,6 +65,10 @@ def object_warnings(table: str, document: Document, before: Document | None) -> 
     """
     if before is not None and table in _TEMPLATES and _generation(document) == _generation(before):
         return []
+    if before is not None and table == "serviceaccounts" and _ENFORCED in part(before, "metadata", "annotations"):
+        return []
+    if before is not None and table == "discovery.k8s.io/endpointslices":
+        return list(_endpoint_addresses(document))
     found = list(_OF_KIND[table](document)) if table in _OF_KIND else []
     path = _TEMPLATES.get(table)
     if path is None:
@@ -100,7 +107,7 @@ def _named_by_pods(document: Document) -> Iterator[str]:
 def _stateful_set(document: Document) -> Iterator[str]:
     spec = part(document, "spec")
     for index, claim in enumerate(parts(spec, "volumeClaimTemplates")):
-        yield from _claim_spec(part(claim, "spec"), f"spec.volumeClaimTemplates[{index}].spec")
+        yield from _claim_spec(part(claim, "spec"), f"spec.volumeClaimTemplates[{index}]")
     limit = spec.get("revisionHistoryLimit")
     if isinstance(limit, int) and limit < 0:
         text = "a negative value retains all historical revisions; a value >= 0 is recommended"
@@ -121,14 +128,28 @@ def _service(document: Document) -> Iterator[str]:
     spec, annotations = part(document, "spec"), part(document, "metadata", "annotations")
     if _OLD_HINTS in annotations:
         yield f"annotation {_OLD_HINTS} is deprecated, please use {_HINTS} instead"
-    if spec.get("clusterIP") == "None":
-        if spec.get("externalIPs"):
-            yield 'spec.externalIPs is ignored when spec.clusterIP is "None"'
+    is_headless, kind = spec.get("clusterIP") == "None", spec.get("type")
+    external = texts(spec, "externalIPs")
+    if is_headless:
+        if spec.get("loadBalancerIP"):
+            yield "spec.loadBalancerIP is ignored for headless services"
+        if external:
+            yield "spec.externalIPs is ignored for headless services"
         if spec.get("sessionAffinity") not in (None, "None"):
             yield "spec.SessionAffinity is ignored for headless services"
-    elif spec.get("externalIPs"):
+    for index, address in enumerate(external):
+        yield from _address(address, f"spec.externalIPs[{index}]")
+    if external and not is_headless and kind != "ExternalName":
         yield "spec.externalIPs is deprecated and may no longer be implemented in some clusters"
     yield from _address(spec.get("loadBalancerIP"), "spec.loadBalancerIP")
+    for index, network in enumerate(texts(spec, "loadBalancerSourceRanges")):
+        yield from _network(network, f"spec.loadBalancerSourceRanges[{index}]")
+    if external and kind == "ExternalName":
+        yield 'spec.externalIPs is ignored when spec.type is "ExternalName"'
+    if spec.get("externalName") and kind != "ExternalName":
+        yield 'spec.externalName is ignored when spec.type is not "ExternalName"'
+    if spec.get("trafficDistribution") == "PreferClose":
+        yield 'spec.trafficDistribution: "PreferClose" is deprecated; use "PreferSameZone"'
 
 
 def _address(value: object, field: str) -> Iterator[str]:
@@ -147,6 +168,26 @@ def _address(value: object, field: str) -> Iterator[str]:
         yield f"{field}: IPv6 address {quote(text)} should be in RFC 5952 canonical format ({quote(standard)})"
     else:
         yield f"{field}: non-standard IP address {quote(text)} is invalid: use {quote(standard)}"
+
+
+def _network(text: str, field: str) -> Iterator[str]:
+    """Yield what is wrong with a CIDR that is written in another way than usual."""
+    network, address = parse_cidr(text.strip()), parse_ip(text.strip().partition("/")[0])
+    if network is None or address is None:
+        return
+    told = False
+    if address != network.network_address:
+        single = f"{address}/{network.max_prefixlen}"
+        told = True
+        yield (
+            f"{field}: CIDR value {quote(text)} is ambiguous in this context "
+            f"(should be {quote(str(network))} or {quote(single)}?)"
+        )
+    if network.version == 4 and re.search(r"(^|[./])0[0-9]", text):
+        told = True
+        yield f"{field}: non-standard CIDR value {quote(text)} is invalid: use {quote(str(network))}"
+    if not told and network.version == 6 and str(network) != text:
+        yield f"{field}: IPv6 CIDR value {quote(text)} should be in RFC 5952 canonical format ({quote(str(network))})"
 
 
 def _claim_spec(spec: Document, field: str) -> Iterator[str]:
@@ -184,6 +225,19 @@ def _ingress(document: Document) -> Iterator[str]:
 def _endpoint_slice(document: Document) -> Iterator[str]:
     if document.get("addressType") == "FQDN":
         yield "spec.addressType: FQDN endpoints are deprecated"
+    yield from _endpoint_addresses(document)
+
+
+_FIRST_HAND = ("endpointslice-controller.k8s.io", "endpointslicemirroring-controller.k8s.io")
+"""Controllers that mend the addresses that they write."""
+
+
+def _endpoint_addresses(document: Document) -> Iterator[str]:
+    if part(document, "metadata", "labels").get("endpointslice.kubernetes.io/managed-by") in _FIRST_HAND:
+        return
+    for index, endpoint in enumerate(parts(document, "endpoints")):
+        for at, address in enumerate(texts(endpoint, "addresses")):
+            yield from _address(address, f"endpoints[{index}].addresses[{at}]")
 
 
 def _node(document: Document) -> Iterator[str]:
@@ -192,6 +246,12 @@ def _node(document: Document) -> Iterator[str]:
         yield "spec.configSource: the feature is no longer supported"
     if spec.get("externalID"):
         yield "spec.externalID: this field is deprecated, and is unused by Kubernetes"
+
+
+def _service_account(document: Document) -> Iterator[str]:
+    if _ENFORCED in part(document, "metadata", "annotations"):
+        text = "deprecated in v1.32+; prefer separate namespaces to isolate access to mounted secrets"
+        yield f"metadata.annotations[{_ENFORCED}]: {text}"
 
 
 def _storage_class(document: Document) -> Iterator[str]:
@@ -217,6 +277,7 @@ def _driver(document: Document) -> Iterator[str]:
 
 _OF_KIND: dict[str, Callable[[Document], Iterable[str]]] = {
     "services": _service,
+    "serviceaccounts": _service_account,
     "persistentvolumes": _volume,
     "persistentvolumeclaims": _claim,
     "nodes": _node,

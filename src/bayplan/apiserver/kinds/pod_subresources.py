@@ -53,6 +53,8 @@ def check_resize(new: Document, old: Document) -> list[Cause]:
     """Check that only amounts of processor and memory have changed, and no quality of service."""
     spec, before = part(new, "spec"), part(old, "spec")
     causes: list[Cause] = []
+    if part(before, "os").get("name") == "windows":
+        return [forbidden_value("[]", "windows pods cannot be resized")]
     check_pod_spec(spec, "spec", causes)
     quality = part(old, "status").get("qosClass") or quality_of_service(old)
     if quality != quality_of_service(new):

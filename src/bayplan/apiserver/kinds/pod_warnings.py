@@ -133,6 +133,7 @@ def _list_warnings(spec: Document, field: str) -> Iterator[str]:
         for name in _VOLUMES:
             if volume.get(name) is not None:
                 yield f"{field}.volumes[{index}].{_SHOWN_AS.get(name, name)}: {_VOLUMES[name]}"
+    yield from _overlaps(spec)
     yield from _repeated(parts(spec, "hostAliases"), "ip", f"{field}.hostAliases")
     secrets = parts(spec, "imagePullSecrets")
     yield from _repeated(secrets, "name", f"{field}.imagePullSecrets")
@@ -140,6 +141,55 @@ def _list_warnings(spec: Document, field: str) -> Iterator[str]:
         if not secret.get("name"):
             yield f'{field}.imagePullSecrets[{index}].name: invalid empty name ""'
     yield from byte_warnings(part(spec, "overhead"), f"{field}.overhead")
+
+
+def _overlaps(spec: Document) -> Iterator[str]:
+    """Yield the paths within volumes that are in each other's way."""
+    for volume in parts(spec, "volumes"):
+        name = quote(str(volume.get("name")))
+        for kind, label in (
+            ("configMap", f"ConfigMap {quote(str(part(volume, 'configMap').get('name') or ''))}"),
+            ("secret", f"Secret {quote(str(part(volume, 'secret').get('secretName') or ''))}"),
+            ("downwardAPI", "DownwardAPI"),
+        ):
+            found = [(str(item.get("path") or ""), "") for item in parts(part(volume, kind), "items")]
+            yield from (f"volume {name} ({label}): overlapping paths: {each}" for each in _clashing(found))
+        placed: list[tuple[str, str]] = []
+        for source in parts(part(volume, "projected"), "sources"):
+            if not source:
+                yield f"volume {name} (Projected) has no sources provided"
+            placed += _projected_paths(source)
+        yield from (f"volume {name} (Projected): overlapping paths: {each}" for each in _clashing(placed))
+
+
+def _projected_paths(source: Document) -> list[tuple[str, str]]:
+    """Return the paths that a source of a projected volume writes, each with the source."""
+    for kind, label in (("configMap", "ConfigMap"), ("secret", "Secret")):
+        if source.get(kind) is not None:
+            named = f"{label} {quote(str(part(source, kind).get('name') or ''))}"
+            return [(str(item.get("path") or ""), named) for item in parts(part(source, kind), "items")]
+    if source.get("downwardAPI") is not None:
+        return [(str(item.get("path") or ""), "DownwardAPI") for item in parts(part(source, "downwardAPI"), "items")]
+    if source.get("serviceAccountToken") is not None:
+        return [(str(part(source, "serviceAccountToken").get("path") or ""), "ServiceAccountToken")]
+    return []
+
+
+def _clashing(placed: list[tuple[str, str]]) -> Iterator[str]:
+    """Yield pairs of paths that are the same, or of which one is below the other."""
+
+    def text(each: tuple[str, str]) -> str:
+        return f"{quote(each[0])} ({each[1]})" if each[1] else quote(each[0])
+
+    trimmed = [(path.rstrip("/"), source) for path, source in placed]
+    for index, each in enumerate(trimmed):
+        for other in trimmed[:index]:
+            if (
+                each[0]
+                and other[0]
+                and (f"{each[0]}/".startswith(f"{other[0]}/") or f"{other[0]}/".startswith(f"{each[0]}/"))
+            ):
+                yield f"{text(each)} with {text(other)}"
 
 
 def _repeated(items: Iterable[Document], name: str, field: str) -> Iterator[str]:

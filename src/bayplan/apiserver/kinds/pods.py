@@ -66,6 +66,9 @@ class PodStrategy(Strategy):
         if context.subresource in (RESIZE, EPHEMERAL):
             keep_the_rest(new, old, context.subresource)
         copy_part(new, old, "status")
+        seconds = part(new, "spec").get("terminationGracePeriodSeconds")
+        if isinstance(seconds, int) and seconds < 0 and new.get("spec") != old.get("spec"):
+            part(new, "spec")["terminationGracePeriodSeconds"] = 1
         if not context.subresource:
             self._admit_update(new, old)
         if new.get("spec") != old.get("spec"):

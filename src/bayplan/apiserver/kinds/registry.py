@@ -6,7 +6,7 @@ from bayplan.apiserver.fields.field_set import Node
 from bayplan.apiserver.kinds import core_kinds, event_kinds, policy_kinds, workload_kinds
 from bayplan.apiserver.kinds.custom_kinds import CustomStrategy
 from bayplan.apiserver.kinds.definition_kinds import DefinitionStrategy
-from bayplan.apiserver.kinds.device_kinds import DeviceStrategy
+from bayplan.apiserver.kinds.device_kinds import DeviceSliceStrategy, DeviceStrategy
 from bayplan.apiserver.kinds.pods import PodStrategy
 from bayplan.apiserver.kinds.strategy import Context, Strategy, add_finalizer, copy_part, part, raise_generation
 from bayplan.apiserver.rest.resources import Resource
@@ -95,7 +95,7 @@ _STRATEGIES: dict[str, Strategy] = {
     "persistentvolumes": core_kinds.VolumeStrategy(),
     "persistentvolumeclaims": core_kinds.ClaimStrategy(),
     "events": event_kinds.EventStrategy(),
-    "serviceaccounts": _RETURNED,
+    "serviceaccounts": core_kinds.ServiceAccountStrategy(),
     "resourcequotas": _RETURNED,
     "podtemplates": _Plain(counts_generations=True, returns_deleted=True, generation_fields=("template",)),
     "limitranges": core_kinds.LimitRangeStrategy(),
@@ -126,14 +126,13 @@ _STRATEGIES: dict[str, Strategy] = {
     "networking.k8s.io/ingresses": _COUNTED,
     "networking.k8s.io/ingressclasses": _COUNTED,
     "networking.k8s.io/networkpolicies": _COUNTED,
+    "networking.k8s.io/ipaddresses": _Plain(name_check="address"),
     "networking.k8s.io/servicecidrs": _Plain(keeps_metadata_of_status=True),
-    "discovery.k8s.io/endpointslices": _Plain(
-        counts_generations=True, generation_fields=("endpoints", "ports"), labels_count=True
-    ),
+    "discovery.k8s.io/endpointslices": core_kinds.EndpointSliceStrategy(),
     "resource.k8s.io/resourceclaims": DeviceStrategy(),
     "resource.k8s.io/resourceclaimtemplates": DeviceStrategy(),
-    "resource.k8s.io/resourceslices": _Plain(counts_generations=True, returns_deleted=True),
-    "resource.k8s.io/deviceclasses": DeviceStrategy(counts_generations=True, name_check="long"),
+    "resource.k8s.io/resourceslices": DeviceSliceStrategy(),
+    "resource.k8s.io/deviceclasses": DeviceStrategy(counts_generations=True, name_check="class"),
     "flowcontrol.apiserver.k8s.io/flowschemas": _Plain(counts_generations=True, keeps_metadata_of_status=True),
     "flowcontrol.apiserver.k8s.io/prioritylevelconfigurations": _Plain(
         counts_generations=True, keeps_metadata_of_status=True

@@ -48,6 +48,7 @@ _OF_OTHER_WORDS = frozenset((
     "pods", "nodes", "replicationcontrollers", "events", "namespaces", "secrets", "services",
     "certificates.k8s.io/certificatesigningrequests",
 ))  # fmt: skip
+_WITHOUT_NAMESPACE = ("nodes", "namespaces", "certificates.k8s.io/certificatesigningrequests")
 _BOOLEANS = frozenset(("spec.hostNetwork", "spec.unschedulable"))
 _NUMBERS = frozenset(("status.replicas", "status.successful"))
 # Older names, and those of events.k8s.io/v1, for the same field.
@@ -69,7 +70,7 @@ ALIASES = {
 def field_problem(resource: Resource, field: str) -> str:
     """Return what is wrong with a field that objects of a resource can't be selected by; nothing if they can."""
     table = resource.table
-    if field in ("metadata.name", "metadata.namespace"):
+    if field == "metadata.name" or (field == "metadata.namespace" and table not in _WITHOUT_NAMESPACE):
         return ""
     if field in _FIELDS.get(table, {}) or field in ALIASES.get(table, {}):
         return ""

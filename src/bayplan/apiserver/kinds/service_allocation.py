@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from bayplan.apiserver.kinds.strategy import Context, copy_part, part, parts, texts
 from bayplan.apiserver.rest.errors import Cause, invalid, invalid_value
 from bayplan.apiserver.rest.object_meta import shown
+from bayplan.apiserver.validation.services import cluster_ips
 from bayplan.base.plain_data import Document
 from bayplan.objects.selectors import quote
 
@@ -40,6 +41,9 @@ def allocate(context: Context, service: Document, before: Document | None) -> No
     _normalize_addresses(spec, old)
     name = str(part(service, "metadata").get("name") or "")
     if spec.get("type") != "ExternalName":
+        loose: list[Cause] = []
+        cluster_ips(spec, "spec", loose)
+        _refuse(name, loose)
         _refuse(name, _set_families(spec, old))
         _refuse(name, _allocate_address(context, spec, old))
     if spec.get("type") in _WITH_PORTS:

@@ -21,6 +21,8 @@ from bayplan.base.plain_data import Document
 _MOST = 4096
 _FORGOTTEN = 16
 _LABEL_KEYS = b"atchLabelKeys"
+_DEPENDENT = (_LABEL_KEYS, b"clusterTrustBundle", b"podCertificate", b"schedulingGroup", b"stopSignal")
+"""Fields that make a spec depend on its pod, or that may be dropped from it."""
 _NODE_NAME = "nodeName"
 _ON_A_NODE = b"@"
 
@@ -88,7 +90,7 @@ class SpecMemory:
         facts = self._known.get(key)
         repeats = facts is not None and not node_name
         if facts is None:
-            if _LABEL_KEYS in key:
+            if any(each in key for each in _DEPENDENT):
                 return None
             spec = work_out()
             if spec is None:

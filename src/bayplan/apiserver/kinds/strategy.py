@@ -182,6 +182,10 @@ class Strategy:
         context.rules.status(new, old, causes)
         return causes
 
+    def metadata_steps(self, context: Context) -> tuple[str, ...]:
+        """Return how an update checks metadata once more, see `KindRules.metadata`."""
+        return context.rules.metadata
+
     def warnings(self, context: Context, document: Document, before: Document | None) -> list[str]:
         """Return what a writer should know about an object: about a new one if `before` is None."""
         return object_warnings(context.resource.table, document, before)

@@ -47,6 +47,11 @@ class DaemonSetStrategy(WorkloadStrategy):
         changed = part(new, "spec").get("template") != part(old, "spec").get("template")
         _set_template_generation(new, _template_generation(old) + changed)
 
+    def prepare_status(self, context: Context, new: Document, old: Document) -> None:
+        """Keep the generation of the template."""
+        super().prepare_status(context, new, old)
+        _set_template_generation(new, _template_generation(old))
+
 
 def _template_generation(daemon_set: Document) -> int:
     text = str(part(daemon_set, "metadata", "annotations").get(TEMPLATE_GENERATION) or "")

@@ -83,7 +83,9 @@ def _remove(document: object, operation: dict[str, object], work: _Work) -> obje
 
 def _replace(document: object, operation: dict[str, object], work: _Work) -> object:
     tokens = _tokens(operation["path"])
-    _find(document, tokens)
+    if not tokens or not isinstance(_find(document, tokens[:-1]), dict):
+        _find(document, tokens)
+    # A member of an object need not be there: upstream's library only misses items of lists.
     return _put(document, tokens, operation.get("value"), None)
 
 

@@ -19,8 +19,24 @@ _DELETE = "$deleteFromPrimitiveList/"
 _NO_FACTS = TypeFacts({})
 
 
+def go_map(value: object) -> str:
+    """Return a value as Go prints a map."""
+    if isinstance(value, dict):
+        inner = " ".join(f"{name}:{go_map(item)}" for name, item in sorted(value.items()))
+        return f"map[{inner}]"
+    if isinstance(value, list):
+        return f"[{' '.join(go_map(item) for item in value)}]"
+    if value is None:
+        return "<nil>"
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
 class StrategicPatchError(ValueError):
     """A patch that contradicts itself or the schema."""
+
+
+class UndeclaredKeyError(StrategicPatchError):
+    """An item of a list that lacks the key by which items are merged; upstream calls that an error of the server."""
 
 
 def strategic_merge(type_name: str, document: Document, patch: Document) -> Document:
@@ -155,7 +171,7 @@ def _merge_list(facts: FieldFacts, original: list[object], patch: list[object]) 
             places.setdefault(_key(each.get(key)), place)
     for item in plain:
         if key not in item:
-            raise StrategicPatchError(f"map: {item} does not contain declared merge key: {key}")
+            raise UndeclaredKeyError(f"map: {go_map(item)} does not contain declared merge key: {key}")
         identity = _key(item[key])
         at = places.get(identity)
         if at is None:

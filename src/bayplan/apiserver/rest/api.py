@@ -10,13 +10,32 @@ import asyncio
 from collections.abc import Iterable
 
 from bayplan.apiserver.kinds.strategy import part
-from bayplan.apiserver.rest import deleting, listing, patching, rendering, running_pods, subresources, updates, writing
+from bayplan.apiserver.rest import (
+    deleting,
+    listing,
+    patching,
+    rendering,
+    running_pods,
+    scaling,
+    subresources,
+    updates,
+    writing,
+)
 from bayplan.apiserver.rest.backend import Backend
 from bayplan.apiserver.rest.decoding import decode_request, read_ahead, target_of
 from bayplan.apiserver.rest.errors import ApiError, bad_request, not_found, object_details
 from bayplan.apiserver.rest.messages import Request, Response, Stream
 from bayplan.apiserver.rest.meta_endpoints import MetaEndpoints
-from bayplan.apiserver.rest.negotiation import JSON, PLAIN, YAML, Form, negotiate, wants_yaml
+from bayplan.apiserver.rest.negotiation import (
+    JSON,
+    PLAIN,
+    PROTOBUF,
+    YAML,
+    Form,
+    negotiate,
+    wants_protobuf,
+    wants_yaml,
+)
 from bayplan.apiserver.rest.options import (
     ListOptions,
     delete_options,
@@ -33,7 +52,8 @@ from bayplan.apiserver.rest.warning_headers import delete_warnings, deprecation_
 from bayplan.apiserver.rest.watching import Watch
 from bayplan.base.plain_data import Document
 
-UNSUPPORTED_MEDIA_TYPE = 415
+_NOT_NEGOTIATED = (406, 415)
+"""Refusals that come before anything is known of the resource."""
 _WAIT_FOR_REVISION = 3.0
 _WAIT_STEP = 0.05
 _REVIEW_GROUPS = ("authentication.k8s.io", "authorization.k8s.io")
@@ -69,7 +89,7 @@ class Api:
                 response = await self._dispatch(info, request)
             except ApiError as problem:
                 response = self._refusal(request, problem)
-            if not isinstance(response, Response) or response.status != UNSUPPORTED_MEDIA_TYPE:
+            if not isinstance(response, Response) or response.status not in _NOT_NEGOTIATED:
                 response.headers[:0] = warning_headers([deprecated])
             return response
         except ApiError as problem:
@@ -83,7 +103,7 @@ class Api:
         form = negotiate(
             request.headers.get("accept", ""),
             stream=info.verb == "watch",
-            is_list=is_collection and not info.subresource,
+            is_list=is_collection and not info.subresource and info.verb != "create",
             pretty=bool(read_bool(request.query, "pretty")),
         )
         if info.verb in ("list", "watch", "get") and not info.subresource:
@@ -94,7 +114,8 @@ class Api:
         if info.verb == "create":
             return self._create(info, request, form)
         if info.subresource == "scale":
-            return self._respond(200, subresources.scale(self.backend, info, request), form)
+            scaled = scaling.scale(self.backend, info, request)
+            return self._respond(200, scaled, form, request.warnings)
         if info.verb == "get":
             return self._get(info, request, form)
         if info.verb == "update":
@@ -109,8 +130,11 @@ class Api:
         if info.verb == "watch":
             options = list_options(request.query, watch=True)
             watch = Watch(self.backend, info, options, form, request_timeout(request.query.get("timeout", "")))
-            return Stream(watch.frames(), JSON, watch.cut_off)
+            media_type = f"{PROTOBUF};stream=watch" if form.media_type == PROTOBUF else JSON
+            return Stream(watch.frames(), media_type, watch.cut_off)
         if info.verb == "get":
+            if "export" in request.query and read_bool(request.query, "export") is not False:
+                raise bad_request("the export parameter, deprecated since v1.14, is no longer supported")
             wanted = read_revision(request.query.get("resourceVersion", ""))
             await self._reach(ListOptions(resource_version=wanted))
             return self._get(info, request, form)
@@ -233,7 +257,8 @@ class Api:
         return Response(status, body, form.media_type, headers, self.backend.store.revision)
 
     def _refusal(self, request: Request, problem: ApiError) -> Response:
-        form = Form(YAML) if wants_yaml(request.headers.get("accept", "")) else PLAIN
+        accept = request.headers.get("accept", "")
+        form = Form(YAML) if wants_yaml(accept) else Form(PROTOBUF) if wants_protobuf(accept) else PLAIN
         body = rendering.render_error(problem, form)
-        headers = list(problem.headers.items())
+        headers = [*problem.headers.items(), *warning_headers(request.warnings)]
         return Response(problem.code, body, form.media_type, headers, self.backend.store.revision)

@@ -12,7 +12,7 @@ import msgspec
 
 from bayplan.apiserver.fields import managed
 from bayplan.apiserver.fields.compare import fields_of
-from bayplan.apiserver.kinds import custom_resources, flow_kinds
+from bayplan.apiserver.kinds import custom_resources, definition_kinds, flow_kinds
 from bayplan.apiserver.kinds.conversion import from_storage, is_converted, to_storage
 from bayplan.apiserver.kinds.registry import strategy_of
 from bayplan.apiserver.kinds.selectable_fields import selectable_values
@@ -214,8 +214,24 @@ class Backend:
         if resource.table == "apiextensions.k8s.io/customresourcedefinitions":
             if stored is not None:
                 custom_resources.serve(self.registry, decode_item(stored))
+                self._accept_definition(resource, decode_item(stored))
             elif removed is not None and removed.old is not None:
                 custom_resources.stop_serving(self.registry, decode_item(removed.old))
+
+    def _accept_definition(self, resource: Resource, definition: Document) -> None:
+        """Write that a definition is served, as upstream's own controllers do."""
+        status = definition_kinds.accepted_status(definition, self.now())
+        if status is None or part(definition, "metadata").get("deletionTimestamp"):
+            return
+        metadata = part(definition, "metadata")
+        changed = {name: status[name] for name in ("acceptedNames", "conditions")}
+        who = managed.Manager(definition_kinds.MANAGER, managed.UPDATE, resource.api_version, "status")
+        owned = fields_of(resource.fields, {"status": changed})
+        managers = managed.decode(metadata.get("managedFields"))
+        if managers:
+            managers[who] = managed.Owned(owned, resource.api_version, self.now())
+            metadata["managedFields"] = managed.encode(managers)
+        self.put(resource, {**definition, "status": status})
 
     def _refresh_flow_schema(self, item: Item) -> None:
         """Write whether the priority level of a FlowSchema exists, as upstream's own controller does."""

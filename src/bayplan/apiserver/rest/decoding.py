@@ -7,7 +7,7 @@ import base64
 from typing import NamedTuple, cast
 
 from bayplan.apiserver.codec.bodies import BodyError, Parsed, parse_json, parse_yaml, summarize
-from bayplan.apiserver.codec.decode_error import DecodeError
+from bayplan.apiserver.codec.decode_error import DecodeError, go_kind
 from bayplan.apiserver.codec.protobuf import MAGIC, ProtobufError, decode_envelope, decode_message
 from bayplan.apiserver.codec.shape import shape_of
 from bayplan.apiserver.kinds.custom_resources import prune
@@ -17,6 +17,7 @@ from bayplan.apiserver.kinds.strategy import part
 from bayplan.apiserver.rest.errors import ApiError, bad_request
 from bayplan.apiserver.rest.messages import Request
 from bayplan.apiserver.rest.negotiation import PROTOBUF, YAML, input_type
+from bayplan.apiserver.rest.object_meta import drop_repeated_owners
 from bayplan.apiserver.rest.resources import Resource
 from bayplan.apiserver.schema.facts import api_facts
 from bayplan.base.plain_data import Document
@@ -28,6 +29,10 @@ _METADATA = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 _SECRET = "io.k8s.api.core.v1.Secret"
 _POD = "io.k8s.api.core.v1.Pod"
 _SPECS = SpecMemory()
+_KIND_STRUCT = (
+    r'into Go value of type struct { APIVersion string "json:\"apiVersion,omitempty\""; '
+    r'Kind string "json:\"kind,omitempty\"" }'
+)
 _NO_KIND = "couldn't get version/kind; json parse error: "
 
 
@@ -117,11 +122,35 @@ def decode_request(target: Target, request: Request, validation: str) -> Decoded
             value, duplicates = yaml_of(request) if media_type == YAML else parse_json(body)
         except BodyError as problem:
             raise _unrecognized(target, _NO_KIND + str(problem), body) from problem
+        if value is None:
+            value = {}
         if not isinstance(value, dict):
-            text = "json: cannot unmarshal into Go value of type struct"
-            raise _unrecognized(target, _NO_KIND + text, body)
+            raise _unrecognized(target, f"{_NO_KIND}json: cannot unmarshal {go_kind(value)} {_KIND_STRUCT}", body)
+        value = _kinds_matched(target, value, body, is_yaml=media_type == YAML)
         check_kind(target, value.get("apiVersion"), value.get("kind"))
-    return decode_value(target, cast("Document", value), duplicates, validation)
+    decoded = decode_value(target, cast("Document", value), duplicates, validation)
+    decoded.warnings.extend(drop_repeated_owners(part(decoded.document, "metadata")))
+    request.warnings += decoded.warnings
+    return decoded
+
+
+def _kinds_matched(target: Target, value: Document, body: bytes, *, is_yaml: bool) -> Document:
+    """Return a document with the fields that say its kind, which Go also finds if their letters are of another case.
+
+    Raises:
+        ApiError: they are no texts.
+    """
+    found = value
+    for wanted in ("apiVersion", "kind"):
+        for name, item in value.items():
+            if name.lower() != wanted.lower() or item is None:
+                continue
+            if not isinstance(item, str):
+                text = f"json: cannot unmarshal {go_kind(item)} into Go struct field .{wanted} of type string"
+                raise _unrecognized(target, _NO_KIND + text, body)
+            if name != wanted:
+                found = {**found, wanted: item} if not is_yaml or found is value else found
+    return found
 
 
 def check_kind(target: Target, api_version: object, kind: object) -> None:
@@ -130,20 +159,25 @@ def check_kind(target: Target, api_version: object, kind: object) -> None:
     Raises:
         ApiError: it is of another kind or version.
     """
+    problem = kind_problem(target, api_version, kind)
+    if problem:
+        version = str(api_version or target.api_version).rpartition("/")[2]
+        raise bad_request(
+            f'{kind or target.kind} in version "{version}" cannot be handled as a {target.kind}: {problem}'
+        )
+
+
+def kind_problem(target: Target, api_version: object, kind: object) -> str:
+    """Return why an object is not of the wanted kind; empty if it is. What is left out is taken from the path."""
     if not kind and not api_version:
-        return
+        return ""
     found_kind, found_version = str(kind or target.kind), str(api_version or target.api_version)
     if (found_kind, found_version) == (target.kind, target.api_version):
-        return
-    version = found_version.rpartition("/")[2]
-    if f"{found_version}/{found_kind}" in api_facts().kinds:
+        return ""
+    if f"{found_version}/{found_kind}" in api_facts().kinds and found_kind != target.kind:
         package = target.api_version.partition("/")[0].partition(".")[0] if "/" in target.api_version else "core"
-        why = f"converting (v1.{found_kind}) to ({package}.{target.kind}): unknown conversion"
-        if found_kind == target.kind:
-            why = f'no kind "{found_kind}" is registered for version "{found_version}" {_SCHEME}'
-    else:
-        why = f'no kind "{found_kind}" is registered for version "{found_version}" {_SCHEME}'
-    raise bad_request(f'{found_kind} in version "{version}" cannot be handled as a {target.kind}: {why}')
+        return f"converting (v1.{found_kind}) to ({package}.{target.kind}): unknown conversion"
+    return f'no kind "{found_kind}" is registered for version "{found_version}" {_SCHEME}'
 
 
 def decode_value(target: Target, value: Document, duplicates: list[str], validation: str) -> Decoded:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from bayplan.apiserver.fields.field_type import LEAF, UNTYPED, FieldType, Merge
+from bayplan.apiserver.schema.facts import api_facts
 
 _LEAF, _STRUCT, _MAP, _KEYED = Merge.LEAF, Merge.STRUCT, Merge.MAP, Merge.KEYED_LIST
 
@@ -40,3 +41,56 @@ def _element(kind: FieldType, item: object, index: int) -> str:
         keys = [(key, item.get(key, kind.key_defaults.get(key))) for key in kind.keys]
         return "[" + ",".join(f"{key}={json.dumps(value)}" for key, value in keys if value is not None) + "]"
     return f"[{index}]"
+
+
+_WANTED = {"string": "string", "bool": "boolean"}
+
+
+def mistyped_field(type_name: str, value: object) -> str:
+    """Return what is wrong with the first value that doesn't fit its type, or an empty string.
+
+    Args:
+        type_name: OpenAPI's name of the type; nothing is said about custom resources, which have none.
+        value: of that type.
+    """
+    types = api_facts().types
+    if type_name not in types or not isinstance(value, dict):
+        return ""
+    for facts in types[type_name]:
+        if facts.inline:
+            found = mistyped_field(facts.type, value)
+        elif value.get(facts.name) is None:
+            continue
+        else:
+            containers = tuple(each for each in facts.containers if each != "pointer")
+            found = _mistyped(facts.type, containers, value[facts.name], f".{facts.name}")
+        if found:
+            return found
+    return ""
+
+
+def _mistyped(type_name: str, containers: tuple[str, ...], value: object, path: str) -> str:
+    if containers:
+        wanted = list if containers[0] == "list" else dict
+        if not isinstance(value, wanted):
+            return f"{path}: expected {containers[0]}, got {_unstructured(value)}"
+        items = enumerate(value) if isinstance(value, list) else value.items()
+        for name, item in items:
+            here = f"{path}[{name}]" if isinstance(value, list) else f"{path}.{name}"
+            found = "" if item is None else _mistyped(type_name, containers[1:], item, here)
+            if found:
+                return found
+        return ""
+    fits = {"string": isinstance(value, str), "bool": isinstance(value, bool)}.get(type_name)
+    if type_name in ("int32", "int64", "float64"):
+        fits = isinstance(value, int | float) and not isinstance(value, bool)
+    if fits is False:
+        return f"{path}: expected {_WANTED.get(type_name, 'numeric (int or float)')}, got {_unstructured(value)}"
+    inner = mistyped_field(type_name, value)
+    return f"{path}{inner}" if inner else ""
+
+
+def _unstructured(value: object) -> str:
+    """Return a value as Go prints the one that structured merge wraps."""
+    text = json.dumps(value) if not isinstance(value, dict | list) else "..."
+    return f"&value.valueUnstructured{{Value:{text}}}"

@@ -20,6 +20,7 @@ class Request(msgspec.Struct):
         body: whole.
         user: who asks.
         parsed: the value in a long YAML body, if it is already parsed.
+        warnings: about its body, once that is decoded; refusals have them, too.
     """
 
     method: str
@@ -29,6 +30,7 @@ class Request(msgspec.Struct):
     body: bytes = b""
     user: str = "admin"
     parsed: object = None
+    warnings: list[str] = msgspec.field(default_factory=list)
 
 
 class Response(msgspec.Struct):

@@ -88,8 +88,28 @@ def negotiate(accept: str, *, stream: bool = False, is_list: bool = False, prett
         form = _form(clause, stream, pretty)
         if form is not None:
             return form
+    for clause in clauses:
+        # Last, for clients that accept nothing else: JSON is stored ready-made.
+        if clause.media_type == PROTOBUF and _names_object(clause):
+            kind = clause.parameters.get("as", "")
+            return Form(PROTOBUF, kind.removesuffix("List"), clause.parameters.get("v", ""), pretty, kind)
     offered = _STREAM_TYPES if stream else _OBJECT_TYPES
     raise ApiError(406, f"only the following media types are accepted: {', '.join(offered)}")
+
+
+def _names_object(clause: Clause) -> bool:
+    """Say whether protobuf can hold what a clause asks for: objects, or their metadata."""
+    kind = clause.parameters.get("as", "")
+    if not kind:
+        return "g" not in clause.parameters and "v" not in clause.parameters
+    conversion = (kind, clause.parameters.get("g", ""), clause.parameters.get("v", ""))
+    return kind != "Table" and conversion in _CONVERSIONS
+
+
+def wants_protobuf(accept: str) -> bool:
+    """Say whether a refusal should be written as protobuf: the client accepts nothing else."""
+    clauses = parse_accept(accept)
+    return bool(clauses) and all(clause.media_type == PROTOBUF for clause in clauses)
 
 
 def _form(clause: Clause, stream: bool, pretty: bool) -> Form | None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ipaddress
 import json
+import re
 
 from bayplan.apiserver.kinds.parts import part, parts, texts
 from bayplan.apiserver.rest.errors import Cause, forbidden_value, invalid_value, required
@@ -17,6 +19,7 @@ from bayplan.objects.names import (
 from bayplan.objects.selectors import quote
 
 _TOTAL_ANNOTATIONS = 256 * 1024
+_LEADING_ZEROS = re.compile(r"(?<![0-9])0+(?=[0-9])")
 _IMMUTABLE = "field is immutable"
 
 
@@ -25,20 +28,36 @@ def check_name(name: str, rule: str, *, prefix: bool = False) -> tuple[str, ...]
 
     Args:
         name: to check.
-        rule: ``subdomain``, ``long`` (the same in other words), ``label``, ``label1035``, ``path`` or ``any``.
+        rule: ``subdomain``, ``long`` (the same in other words), ``class`` (as well, prefixes unchecked), ``label``, ``label1035``,
+            ``path``, ``address`` or ``any``.
         prefix: it is the beginning of a generated name, so a dash at its end is fine.
     """
     if prefix and name.endswith("-") and len(name) > 1:
         name = f"{name[:-1]}a" if rule != "path" else name
     if rule == "label":
         return check_dns1123_label(name)
-    if rule == "long":
+    if rule in ("long", "class"):
         return tuple(each.replace("253 characters", "253 bytes") for each in check_dns1123_subdomain(name))
     if rule == "any":
         return ()
+    if rule == "address":
+        return check_canonical_address(name)
     if rule == "label1035":
         return check_dns1035_label(name)
     return check_dns1123_subdomain(name) if rule == "subdomain" else check_path_segment(name)
+
+
+def check_canonical_address(name: str) -> tuple[str, ...]:
+    """Return what is wrong with a name that is an IP address."""
+    try:
+        address = ipaddress.ip_address(_LEADING_ZEROS.sub("", name) if ":" not in name else name)
+    except ValueError:
+        return ("must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)",)
+    if address.version == 4 and str(address) != name:
+        return ("must not have leading 0s",)
+    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped:
+        return ("must not be an IPv4-mapped IPv6 address",)
+    return () if str(address) == name else (f"must be in canonical form ({quote(str(address))})",)
 
 
 def check_path_segment(name: str) -> tuple[str, ...]:
@@ -48,11 +67,21 @@ def check_path_segment(name: str) -> tuple[str, ...]:
     return tuple(f"may not contain '{each}'" for each in ("/", "%") if each in name)
 
 
-def check_metadata(metadata: Document, namespaced: bool, rule: str, field: str = "metadata") -> list[Cause]:
-    """Return what is wrong with the metadata of an object."""
+def check_metadata(
+    metadata: Document, namespaced: bool, rule: str, field: str = "metadata", *, standard: bool = False
+) -> list[Cause]:
+    """Return what is wrong with the metadata of an object.
+
+    Args:
+        metadata: of the object.
+        namespaced: whether it must have a namespace.
+        rule: see `check_name`.
+        field: the path of the metadata.
+        standard: finalizers without a domain must be standard ones; most kinds want that, and list it a second time.
+    """
     causes: list[Cause] = []
     prefix, name = str(metadata.get("generateName") or ""), str(metadata.get("name") or "")
-    if prefix:
+    if prefix and rule != "class":
         causes += [
             invalid_value(f"{field}.generateName", quote(prefix), each)
             for each in check_name(prefix, rule, prefix=True)
@@ -67,12 +96,37 @@ def check_metadata(metadata: Document, namespaced: bool, rule: str, field: str =
         causes += [invalid_value(f"{field}.namespace", quote(namespace), each) for each in found]
     elif not namespaced and namespace:
         causes.append(forbidden_value(f"{field}.namespace", "not allowed on this type"))
+    generation = metadata.get("generation")
+    if isinstance(generation, int) and generation < 0:
+        text = "must be greater than or equal to 0"
+        causes.append(invalid_value(f"{field}.generation", str(generation), text))
     causes += check_labels(part(metadata, "labels"), f"{field}.labels")
     causes += check_annotations(part(metadata, "annotations"), f"{field}.annotations")
     causes += _check_owners(parts(metadata, "ownerReferences"), f"{field}.ownerReferences")
-    for finalizer in texts(metadata, "finalizers"):
-        causes += _check_finalizer(finalizer, f"{field}.finalizers")
-    return causes
+    causes += _check_finalizers(metadata, f"{field}.finalizers")
+    return causes + (check_standard_finalizers(metadata, field) if standard else [])
+
+
+_REPEATED_OWNERS = (
+    ".metadata.ownerReferences contains duplicate entries{}; API server dedups owner references in 1.20+, and may reject such "
+    "requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {}"
+)
+
+
+def drop_repeated_owners(metadata: Document, *, when: str = "") -> list[str]:
+    """Drop owners that are there twice, in place; return a warning about them.
+
+    Args:
+        metadata: of an object.
+        when: they were found, for the warning.
+    """
+    owners = parts(metadata, "ownerReferences")
+    kept = [owner for index, owner in enumerate(owners) if owner not in owners[:index]]
+    if len(kept) == len(owners):
+        return []
+    metadata["ownerReferences"] = kept
+    repeated = [str(owner.get("uid") or "") for index, owner in enumerate(owners) if owner in owners[:index]]
+    return [_REPEATED_OWNERS.format(when, ", ".join(repeated))]
 
 
 def check_labels(labels: Document, field: str) -> list[Cause]:
@@ -108,7 +162,12 @@ def _check_owners(owners: list[Document], field: str) -> list[Cause]:
         )
     }  # fmt: skip
     for owner in owners:
+        version = str(owner.get("apiVersion") or "")
         causes += [cause for name, cause in missing.items() if not owner.get(name)]
+        if version.endswith("/"):
+            causes.append(invalid_value(f"{field}.apiVersion", quote(version), "version must not be empty"))
+        if (version, owner.get("kind")) == ("v1", "Event"):
+            causes.append(invalid_value(field, shown(owner), "/v1, Kind=Event is disallowed from being an owner"))
     if len(controllers) > 1:
         first, second = (f"{each.get('kind')}/{each.get('name')}" for each in controllers[:2])
         text = "Only one reference can have Controller set to true. "
@@ -117,12 +176,23 @@ def _check_owners(owners: list[Document], field: str) -> list[Cause]:
     return causes
 
 
-def _check_finalizer(name: str, field: str) -> list[Cause]:
-    causes = [invalid_value(field, quote(name), each) for each in check_qualified_name(name)]
-    if not causes and "/" not in name and name not in ("kubernetes", "orphan", "foregroundDeletion"):
-        text = "name is neither a standard finalizer name nor is it fully qualified"
-        causes.append(invalid_value(field, quote(name), text))
+def _check_finalizers(metadata: Document, field: str) -> list[Cause]:
+    names = texts(metadata, "finalizers")
+    causes = [invalid_value(field, quote(name), each) for name in names for each in check_qualified_name(name)]
+    if "orphan" in names and "foregroundDeletion" in names:
+        text = "finalizer orphan and foregroundDeletion cannot be both set"
+        causes.append(invalid_value(field, shown(names), text))
     return causes
+
+
+def check_standard_finalizers(metadata: Document, field: str = "metadata") -> list[Cause]:
+    """Return which finalizers have no domain and are none of the standard ones."""
+    text = "name is neither a standard finalizer name nor is it fully qualified"
+    return [
+        invalid_value(f"{field}.finalizers[{index}]", quote(name), text)
+        for index, name in enumerate(texts(metadata, "finalizers"))
+        if "/" not in name and name not in ("kubernetes", "orphan", "foregroundDeletion")
+    ]
 
 
 def check_metadata_update(new: Document, old: Document, field: str = "metadata") -> list[Cause]:

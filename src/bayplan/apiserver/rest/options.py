@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import msgspec
 
 from bayplan.apiserver.codec.bodies import BodyError, parse_json, parse_yaml
-from bayplan.apiserver.codec.decode_error import DecodeError
+from bayplan.apiserver.codec.decode_error import DecodeError, go_kind
 from bayplan.apiserver.codec.protobuf import ProtobufError, decode_envelope, decode_message
 from bayplan.apiserver.codec.shape import shape_of
 from bayplan.apiserver.rest.errors import (
@@ -339,13 +339,14 @@ def _body_options(request: Request) -> Document:
             parse = parse_yaml if media_type == YAML else parse_json
             value = parse(request.body).value
             if not isinstance(value, dict):
-                kind = "array" if isinstance(value, list) else "string" if isinstance(value, str) else "number"
+                kind = go_kind(value)
                 raise BodyError(f"json: cannot unmarshal {kind} into Go value of type {_KIND_STRUCT}")
             api_version, kind = str(value.get("apiVersion") or ""), str(value.get("kind") or "")
             document = value
         if kind and kind != "DeleteOptions":
             scheme = 'in scheme "pkg/runtime/scheme.go:111"'
-            raise bad_request(f'no kind "{kind}" is registered for version "{api_version}" {scheme}')
+            version = api_version or "meta.k8s.io/v1"
+            raise bad_request(f'no kind "{kind}" is registered for version "{version}" {scheme}')
         read = shape_of(_DELETE_OPTIONS).read(document)
     except BodyError as problem:
         raise bad_request(f"couldn't get version/kind; json parse error: {problem}") from problem

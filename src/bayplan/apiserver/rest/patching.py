@@ -5,22 +5,23 @@ from __future__ import annotations
 import json
 from typing import cast
 
-from bayplan.apiserver.codec.bodies import BodyError, parse_json
-from bayplan.apiserver.codec.decode_error import DecodeError
+from bayplan.apiserver.codec.bodies import BodyError, Parsed, parse_json
+from bayplan.apiserver.codec.decode_error import DecodeError, go_kind
+from bayplan.apiserver.codec.unstructured import unstructured_problem
 from bayplan.apiserver.fields import managed
 from bayplan.apiserver.fields.compare import fields_of
 from bayplan.apiserver.fields.field_set import paths
 from bayplan.apiserver.fields.merging import DuplicateItemError
 from bayplan.apiserver.kinds.strategy import part
 from bayplan.apiserver.patches.json_patch import MAX_OPERATIONS, JsonPatchError, json_patch, merge_patch
-from bayplan.apiserver.patches.strategic import StrategicPatchError, strategic_merge
+from bayplan.apiserver.patches.strategic import StrategicPatchError, UndeclaredKeyError, go_map, strategic_merge
 from bayplan.apiserver.rest import writing
 from bayplan.apiserver.rest.backend import Backend
-from bayplan.apiserver.rest.decoding import Target, read_value, target_of, yaml_of
+from bayplan.apiserver.rest.decoding import Target, kind_problem, read_value, target_of, yaml_of
 from bayplan.apiserver.rest.errors import ApiError, Cause, bad_request, internal, invalid, not_found, too_large
-from bayplan.apiserver.rest.field_declarations import undeclared_field
+from bayplan.apiserver.rest.field_declarations import mistyped_field, undeclared_field
 from bayplan.apiserver.rest.messages import Request
-from bayplan.apiserver.rest.object_meta import shown
+from bayplan.apiserver.rest.object_meta import drop_repeated_owners, shown
 from bayplan.apiserver.rest.options import WriteOptions, write_options
 from bayplan.apiserver.rest.request_info import RequestInfo
 from bayplan.apiserver.rest.updates import check_place, managers_after
@@ -70,6 +71,8 @@ def patch(backend: Backend, info: RequestInfo, request: Request) -> Written:
         raise not_found(resource.name, resource.group, info.name)
     old = backend.document(resource, item)
     new, warnings = patched(target_of(resource), old, request.body, media_type, options.validation)
+    warnings += drop_repeated_owners(part(new, "metadata"), when=" after mutating admission happens")
+    request.warnings += warnings
     check_place(info, part(new, "metadata"))
     writing.check_version(resource, info, new, old, required=False)
     managers = managers_after(backend, info, old, new, options)
@@ -85,27 +88,48 @@ def patched(target: Target, old: Document, body: bytes, media_type: str, validat
         ApiError: the patch can't be read or applied, or what it makes does not fit the type.
     """
     whole = {"apiVersion": target.api_version, "kind": target.kind, **old}
-    changes: Document | None = None
+    if media_type == STRATEGIC_PATCH:
+        return _strategic_patched(target, whole, body, validation)
+    duplicates: list[str] = []
     if media_type == JSON_PATCH:
         value = _json_patched(whole, body)
-    elif media_type == MERGE_PATCH:
-        value = merge_patch(whole, _changes(body))
     else:
-        changes = _changes(body)
-        try:
-            value = strategic_merge(target.type_name, whole, changes)
-        except StrategicPatchError as problem:
-            raise ApiError(400, str(problem)) from problem
+        changes, duplicates = _changes(body, "error decoding patch: ")
+        if changes is None:
+            raise bad_request("Invalid JSON Patch")
+        value = merge_patch(whole, changes)
     if not isinstance(value, dict):
         raise ApiError(422, _REJECTED, details={})
+    problem = kind_problem(target, value.get("apiVersion"), value.get("kind"))
+    if problem:
+        raise _unfit(shown(value), problem)
     try:
-        new, problems = read_value(target, value, [], validation)
-    except DecodeError as problem:
-        raise _unfit(shown(value) if changes is None else _go_map(changes), str(problem)) from problem
+        new, problems = read_value(target, value, duplicates, validation)
+    except DecodeError as unreadable:
+        raise _unfit(shown(value), str(unreadable)) from unreadable
     if problems and validation == "Strict":
-        raise _unfit(
-            shown(value) if changes is None else _go_map(changes), f"strict decoding error: {', '.join(problems)}"
-        )
+        raise _unfit(shown(value), f"strict decoding error: {', '.join(problems)}")
+    return new, problems
+
+
+def _strategic_patched(target: Target, whole: Document, body: bytes, validation: str) -> tuple[Document, list[str]]:
+    changes, duplicates = _changes(body, "")
+    try:
+        value = whole if changes is None else strategic_merge(target.type_name, whole, changes)
+    except UndeclaredKeyError as problem:
+        raise ApiError(500, str(problem), reason="") from problem
+    except StrategicPatchError as problem:
+        raise ApiError(400, str(problem)) from problem
+    told = go_map({} if changes is None else changes)
+    why = unstructured_problem(target.type_name, value)
+    if why:
+        raise _unfit(told, why)
+    try:
+        new, problems = read_value(target, value, duplicates, validation)
+    except DecodeError as unreadable:
+        raise _unfit(told, str(unreadable)) from unreadable
+    if problems and validation == "Strict":
+        raise _unfit(told, f"strict decoding error: {', '.join(problems)}")
     return new, problems
 
 
@@ -113,26 +137,28 @@ def _unfit(told: str, why: str) -> ApiError:
     return invalid("", "", "", [Cause("FieldValueInvalid", f"Invalid value: {quote(told)}: {why}", "patch")])
 
 
-def _read(body: bytes) -> object:
+def _read(body: bytes, intro: str) -> Parsed:
     try:
-        return parse_json(body).value
+        return parse_json(body)
     except BodyError as problem:
-        raise bad_request(f"error decoding patch: {problem}") from problem
+        raise bad_request(f"{intro}{problem}") from problem
 
 
-def _changes(body: bytes) -> Document:
-    value = _read(body)
-    if not isinstance(value, dict):
-        kind = "array" if isinstance(value, list) else "string" if isinstance(value, str) else "number"
-        text = f"json: cannot unmarshal {kind} into Go value of type map[string]interface {{}}"
-        raise bad_request(f"error decoding patch: {text}")
-    return value
+def _changes(body: bytes, intro: str) -> tuple[Document | None, list[str]]:
+    """Return the object in a patch (None for null) and the paths of keys that stood twice in it."""
+    value, duplicates = _read(body, intro)
+    if value is not None and not isinstance(value, dict):
+        text = f"json: cannot unmarshal {go_kind(value)} into Go value of type map[string]interface {{}}"
+        raise bad_request(f"{intro}{text}")
+    return value, duplicates
 
 
 def _json_patched(whole: Document, body: bytes) -> object:
-    operations = _read(body)
+    operations = _read(body, "error decoding patch: ").value
+    if operations is None:
+        operations = []
     if not isinstance(operations, list) or not all(isinstance(each, dict) for each in operations):
-        text = "json: cannot unmarshal object into Go value of type []handlers.jsonPatchOp"
+        text = f"json: cannot unmarshal {go_kind(operations)} into Go value of type []handlers.jsonPatchOp"
         raise bad_request(f"error decoding patch: {text}")
     if len(operations) > MAX_OPERATIONS:
         raise too_large(f"The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {len(operations)}")
@@ -140,18 +166,6 @@ def _json_patched(whole: Document, body: bytes) -> object:
         return json_patch(whole, operations)
     except JsonPatchError as problem:
         raise ApiError(422, _REJECTED, details={}) from problem
-
-
-def _go_map(value: object) -> str:
-    """Return a value as Go prints a map."""
-    if isinstance(value, dict):
-        inner = " ".join(f"{name}:{_go_map(item)}" for name, item in sorted(value.items()))
-        return f"map[{inner}]"
-    if isinstance(value, list):
-        return f"[{' '.join(_go_map(item) for item in value)}]"
-    if value is None:
-        return "<nil>"
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 # --- server-side apply ------------------------------------------------------------------------------------------------
@@ -164,7 +178,7 @@ def _apply(backend: Backend, info: RequestInfo, request: Request, options: Write
         raise not_found(resource.name, resource.group, info.name)
     zero = writing.zero_document(resource)
     old = zero if item is None else backend.document(resource, item)
-    config = _configuration(request)
+    config = applied_value(request)
     _check_configuration(info, config)
     sent = part(config, "metadata").get("resourceVersion")
     request_facts = writing.ownership(backend, info, options)
@@ -172,7 +186,7 @@ def _apply(backend: Backend, info: RequestInfo, request: Request, options: Write
     try:
         merged, managers = _applied(request_facts, zero, old, config, managers, force=options.force)
     except managed.ApplyConflict as problem:
-        raise _conflicting(problem) from problem
+        raise conflicting(problem) from problem
     except DuplicateItemError as problem:
         raise internal(f"failed to create typed patch object ({_identity(info, config)}): {problem}") from problem
     new, warnings = _reread(target_of(resource), merged, options.validation)
@@ -236,7 +250,12 @@ def _is_own(request: managed.Request, before: str, problem: managed.ApplyConflic
     return all(path in known for _, path in problem.conflicts)
 
 
-def _configuration(request: Request) -> Document:
+def applied_value(request: Request) -> Document:
+    """Return the configuration that is applied.
+
+    Raises:
+        ApiError: it is no YAML, or no object.
+    """
     try:
         value = yaml_of(request).value
     except BodyError as problem:
@@ -254,7 +273,7 @@ def _check_configuration(info: RequestInfo, config: Document) -> None:
         raise bad_request(f"invalid object type: {group}/{version}, Kind={kind}")
     if part(config, "metadata").get("managedFields") is not None:
         raise bad_request("metadata.managedFields must be nil")
-    problem = undeclared_field(resource.fields, config)
+    problem = undeclared_field(resource.fields, config) or mistyped_field(target_of(resource).type_name, config)
     if problem:
         raise internal(f"failed to create typed patch object ({_identity(info, config)}): {problem}")
 
@@ -273,7 +292,8 @@ def _reread(target: Target, merged: Document, validation: str) -> tuple[Document
         raise internal(text) from problem
 
 
-def _conflicting(problem: managed.ApplyConflict) -> ApiError:
+def conflicting(problem: managed.ApplyConflict) -> ApiError:
+    """Return the refusal of an apply that conflicts with other managers."""
     causes: list[object] = [
         {"reason": "FieldManagerConflict", "message": f"conflict with {manager}", "field": path}
         for manager, path in problem.conflicts

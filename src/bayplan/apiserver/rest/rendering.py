@@ -8,13 +8,14 @@ from typing import cast
 import msgspec
 import yaml
 
+from bayplan.apiserver.codec.protobuf_encoding import encode_event, encode_object
 from bayplan.apiserver.kinds.autoscaler_conversion import V1_ANNOTATIONS
 from bayplan.apiserver.kinds.default_functions import TEMPLATE_GENERATION
 from bayplan.apiserver.kinds.strategy import part
 from bayplan.apiserver.rest.backend import Backend
 from bayplan.apiserver.rest.errors import ApiError, bad_request
 from bayplan.apiserver.rest.listing import Page
-from bayplan.apiserver.rest.negotiation import PLAIN, YAML, Form
+from bayplan.apiserver.rest.negotiation import JSON, PLAIN, PROTOBUF, YAML, Form
 from bayplan.apiserver.rest.request_info import RequestInfo
 from bayplan.apiserver.rest.resources import Resource
 from bayplan.apiserver.store.item import Item
@@ -25,7 +26,16 @@ _encode = msgspec.json.encode
 
 
 def encode_document(document: Document, form: Form) -> bytes:
-    """Return a document as JSON or YAML."""
+    """Return a document as JSON, YAML or protobuf.
+
+    Raises:
+        ApiError: its kind has no protobuf.
+    """
+    if form.media_type == PROTOBUF:
+        found = encode_object(document)
+        if found is None:
+            raise ApiError(406, f"only the following media types are accepted: {JSON}, {YAML}")
+        return found
     if form.media_type == YAML:
         plain = msgspec.json.decode(msgspec.json.encode(document))
         text: str = yaml.safe_dump(plain, default_flow_style=False, sort_keys=True, allow_unicode=True)
@@ -148,6 +158,13 @@ def watch_form(backend: Backend, info: RequestInfo, form: Form) -> tuple[Callabl
     if form.kind == "Table":
         return (lambda item: _later_table(backend, resource, item, form)), (resource.api_version, form)
     return (lambda item: render_item(backend, resource, item, form)), (resource.api_version, form)
+
+
+def event_frame(kind: str, body: bytes, form: Form) -> bytes:
+    """Return an event of a watch."""
+    if form.media_type == PROTOBUF:
+        return encode_event(kind, body)
+    return b'{"type":"%s","object":%s}\n' % (kind.encode(), body)
 
 
 def _later_table(backend: Backend, resource: Resource, item: Item, form: Form) -> bytes:

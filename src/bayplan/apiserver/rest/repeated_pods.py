@@ -21,7 +21,7 @@ from bayplan.apiserver.kinds.strategy import part
 from bayplan.apiserver.rest.backend import Backend, ordered_metadata
 from bayplan.apiserver.rest.messages import Request
 from bayplan.apiserver.rest.negotiation import JSON
-from bayplan.apiserver.rest.object_meta import check_metadata
+from bayplan.apiserver.rest.object_meta import check_metadata, drop_repeated_owners
 from bayplan.apiserver.rest.options import WriteOptions
 from bayplan.apiserver.rest.request_info import RequestInfo
 from bayplan.apiserver.rest.writing import Written, is_going, outline_of
@@ -137,7 +137,8 @@ class RepeatedPods:
         name, namespace = str(metadata.get("name") or ""), store.get("namespaces", ("", info.namespace))
         if namespace is None or is_going(namespace) or store.get("pods", (info.namespace, name)) is not None:
             return None
-        if check_metadata(metadata, True, "subdomain") or check_dns1123_label(name):
+        wrong = check_metadata(metadata, True, "subdomain", standard=True) or check_dns1123_label(name)
+        if wrong or drop_repeated_owners(metadata):
             return None
         return metadata
 

@@ -79,6 +79,8 @@ class _LabelParser:
 
     def value(self, key: str) -> str:
         token = self.peek()
+        if token in ("=", "==", "!=", "<", ">"):
+            raise _unparsable(f"found '{token}', expected: identifier")
         if token in ("", ","):
             return ""
         self.next()

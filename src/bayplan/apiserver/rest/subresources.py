@@ -14,23 +14,18 @@ from bayplan.apiserver.rest.backend import Backend
 from bayplan.apiserver.rest.decoding import Target, decode_request
 from bayplan.apiserver.rest.errors import (
     ApiError,
-    Cause,
     bad_request,
     conflict,
     internal,
-    invalid,
     method_not_allowed,
     modified,
     not_found,
 )
 from bayplan.apiserver.rest.messages import Request
 from bayplan.apiserver.rest.options import DeleteOptions, WriteOptions, check_delete_options, write_options
-from bayplan.apiserver.rest.patching import patch_type, patched
 from bayplan.apiserver.rest.request_info import RequestInfo
 from bayplan.apiserver.rest.resources import Resource
-from bayplan.apiserver.rest.scale import Scale, scale_paths
 from bayplan.apiserver.rest.service_tokens import review_token
-from bayplan.apiserver.tables.cells import format_selector
 from bayplan.base.plain_data import Document
 from bayplan.objects.selectors import compile_selector_document, quote
 
@@ -158,6 +153,10 @@ def evict(backend: Backend, info: RequestInfo, request: Request) -> Document:
     eviction = decode_request(_EVICTION, request, options.validation).document
     if part(eviction, "metadata").get("name") not in (None, "", info.name):
         raise bad_request("name in URL does not match name in Eviction object")
+    wanted = texts(part(eviction, "deleteOptions"), "dryRun")
+    if wanted and options.dry_run and wanted != ["All"]:
+        text = f"Non-matching dry-run options in request and content: [All] and [{' '.join(wanted)}]"
+        raise ApiError(500, text, reason="")
     deletion = check_delete_options(part(eviction, "deleteOptions"))
     deletion.dry_run = deletion.dry_run or options.dry_run
     resource = pods_resource(backend)
@@ -304,69 +303,6 @@ def _disrupt(backend: Backend, info: RequestInfo, pod: Document, options: Delete
         set_condition(backend, status, condition)
         backend.put(info.resource, {**pod, "metadata": dict(part(pod, "metadata")), "status": status})
     deleting.delete(backend, info, options)
-
-
-# --- scale ------------------------------------------------------------------------------------------------------------
-
-
-def scale(backend: Backend, info: RequestInfo, request: Request) -> Document:
-    """Read or change how many replicas an object asks for.
-
-    Raises:
-        ApiError: the object is not there, has been changed since, or the number is negative.
-    """
-    resource = info.resource
-    item = backend.store.get(resource.table, (info.namespace, info.name))
-    if item is None:
-        raise not_found(resource.name, resource.group, info.name)
-    old = backend.document(resource, item)
-    paths = scale_paths(resource)
-    before = _scale_of(resource, old, paths)
-    if info.verb == "get":
-        return before
-    if info.verb == "update":
-        options = write_options(request, "UpdateOptions")
-        wanted = decode_request(_SCALE, request, options.validation).document
-    else:
-        media_type = patch_type(request, custom=resource.custom is not None)
-        options = write_options(request, "PatchOptions")
-        wanted, _ = patched(_SCALE, before, request.body, media_type, options.validation)
-    metadata = part(wanted, "metadata")
-    if metadata.get("name") not in (None, "", info.name):
-        raise writing.wrong_name(str(metadata["name"]), info.name)
-    version = metadata.get("resourceVersion")
-    if version not in (None, "", part(old, "metadata")["resourceVersion"]):
-        raise modified(resource.name, resource.group, info.name)
-    replicas = _integer(part(wanted, "spec"), "replicas")
-    if replicas < 0:
-        cause = Cause(
-            "FieldValueInvalid", f"Invalid value: {replicas}: must be greater than or equal to 0", "spec.replicas"
-        )
-        raise invalid("Scale", "autoscaling", info.name, [cause])
-    new = paths.with_replicas(old, replicas)
-    managers = managed.decode(part(old, "metadata").get("managedFields"))
-    owner = writing.ownership(backend, replace(info, subresource=""), options, "scale")
-    managers = managed.after_update(owner, old, new, managers, is_create=False)
-    written = writing.change(backend, replace(info, subresource=""), old, new, managers, options)
-    return _scale_of(resource, written.document, paths)
-
-
-def _scale_of(resource: Resource, document: Document, paths: Scale) -> Document:
-    metadata = part(document, "metadata")
-    names = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
-    status: Document = {"replicas": paths.status_replicas(document)}
-    selector = paths.selector(document)
-    text = format_selector(selector) if isinstance(selector, dict) else selector
-    if text:
-        status["selector"] = text
-    replicas = paths.spec_replicas(document)
-    return {
-        "kind": "Scale",
-        "apiVersion": "autoscaling/v1",
-        "metadata": {name: metadata[name] for name in names if name in metadata},
-        "spec": {"replicas": replicas} if replicas else {},
-        "status": status,
-    }
 
 
 # --- the rest ---------------------------------------------------------------------------------------------------------

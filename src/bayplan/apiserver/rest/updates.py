@@ -48,12 +48,18 @@ def check_place(info: RequestInfo, metadata: Document) -> None:
         ApiError: they differ.
     """
     name, namespace = metadata.get("name") or "", metadata.get("namespace") or ""
-    if name != info.name:
-        raise writing.wrong_name(str(name), info.name)
     if info.resource.namespaced:
         if namespace not in ("", info.namespace):
             raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
         metadata["namespace"] = info.namespace
+    else:
+        metadata.pop("namespace", None)
+    if not name:
+        raise bad_request(
+            f"the name of the object ({info.name} based on URL) was undeterminable: name must be provided"
+        )
+    if name != info.name:
+        raise writing.wrong_name(str(name), info.name)
 
 
 def managers_after(

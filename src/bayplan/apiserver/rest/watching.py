@@ -15,7 +15,7 @@ from bayplan.apiserver.rest.backend import Backend
 from bayplan.apiserver.rest.errors import ApiError
 from bayplan.apiserver.rest.negotiation import Form
 from bayplan.apiserver.rest.options import ListOptions
-from bayplan.apiserver.rest.rendering import render_item, watch_form
+from bayplan.apiserver.rest.rendering import encode_document, event_frame, render_error, render_item, watch_form
 from bayplan.apiserver.rest.request_info import RequestInfo
 from bayplan.apiserver.rest.selection import Selection, selection
 from bayplan.apiserver.rest.writing import zero_document
@@ -204,9 +204,8 @@ class Watch:
         if self._first_table and kind != "BOOKMARK":
             # Only the first table of a watch has its columns.
             self._first_table = False
-            body = render_item(self._backend, self._resource, item, self._form)
-            return b'{"type":"%s","object":%s}\n' % (kind.encode(), body)
-        return b'{"type":"%s","object":%s}\n' % (kind.encode(), self._encode(item))
+            return event_frame(kind, render_item(self._backend, self._resource, item, self._form), self._form)
+        return event_frame(kind, self._encode(item), self._form)
 
     def _bookmark(self, revision: int, *, farewell: bool) -> bytes:
         self._told = revision if farewell else self._told
@@ -218,12 +217,12 @@ class Watch:
         document |= {**zero_document(resource), "metadata": metadata}
         if self._form.kind:
             item = Item(msgspec.json.encode({"metadata": metadata}), revision, "", "", "", {}, {})
-            return b'{"type":"BOOKMARK","object":%s}\n' % render_item(self._backend, resource, item, self._form)
-        return b'{"type":"BOOKMARK","object":%s}\n' % msgspec.json.encode(document)
+            return event_frame("BOOKMARK", render_item(self._backend, resource, item, self._form), self._form)
+        return event_frame("BOOKMARK", encode_document(document, self._form), self._form)
 
     def _error(self, problem: Compacted) -> bytes:
         text = f"too old resource version: {problem.wanted} ({problem.oldest})"
-        return b'{"type":"ERROR","object":%s}\n' % msgspec.json.encode(ApiError(410, text).status())
+        return event_frame("ERROR", render_error(ApiError(410, text), self._form), self._form)
 
 
 def _with_revision(item: Item, revision: int) -> Item:

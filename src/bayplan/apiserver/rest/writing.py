@@ -11,10 +11,12 @@ from bayplan.apiserver.codec.shape import drop_empty_lists
 from bayplan.apiserver.fields import managed
 from bayplan.apiserver.fields.compare import compare
 from bayplan.apiserver.kinds.conversion import from_storage, to_storage
+from bayplan.apiserver.kinds.gated_fields import drop_gated_fields
 from bayplan.apiserver.kinds.spec_memory import RememberedSpec
 from bayplan.apiserver.kinds.strategy import Context, Strategy, part, texts
 from bayplan.apiserver.rest.backend import Backend
 from bayplan.apiserver.rest.errors import (
+    ApiError,
     Cause,
     already_exists,
     bad_request,
@@ -25,13 +27,14 @@ from bayplan.apiserver.rest.errors import (
     modified,
     not_found,
 )
-from bayplan.apiserver.rest.object_meta import check_metadata, check_metadata_update
+from bayplan.apiserver.rest.object_meta import check_metadata, check_metadata_update, check_standard_finalizers
 from bayplan.apiserver.rest.options import WriteOptions
 from bayplan.apiserver.rest.quota_usage import charge
 from bayplan.apiserver.rest.request_info import RequestInfo
 from bayplan.apiserver.rest.resources import Resource
 from bayplan.apiserver.store.item import Item
 from bayplan.base.plain_data import Document
+from bayplan.objects.selectors import quote
 
 _GENERATE_ATTEMPTS = 8
 _MOST_OUTLINES = 64
@@ -159,7 +162,9 @@ def place(info: RequestInfo, metadata: Document) -> None:
             text = "the namespace of the provided object does not match the namespace sent on the request"
             raise bad_request(text)
         metadata["namespace"] = info.namespace
-    elif info.name and metadata.get("name") not in (None, "", info.name):
+        return
+    metadata.pop("namespace", None)
+    if info.name and metadata.get("name") not in (None, "", info.name):
         raise wrong_name(str(metadata["name"]), info.name)
 
 
@@ -225,12 +230,13 @@ def new_object(
         strategy.admit_whole(context, stored)
     else:
         strategy.admit(context, stored)
-    for name in ("deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "generation"):
+    for name in ("deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"):
         metadata.pop(name, None)
     metadata["creationTimestamp"] = backend.now()
     metadata["uid"] = backend.new_uid()
     if metadata.get("generateName") and not metadata.get("name"):
         metadata["name"] = _free_name(backend, resource, info.namespace, str(metadata["generateName"]))
+    drop_gated_fields(resource.table, stored, None)
     strategy.allocate(context, stored, None)
     strategy.prepare_create(context, stored)
     refuse(resource, metadata, create_causes(strategy, context, stored, metadata))
@@ -256,10 +262,25 @@ def show_as_stored(resource: Resource, document: Document) -> None:
 def create_causes(strategy: Strategy, context: Context, document: Document, metadata: Document) -> list[Cause]:
     """Return what the kind refuses, or else what is wrong with the metadata."""
     rule, namespaced = strategy.name_check, context.resource.namespaced
-    causes = check_metadata(metadata, namespaced, rule) + strategy.validate(context, document)
+    causes = check_metadata(metadata, namespaced, rule, standard=_wants_standard_finalizers(context.resource))
+    causes += strategy.validate(context, document)
     if not causes and rule == "any":
         causes = check_metadata(metadata, namespaced, "path")
     return causes
+
+
+_ANY_FINALIZER = (
+    "admissionregistration.k8s.io",
+    "apiextensions.k8s.io",
+    "apiregistration.k8s.io",
+    "coordination.k8s.io",
+    "node.k8s.io",
+)
+"""Groups whose kinds check metadata as custom resources do: any qualified name is a finalizer."""
+
+
+def _wants_standard_finalizers(resource: Resource) -> bool:
+    return resource.custom is None and resource.group not in _ANY_FINALIZER
 
 
 def refuse(resource: Resource, metadata: Document, causes: list[Cause]) -> None:
@@ -319,6 +340,9 @@ def check_version(resource: Resource, info: RequestInfo, new: Document, old: Doc
             causes = [Cause("FieldValueInvalid", text, "metadata.resourceVersion")]
             raise invalid(resource.name, resource.group, info.name, causes)
         part(new, "metadata")["resourceVersion"] = current
+    elif not str(wanted).isdecimal() or int(str(wanted)) >= 2**64:
+        problem = "value out of range" if str(wanted).isdecimal() else "invalid syntax"
+        raise ApiError(500, f"strconv.ParseUint: parsing {quote(str(wanted))}: {problem}", reason="")
     elif wanted != current:
         raise modified(resource.name, resource.group, info.name)
 
@@ -347,16 +371,21 @@ def change(
     if info.subresource == "status":
         strategy.prepare_status(context, stored, before)
     else:
+        drop_gated_fields(resource.table, stored, before)
         strategy.allocate(context, stored, before)
         strategy.prepare_update(context, stored, before)
     _keep_identity(metadata, metadata_before)
-    namespaced, rules = resource.namespaced, context.rules
+    namespaced = resource.namespaced
     causes = check_metadata(metadata, namespaced, "path")
     updates = check_metadata_update(metadata, metadata_before)
     causes += updates
     # Upstream's kinds check metadata again, so each such cause is listed several times.
-    for step in ("change",) if info.subresource == "status" else rules.metadata:
-        causes += updates if step == "change" else check_metadata(metadata, namespaced, strategy.name_check)
+    standard = _wants_standard_finalizers(resource)
+    for step in ("change",) if info.subresource == "status" else strategy.metadata_steps(context):
+        if step == "change":
+            causes += updates + (check_standard_finalizers(metadata) if standard else [])
+        else:
+            causes += check_metadata(metadata, namespaced, strategy.name_check, standard=standard)
     if info.subresource == "status":
         causes += strategy.validate_status(context, stored, before)
     else:

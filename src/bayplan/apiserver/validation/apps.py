@@ -39,7 +39,7 @@ from bayplan.apiserver.validation.formats import (
 from bayplan.apiserver.validation.internal_json import internal
 from bayplan.apiserver.validation.pod_annotations import pod_annotations
 from bayplan.apiserver.validation.pod_specs import pod_template
-from bayplan.apiserver.validation.selectors import LABEL_SELECTOR, is_empty, selector_is_valid, selects
+from bayplan.apiserver.validation.selectors import LABEL_SELECTOR, is_empty, selector_is_valid, selects, shown_selector
 from bayplan.base.go_text.json import json_text
 from bayplan.base.plain_data import Document
 
@@ -84,7 +84,7 @@ def _selected_template(document: Document, path: str, out: Causes) -> None:
     selector, template = document.get("selector"), part(document, "template")
     here = f"{path}.template"
     if isinstance(selector, dict) and not selector_is_valid(selector):
-        out.append(invalid_value(f"{path}.selector", json_text(selector), "invalid label selector"))
+        out.append(invalid_value(f"{path}.selector", shown_selector(selector), "invalid label selector"))
         return
     # A selector that is missing takes nothing, one without requirements everything.
     if not (isinstance(selector, dict) and is_empty(selector)) and not _takes(selector, template):

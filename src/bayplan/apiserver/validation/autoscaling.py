@@ -33,6 +33,7 @@ from bayplan.apiserver.validation.formats import (
     path_segment,
     positive_quantity,
 )
+from bayplan.apiserver.validation.resources import container_resource_name
 from bayplan.base.plain_data import Document
 from bayplan.objects.selectors import quote
 
@@ -118,7 +119,7 @@ _SOURCE_RULES: dict[str, Rule] = {
     ),
     "resource": table(need("name", detail="must specify a resource name"), _UTILIZATION),
     "containerResource": table(
-        need("name", detail="must specify a resource name"),
+        need("name", container_resource_name, detail="must specify a resource name"),
         need("container", dns_label, detail="must specify a container"),
         _UTILIZATION,
     ),

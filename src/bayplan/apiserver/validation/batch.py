@@ -339,39 +339,55 @@ def _completions_stay(new: Document, old: Document, out: Causes) -> None:
         out.append(invalid_value("spec.completions", go_value(found), detail))
 
 
-def _is_suspended(job: Document) -> bool:
-    return bool(part(job, "spec").get("suspend"))
+def _template_may_change(job: Document) -> bool:
+    """Return whether a Job is suspended and has no pods: it never started, or its pods are gone."""
+    status = part(job, "status")
+    is_held = any(
+        each.get("type") == "Suspended" and each.get("status") == "True" for each in parts(status, "conditions")
+    )
+    suspended = bool(part(job, "spec").get("suspend"))
+    return suspended and (status.get("startTime") is None or is_held) and not status.get("active")
+
+
+def _with_new_directives(before: Document, template: Document) -> Document:
+    """Return the old template with what the new one says of scheduling."""
+    inner, inner_before = part(template, "spec"), dict(part(before, "spec"))
+    affinity = {key: item for key, item in part(inner_before, "affinity").items() if key != "nodeAffinity"}
+    if "nodeAffinity" in part(inner, "affinity"):
+        affinity["nodeAffinity"] = part(inner, "affinity")["nodeAffinity"]
+    inner_before["affinity"] = affinity or (None if inner.get("affinity") is None else {})
+    for name in ("nodeSelector", "tolerations", "schedulingGates"):
+        inner_before[name] = inner.get(name)
+    metadata = dict(part(before, "metadata"))
+    for name in ("labels", "annotations"):
+        metadata[name] = part(template, "metadata").get(name)
+    found: Document = {key: item for key, item in inner_before.items() if item is not None}
+    return {**before, "metadata": {key: item for key, item in metadata.items() if item is not None}, "spec": found}
 
 
 def _template_stays(new: Document, old: Document, out: Causes) -> None:
-    template, before = part(new, "spec", "template"), dict(part(old, "spec", "template"))
-    suspended = _is_suspended(old)
-    unstarted = part(old, "status").get("startTime") is None
-    inner, inner_before = part(template, "spec"), dict(part(before, "spec"))
-    if suspended and unstarted:
-        affinity = {key: item for key, item in part(inner_before, "affinity").items() if key != "nodeAffinity"}
-        if "nodeAffinity" in part(inner, "affinity"):
-            affinity["nodeAffinity"] = part(inner, "affinity")["nodeAffinity"]
-        inner_before["affinity"] = affinity or None
-        for name in ("nodeSelector", "tolerations", "schedulingGates"):
-            inner_before[name] = inner.get(name)
-        inner_before = {key: item for key, item in inner_before.items() if item is not None}
-        before = {**before, "metadata": template.get("metadata"), "spec": inner_before}
-    if not suspended:
-        if template != before:
-            found = json_text(internal("core.PodTemplateSpec", template))
-            out.append(invalid_value("spec.template", found, "field is immutable"))
-        return
-    for name in ("containers", "initContainers"):
-        after, was = parts(inner, name), parts(inner_before, name)
-        if len(after) == len(was) and was:
-            inner_before[name] = [
-                {**one, "resources": other.get("resources")} if one.get("name") == other.get("name") else one
-                for one, other in zip(was, after, strict=True)
-            ]
-    if inner != inner_before:
-        found = json_text(internal("core.PodSpec", inner))
-        out.append(invalid_value("spec.template.spec", found, "field is immutable"))
+    template, before = part(new, "spec", "template"), part(old, "spec", "template")
+    may_change = _template_may_change(old)
+    if may_change:
+        before = _with_new_directives(before, template)
+        inner, inner_before = part(template, "spec"), dict(part(before, "spec"))
+        for name in ("containers", "initContainers"):
+            after, was = parts(inner, name), parts(inner_before, name)
+            if len(after) == len(was) and was:
+                inner_before[name] = [
+                    {**one, "resources": other.get("resources")} if one.get("name") == other.get("name") else one
+                    for one, other in zip(was, after, strict=True)
+                ]
+        if inner != inner_before:
+            found = json_text(internal("core.PodSpec", inner))
+            out.append(invalid_value("spec.template.spec", found, "field is immutable"))
+    elif _nothing_empty(template) != _nothing_empty(before):
+        found = json_text(internal("core.PodTemplateSpec", template))
+        out.append(invalid_value("spec.template", found, "field is immutable"))
+
+
+def _nothing_empty(template: Document) -> Document:
+    return {name: item for name, item in template.items() if item not in (None, {})}
 
 
 _SELECTED_JOB = inside("spec", _JOB_SPEC, _selector)
@@ -379,10 +395,10 @@ JOB = kind(
     _generated_selector,
     _SELECTED_JOB,
     _highest_pod_name,
-    update=[
+    after=[
         lambda new, _old, out: _SELECTED_JOB(new, "", out),
         _completions_stay,
-        immutable("spec.selector"),
+        immutable("spec.selector", show=shown_as("*metav1.LabelSelector")),
         _template_stays,
         immutable("spec.completionMode"),
         immutable("spec.podFailurePolicy", show=shown_as("*batch.PodFailurePolicy")),
@@ -390,6 +406,7 @@ JOB = kind(
         immutable("spec.managedBy"),
         immutable("spec.successPolicy", show=shown_as("*batch.SuccessPolicy")),
     ],
+    metadata=("object", "change"),
 )
 
 # --- CronJob ----------------------------------------------------------------------------------------------------------

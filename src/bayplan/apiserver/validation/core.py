@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 
 from bayplan.apiserver.kinds.parts import part, parts, texts
-from bayplan.apiserver.rest.errors import duplicate, forbidden_value, invalid_value, required, too_long
+from bayplan.apiserver.rest.errors import Cause, duplicate, forbidden_value, invalid_value, required, too_long
 from bayplan.apiserver.validation.engine import (
     Causes,
     Change,
+    again,
     choice,
     each,
     field,
@@ -68,6 +70,12 @@ def _pod_cidrs(node: Document, path: str, out: Causes) -> None:
         cidr(text, f"spec.podCIDRs[{index}]", out)
     if len(found) > 1:
         networks = [parse_cidr(text) for text in found]
+        for index, (text, network) in enumerate(zip(found, networks, strict=True)):
+            if network is None:
+                why = f"invalid CIDR[{index}]: <nil> (invalid CIDR address: {text})"
+                detail = f"Internal error: invalid PodCIDRs. failed to check with dual stack with error:{why}"
+                out.append(Cause("InternalError", detail, "spec.podCIDRs"))
+                break
         if len({network.version for network in networks if network}) < 2 or len(found) > 2:
             detail = "may specify no more than one CIDR for each IP family"
             out.append(invalid_value("spec.podCIDRs", go_value(found), detail))
@@ -100,6 +108,7 @@ NODE = kind(
     _node_resources,
     _pod_cidrs,
     after=[_node_update],
+    status=[_node_update],
     metadata=("object", "change"),
 )
 
@@ -115,7 +124,27 @@ def _finalizers(namespace: Document, path: str, out: Causes) -> None:
             out.append(invalid_value("spec.finalizers", quote(name), detail))
 
 
-NAMESPACE = kind(_finalizers, update=[])
+_LEVELS = ("privileged", "baseline", "restricted")
+_SECURITY_VERSION = re.compile(r"v1\.(0|[1-9][0-9]*)|latest")
+
+
+def _security_labels(namespace: Document, path: str, out: Causes) -> None:
+    """Check the labels of pod security (the admission plugin PodSecurity)."""
+    found = part(namespace, "metadata", "labels")
+    for mode in ("enforce", "audit", "warn"):
+        for name, fits, detail in (
+            (f"pod-security.kubernetes.io/{mode}", _LEVELS.__contains__, f"must be one of {', '.join(_LEVELS)}"),
+            (
+                f"pod-security.kubernetes.io/{mode}-version",
+                lambda text: _SECURITY_VERSION.fullmatch(text) is not None,
+                'must be "latest" or "v1.x"',
+            ),
+        ):
+            if name in found and not fits(str(found[name])):
+                out.append(invalid_value(f"metadata.labels[{name}]", quote(str(found[name])), detail))
+
+
+NAMESPACE = kind(_finalizers, _security_labels, update=[again(_security_labels)], metadata=("object", "change"))
 
 # --- ConfigMap and Secret ---------------------------------------------------------------------------------------------
 
@@ -297,7 +326,17 @@ def _scopes_stay(new: Document, old: Document, out: Causes) -> None:
 
 
 _QUOTA_SPEC = inside("spec", _hard, _scopes, _scope_selector)
-QUOTA = kind(_QUOTA_SPEC, after=[_scopes_stay])
+
+
+def _quota_status(new: Document, _old: Document, out: Causes) -> None:
+    for name in ("hard", "used"):
+        for resource, amount in sorted(part(new, "status", name).items()):
+            here = f"status.{name}[{resource}]"
+            quota_resource_name(resource, here, out)
+            resource_amount(resource, str(amount), here, out)
+
+
+QUOTA = kind(_QUOTA_SPEC, after=[_scopes_stay], status=[_quota_status])
 
 # --- LimitRange -------------------------------------------------------------------------------------------------------
 
@@ -388,7 +427,7 @@ def _limit_ratio(amount: dict[str, Quantity], path: str, out: Causes) -> None:
             out.append(invalid_value(path, shown, f"ratio {ratio} is greater than max/min = {most:f}"))
 
 
-LIMIT_RANGE = kind(inside("spec", _limits), metadata=("change", "object"))
+LIMIT_RANGE = kind(inside("spec", _limits), metadata=("object",))
 
 # --- Endpoints --------------------------------------------------------------------------------------------------------
 

@@ -31,7 +31,7 @@ from bayplan.apiserver.validation.expressions import MAX_COMPILED, check_device_
 from bayplan.apiserver.validation.formats import dns_label, dns_subdomain, label_value, qualified_name
 from bayplan.apiserver.validation.internal_json import shown_as
 from bayplan.apiserver.validation.resources import is_extended
-from bayplan.apiserver.validation.volumes import driver_name
+from bayplan.apiserver.validation.volumes import driver_name, template_metadata
 from bayplan.base.go_text.json import json_text
 from bayplan.base.plain_data import Document
 from bayplan.objects.selectors import quote
@@ -108,8 +108,6 @@ def _toleration(toleration: Document, path: str, out: Causes) -> None:
         out.append(required(f"{path}.operator"))
     else:
         one_of("Equal", "Exists")(operator, f"{path}.operator", out)
-    if not key and operator != "Exists":
-        out.append(invalid_value(f"{path}.operator", go_value(operator), "must be Exists when `key` is empty"))
     if toleration.get("effect"):
         one_of("NoExecute", "NoSchedule", "None")(toleration["effect"], f"{path}.effect", out)
 
@@ -142,7 +140,7 @@ def _request(request: Document, path: str, budget: _Budget, out: Causes) -> None
     elif alternatives:
 
         def alternative(inner: Document, here: str, causes: Causes) -> None:
-            need("name", dns_label)(inner, here, causes)
+            value("name", dns_label)(inner, here, causes)
             _request_body(inner, here, budget, causes)
 
         list_of("firstAvailable", _MAX_ALTERNATIVES, alternative, "name")(request, path, out)
@@ -159,10 +157,7 @@ def _reference(name: str, path: str, known: dict[str, set[str]], out: Causes) ->
         out.append(invalid_value(path, quote(name), detail))
         return
     for segment in segments:
-        if not segment:
-            out.append(required(path))
-        else:
-            dns_label(segment, path, out)
+        dns_label(segment, path, out)
     if segments[0] not in known or (len(segments) == 2 and segments[1] not in known[segments[0]]):
         out.append(invalid_value(path, quote(name), detail))
 
@@ -269,10 +264,11 @@ CLAIM = kind(
 
 
 def _template(template: Document, path: str, out: Causes) -> None:
+    template_metadata(part(template, "spec"), "spec", out)
     _claim(part(template, "spec", "spec"), "spec.spec", out)
 
 
-TEMPLATE = kind(_template, update=[_immutable_spec("resource.ResourceClaimTemplateSpec")], metadata=("change",))
+TEMPLATE = kind(_template, after=[_immutable_spec("resource.ResourceClaimTemplateSpec")], metadata=("object", "change"))
 
 
 def _class(document: Document, path: str, out: Causes) -> None:

@@ -33,7 +33,7 @@ _CONFIG_KEY_FORMAT = "[-._a-zA-Z0-9]+"
 _CONFIG_KEY = re.compile(_CONFIG_KEY_FORMAT)
 _ENV_NAME = re.compile("[ -<>-~]+")
 _PATH_FORMAT = r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+"
-_PORT_NAME = re.compile(r"[-a-z0-9]*")
+_PORT_NAME = re.compile(r"[-a-z0-9]+")
 _PERCENT_TEXT = (
     "a valid percent string must be a numeric string followed by an ending '%' "
     "(e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')"

@@ -16,6 +16,7 @@ from importlib import resources
 from typing import TypeAlias, cast
 
 from bayplan.apiserver.codec.shape import Emptied
+from bayplan.apiserver.schema.facts import api_facts
 from bayplan.base.go_text.json import json_text
 from bayplan.base.plain_data import Document
 
@@ -28,8 +29,34 @@ _SCALARS: dict[str, object] = {
 }  # fmt: skip
 _CORE = ("api.", "core.", "corev1.", "v1.")
 _POD_LEVEL = ("hostNetwork", "hostPID", "hostIPC", "shareProcessNamespace", "hostUsers")
+_JSON_NAMES = {
+    ("AzureDiskVolumeSource", "DataDiskURI"): "diskURI",
+    ("GlusterfsPersistentVolumeSource", "EndpointsName"): "endpoints",
+    ("GlusterfsVolumeSource", "EndpointsName"): "endpoints",
+    **{
+        (f"ISCSI{kind}VolumeSource", name): json_name
+        for kind in ("", "Persistent")
+        for name, json_name in (("DiscoveryCHAPAuth", "chapAuthDiscovery"), ("SessionCHAPAuth", "chapAuthSession"))
+    },
+    **{
+        (f"RBD{kind}VolumeSource", name): json_name
+        for kind in ("", "Persistent")
+        for name, json_name in (
+            ("CephMonitors", "monitors"),
+            ("RBDImage", "image"),
+            ("RBDPool", "pool"),
+            ("RadosUser", "user"),
+        )
+    },
+} | {
+    ("DeviceAttribute", f"{name}{end}"): f"{name}{end.removeprefix('Value')}"
+    for name in ("Int", "Bool", "String", "Version")
+    for end in ("Value", "Values")
+}
+"""Fields whose names in the API are others than in Go, by type."""
 _ESCAPES = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
 _CONTEXT = 3
+_OBJECT_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 
 
 @cache
@@ -94,7 +121,7 @@ def _convert_struct(package: str, fields: Fields, found: Document, go_type: str)
     out: Document = {}
     for name, kind in fields:
         if name:
-            out[name] = _convert(package, kind, lower.get(name.lower()))
+            out[name] = _convert(package, kind, lower.get(_JSON_NAMES.get((go_type, name), name).lower()))
         elif kind == "metav1.ObjectMeta":
             out |= _metadata(cast("Document", found.get("metadata") or {}))
         elif kind != "metav1.TypeMeta":
@@ -104,9 +131,10 @@ def _convert_struct(package: str, fields: Fields, found: Document, go_type: str)
 
 def _metadata(metadata: Document) -> Document:
     """Return metadata as Go writes it: without empty fields, maps sorted."""
+    order = {facts.name: index for index, facts in enumerate(api_facts().types[_OBJECT_META])}
     return {
         name: dict(sorted(item.items())) if isinstance(item, dict) else item
-        for name, item in metadata.items()
+        for name, item in sorted(metadata.items(), key=lambda each: order.get(each[0], len(order)))
         if item is not None
     }
 

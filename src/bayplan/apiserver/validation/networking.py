@@ -41,7 +41,9 @@ from bayplan.apiserver.validation.formats import (
     port_or_name,
     strict_cidr,
 )
+from bayplan.apiserver.validation.internal_json import shown_as
 from bayplan.apiserver.validation.selectors import LABEL_SELECTOR
+from bayplan.apiserver.validation.services import balancer_status
 from bayplan.base.plain_data import Document
 from bayplan.objects.selectors import quote
 
@@ -152,7 +154,11 @@ def _ingress_update(new: Document, old: Document, out: Causes) -> None:
 
 
 INGRESS = kind(
-    inside("spec", _INGRESS_SPEC), _class_annotation, update=[_ingress_update], metadata=("change", "object")
+    inside("spec", _INGRESS_SPEC),
+    _class_annotation,
+    update=[_ingress_update],
+    status=[lambda new, old, out: balancer_status(new, old, out, with_modes=False)],
+    metadata=("change", "object"),
 )
 
 # --- IngressClass -----------------------------------------------------------------------------------------------------
@@ -285,7 +291,9 @@ _PARENT = table(
     value("namespace", if_filled(path_segment)),
 )
 IP_ADDRESS = kind(
-    inside("spec", need_set("parentRef"), optional("parentRef", _PARENT)), update=[immutable("spec.parentRef")]
+    inside("spec", need_set("parentRef"), optional("parentRef", _PARENT)),
+    after=[immutable("spec.parentRef", show=shown_as("*networking.ParentReference"))],
+    metadata=("object", "change"),
 )
 
 
@@ -314,7 +322,7 @@ def _cidr_update(new: Document, old: Document, out: Causes) -> None:
         if len(after) != len(before):
             _cidrs(part(new, "spec"), "spec", out)
     else:
-        out.append(invalid_value("spec.cidrs", go_value(after), immutable_text))
+        out.append(invalid_value("spec.cidrs", go_value(after or None), immutable_text))
 
 
 SERVICE_CIDR = kind(inside("spec", _cidrs), update=[_cidr_update])

@@ -29,6 +29,7 @@ from bayplan.apiserver.validation.selectors import NODE_SELECTOR
 from bayplan.apiserver.validation.volumes import PERSISTENT_SOURCES
 from bayplan.base.go_text.json import json_text
 from bayplan.base.plain_data import Document
+from bayplan.objects.names import check_qualified_name
 from bayplan.objects.selectors import quote
 
 _INLINE = "in the context of inline volumes"
@@ -50,7 +51,9 @@ def _capacity(spec: Document, path: str, out: Causes) -> None:
     if not capacity:
         out.append(required(here))
     if set(capacity) != {"storage"}:
-        out.append(not_supported(here, json_text(sent(spec, "capacity")), ("storage",)))
+        out.append(
+            not_supported(here, json_text(dict(sorted(capacity.items())) or sent(spec, "capacity")), ("storage",))
+        )
     for name, amount in sorted(capacity.items()):
         out.extend(basic_amount(str(amount), f"{here}[{name}]"))
         if amount_of(str(amount)).sign() <= 0:
@@ -71,7 +74,7 @@ def _sources(spec: Document, path: str, volume_name: str, out: Causes) -> None:
         if not isinstance(source, dict):
             continue
         count += 1
-        if count > 1:
+        if count > 1 and name != "flexVolume":
             out.append(forbidden_value(f"{path}.{name}", _SEVERAL))
             continue
         rule(source, f"{path}.{name}", out)
@@ -241,8 +244,39 @@ def _current_attributes_stay(new: Document, old: Document, out: Causes) -> None:
         out.append(forbidden_value("spec.volumeAttributesClassName", detail))
 
 
+_RESIZE_STATES = (
+    "ControllerResizeInProgress", "ControllerResizeInfeasible", "NodeResizeInProgress", "NodeResizeInfeasible",
+    "NodeResizePending",
+)  # fmt: skip
+
+
+def _claim_resource(name: str, path: str, out: Causes) -> bool:
+    problems = check_qualified_name(name)
+    out.extend(invalid_value(path, quote(name), problem) for problem in problems)
+    is_native = "/" not in name or "kubernetes.io/" in name
+    if not problems and is_native and name != "storage":
+        out.append(not_supported(path, quote(name), ("storage",)))
+        return False
+    return not problems
+
+
+def _claim_status(new: Document, _old: Document, out: Causes) -> None:
+    status = part(new, "status")
+    for name, amount in sorted(part(status, "capacity").items()):
+        out.extend(basic_amount(str(amount), f"status.capacity[{name}]"))
+    here = "status.allocatedResourceStatuses"
+    for name, state in sorted(part(status, "allocatedResourceStatuses").items()):
+        _claim_resource(name, here, out)
+        if state not in _RESIZE_STATES:
+            out.append(not_supported(here, quote(name), _RESIZE_STATES))
+    for name, amount in sorted(part(status, "allocatedResources").items()):
+        if _claim_resource(name, "status.allocatedResources", out):
+            out.extend(basic_amount(str(amount), f"status.allocatedResources[{name}]"))
+
+
 CLAIM = kind(
     inside("spec", CLAIM_SPEC),
+    status=[_claim_status],
     after=[_claim_stays, _mode_stays, _current_attributes_stay],
     metadata=("change", "object"),
 )

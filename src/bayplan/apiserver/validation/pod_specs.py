@@ -266,8 +266,7 @@ def check_pod_spec(spec: Document, path: str, out: Causes, *, pod_name: str = ""
     )
     containers(spec, path, pod, out)
     init_containers(spec, path, pod, out)
-    for index, container in enumerate(parts(spec, "ephemeralContainers")):
-        common_container(container, f"{path}.ephemeralContainers[{index}]", pod, out)
+    _ephemeral_containers(spec, path, pod, out)
     _pod_level_resources(spec, path, claims, out)
     _host_network_ports(spec, path, out, is_pod=is_pod)
     _POLICIES(spec, path, out)
@@ -278,6 +277,32 @@ def check_pod_spec(spec: Document, path: str, out: Causes, *, pod_name: str = ""
     windows_host_process(spec, path, out)
     host_users(spec, path, out)
     _NAMES(spec, path, out)
+
+
+_NOT_EPHEMERAL = (
+    "ports", "resources", "resizePolicy", "restartPolicy", "restartPolicyRules", "livenessProbe", "readinessProbe",
+    "startupProbe", "lifecycle",
+)  # fmt: skip
+"""Fields of containers that ephemeral ones may not have, in the order of Go's struct."""
+
+
+def _ephemeral_containers(spec: Document, path: str, pod: PodContext, out: Causes) -> None:
+    others = {str(each.get("name")) for name in ("containers", "initContainers") for each in parts(spec, name)}
+    names, detail = set(others), "cannot be set for an Ephemeral Container"
+    for index, container in enumerate(parts(spec, "ephemeralContainers")):
+        here, name = f"{path}.ephemeralContainers[{index}]", str(container.get("name") or "")
+        common_container(container, here, pod, out)
+        if name in names:
+            out.append(duplicate(f"{here}.name", quote(name)))
+        names.add(name)
+        target = container.get("targetContainerName")
+        if target and target not in others:
+            out.append(Cause("FieldValueNotFound", f"Not found: {quote(str(target))}", f"{here}.targetContainerName"))
+        out.extend(forbidden_value(f"{here}.{unfit}", detail) for unfit in _NOT_EPHEMERAL if container.get(unfit))
+        for number, mount in enumerate(parts(container, "volumeMounts")):
+            for field_name in ("subPath", "subPathExpr"):
+                if mount.get(field_name):
+                    out.append(forbidden_value(f"{here}.volumeMounts[{number}].{field_name}", detail))
 
 
 def pod_template(template: Document, path: str, out: Causes) -> None:

@@ -158,6 +158,12 @@ def _restore(changed: Document, before: Document, name: str) -> None:
         changed.pop(name, None)
 
 
+def _with_image(container: Document, image: object) -> Document:
+    changed = copied(container)
+    changed["image"] = image
+    return changed
+
+
 def _update(new: Document, old: Document, out: Causes) -> None:
     """Check that only what may change has changed."""
     _metadata_and_spec(new, "", out)
@@ -177,7 +183,7 @@ def _update(new: Document, old: Document, out: Causes) -> None:
     for name in ("containers", "initContainers"):
         if parts(spec, name):
             changed[name] = [
-                {**each, "image": was.get("image") or ""}
+                _with_image(each, was.get("image") or "")
                 for each, was in zip(parts(spec, name), parts(before, name), strict=True)
             ]
     for name in ("activeDeadlineSeconds", "schedulingGates", "tolerations"):

@@ -6,7 +6,9 @@ from bayplan.apiserver.kinds.parts import part, parts
 from bayplan.apiserver.rest.errors import duplicate, forbidden_value, invalid_value
 from bayplan.apiserver.validation.engine import (
     Causes,
+    again,
     at_least,
+    choice,
     field,
     forbidden_if,
     immutable,
@@ -52,6 +54,7 @@ BUDGET = kind(
         optional("selector", LABEL_SELECTOR),
         field("unhealthyPodEvictionPolicy", one_of("AlwaysAllow", "IfHealthyBudget")),
     ),
+    metadata=(),
     status=[
         lambda new, _old, out: inside(
             "status",
@@ -88,7 +91,7 @@ def _priority(document: Document, path: str, out: Causes) -> None:
 
 PRIORITY_CLASS = kind(
     _priority,
-    field("preemptionPolicy", one_of("PreemptLowerPriority", "Never")),
+    field("preemptionPolicy", choice("PreemptLowerPriority", "Never")),
     update=[unchangeable("value", "may not be changed in an update."), immutable("preemptionPolicy")],
 )
 
@@ -115,7 +118,7 @@ RUNTIME_CLASS = kind(
     need("handler", dns_label),
     optional("overhead", _overhead),
     optional("scheduling", field("nodeSelector", labels), _tolerations),
-    update=[immutable("handler", zero="")],
+    update=[again(need("handler")), immutable("handler", zero="")],
 )
 
 # --- Lease ------------------------------------------------------------------------------------------------------------

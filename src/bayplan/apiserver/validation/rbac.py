@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bayplan.apiserver.rest.errors import not_supported
+from bayplan.apiserver.rest.errors import invalid_value, not_supported
 from bayplan.apiserver.validation.engine import (
     Causes,
     Rule,
@@ -21,7 +21,7 @@ from bayplan.apiserver.validation.engine import (
 )
 from bayplan.apiserver.validation.formats import dns_subdomain, path_segment
 from bayplan.apiserver.validation.internal_json import shown_as
-from bayplan.apiserver.validation.selectors import LABEL_SELECTOR
+from bayplan.apiserver.validation.selectors import LABEL_SELECTOR, selector_is_valid
 from bayplan.base.plain_data import Document
 
 _GROUP = "rbac.authorization.k8s.io"
@@ -68,10 +68,15 @@ def _binding(*kinds: str, namespaced: bool) -> tuple[Rule, ...]:
     )
 
 
+def _usable_selector(selector: Document, path: str, out: Causes) -> None:
+    if not selector_is_valid(selector):
+        out.append(invalid_value(path, "null", "invalid label selector."))
+
+
 _ROLE_REF = immutable("roleRef", "cannot change roleRef", show=shown_as("rbac.RoleRef"))
 _AGGREGATION = table(
     need("clusterRoleSelectors", detail="at least one clusterRoleSelector required if aggregationRule is non-nil"),
-    each("clusterRoleSelectors", LABEL_SELECTOR),
+    each("clusterRoleSelectors", LABEL_SELECTOR, _usable_selector),
 )
 KINDS = {
     "rbac.authorization.k8s.io/roles": kind(

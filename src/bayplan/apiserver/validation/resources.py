@@ -69,8 +69,9 @@ def resource_name(name: str, path: str, out: Causes) -> bool:
     return True
 
 
-def container_resource_name(name: str, path: str, out: Causes) -> None:
+def container_resource_name(found: object, path: str, out: Causes) -> None:
     """Check the name of a resource of containers."""
+    name = str(found)
     if name in _COMPUTE:
         return
     resource_name(name, path, out)
@@ -190,7 +191,7 @@ def _claim_names(claims: list[Document], path: str, known: frozenset[str], out: 
             elif not request and any(each.partition("/")[0] == name for each in names):
                 out.append(duplicate(here, quote(name)))
             names.add(key)
-        if name not in known:
+        if name and name not in known:
             detail = "must be one of the names in pod.spec.resourceClaims"
             detail += f": {', '.join(sorted(known))}" if known else " which is empty"
             out.append(Cause("FieldValueNotFound", f"Not found: {quote(name)}: {detail}", here))

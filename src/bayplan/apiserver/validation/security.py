@@ -185,7 +185,7 @@ _POD_END = table(
     field("fsGroupChangePolicy", one_of("Always", "OnRootMismatch")),
     *_PROFILE_FIELDS,
     field("supplementalGroupsPolicy", one_of("Merge", "Strict")),
-    field("seLinuxChangePolicy", one_of("MountOption", "Recursive")),
+    field("seLinuxChangePolicy", one_of("Recursive")),
 )
 
 

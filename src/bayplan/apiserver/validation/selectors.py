@@ -6,6 +6,7 @@ from bayplan.apiserver.kinds.parts import parts, texts
 from bayplan.apiserver.rest.errors import forbidden_value, invalid_value, required
 from bayplan.apiserver.validation.engine import Causes, Rule, each, field, items, table, under, value
 from bayplan.apiserver.validation.formats import label_value, labels, qualified_name
+from bayplan.base.go_text.json import json_text
 from bayplan.base.plain_data import Document
 from bayplan.objects.names import check_dns1123_subdomain, check_label_value, check_qualified_name
 from bayplan.objects.selectors import compile_selector_document, quote
@@ -112,3 +113,10 @@ def node_selector(term: Rule = NODE_TERM) -> Rule:
 
 
 NODE_SELECTOR = node_selector()
+
+
+def shown_selector(selector: object) -> str:
+    """Return a selector as Go writes it as JSON: its labels sorted."""
+    if not isinstance(selector, dict) or not isinstance(selector.get("matchLabels"), dict):
+        return json_text(selector)
+    return json_text({**selector, "matchLabels": dict(sorted(selector["matchLabels"].items()))})

@@ -119,7 +119,8 @@ def _families(spec: Document, out: Causes) -> None:
     field("ipFamilyPolicy", one_of(*policies))(spec, "spec", out)
 
 
-def _cluster_ips(spec: Document, path: str, out: Causes) -> None:
+def cluster_ips(spec: Document, path: str, out: Causes) -> None:
+    """Check cluster IPs and IP families; upstream does so before it allocates, and again with the rest."""
     if spec.get("type") == "ExternalName":
         return
     first, found, here = spec.get("clusterIP"), texts(spec, "clusterIPs"), "spec.clusterIPs"
@@ -261,7 +262,7 @@ _SPEC = table(
     _ports,
     field("selector", labels),
     _affinity,
-    _cluster_ips,
+    cluster_ips,
     _external_ips,
     value("type", choice(*_TYPES)),
     _unique_ports,
@@ -321,10 +322,41 @@ def _balancer_stays(new: Document, old: Document, out: Causes) -> None:
         out.append(forbidden_value("spec.healthCheckNodePort", "field is immutable"))
 
 
+def balancer_status(new: Document, old: Document, out: Causes, *, with_modes: bool) -> None:
+    """Check the addresses that a load balancer has got; addresses that were there before may have their older form."""
+    known = {str(each.get("ip")) for each in parts(part(old, "status", "loadBalancer"), "ingress")}
+    for index, ingress in enumerate(parts(part(new, "status", "loadBalancer"), "ingress")):
+        here, text = f"status.loadBalancer.ingress[{index}]", str(ingress.get("ip") or "")
+        if text and text not in known:
+            ip_address(text, f"{here}.ip", out)
+        mode, name = ingress.get("ipMode"), str(ingress.get("hostname") or "")
+        if with_modes:
+            if mode is None and text:
+                out.append(required(f"{here}.ipMode", "must be specified when `ip` is set"))
+            elif mode is not None and not text:
+                out.append(forbidden_value(f"{here}.ipMode", "may not be specified when `ip` is not set"))
+            elif mode is not None:
+                one_of("Proxy", "VIP")(mode, f"{here}.ipMode", out)
+        if name:
+            dns_subdomain(name, f"{here}.hostname", out)
+            if parse_ip(name) is not None:
+                out.append(invalid_value(f"{here}.hostname", quote(name), "must be a DNS name, not an IP address"))
+
+
+def _service_status(new: Document, old: Document, out: Causes) -> None:
+    ingress = parts(part(new, "status", "loadBalancer"), "ingress")
+    if part(new, "spec").get("type") != "LoadBalancer" and ingress:
+        detail = "may only be used when `spec.type` is 'LoadBalancer'"
+        out.append(forbidden_value("status.loadBalancer.ingress", detail))
+    else:
+        balancer_status(new, old, out, with_modes=True)
+
+
 SERVICE = kind(
     inside("spec", _SPEC),
     _source_ranges,
     inside("spec", _balancer, _traffic),
     before=[_addresses_stay, _families_stay, _balancer_stays],
+    status=[_service_status],
 )
 KINDS = {"services": SERVICE}

@@ -21,6 +21,7 @@ from bayplan.apiserver.validation.engine import (
     need,
     number,
     one_of,
+    sent,
     table,
     too_many,
     value,
@@ -202,7 +203,7 @@ def _bindings(device: Document, path: str, out: Causes) -> None:
 
 
 def _device(device: Document, path: str, per_device: bool, out: Causes) -> None:
-    need("name", dns_label)(device, path, out)
+    value("name", dns_label)(device, path, out)
     attributes, capacity = part(device, "attributes"), part(device, "capacity")
     if len(attributes) + len(capacity) > _MAX_ATTRIBUTES:
         detail = f"the total number of attributes and capacities must not exceed {_MAX_ATTRIBUTES}"
@@ -246,7 +247,7 @@ def _slice_rest(spec: Document, out: Causes) -> None:
         shown = quote("{" + ", ".join(found) + "}")
         out.append(invalid_value("spec", shown, f"{_PLACES}, but multiple fields are set"))
     devices = parts(spec, "devices")
-    if spec.get("sharedCounters") is not None and spec.get("devices") is not None:
+    if sent(spec, "sharedCounters") is not None and sent(spec, "devices") is not None:
         out.append(invalid_value("spec", '""', "only one of `sharedCounters` or `devices` is allowed"))
     special = any(device.get("taints") or device.get("consumesCounters") for device in devices)
     per_device = spec.get("perDeviceNodeSelection") is True

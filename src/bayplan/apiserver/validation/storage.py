@@ -12,6 +12,7 @@ from bayplan.apiserver.validation.engine import (
     at_most,
     field,
     go_value,
+    if_filled,
     immutable,
     inside,
     invalid_if,
@@ -99,11 +100,12 @@ def _topologies(document: Document, path: str, out: Causes) -> None:
 STORAGE_CLASS = kind(
     need("provisioner", _provisioner),
     field("parameters", _parameters(may_be_empty=True)),
-    field("reclaimPolicy", one_of("Delete", "Retain")),
+    field("reclaimPolicy", if_filled(one_of("Delete", "Retain"))),
     need_set("volumeBindingMode"),
     field("volumeBindingMode", one_of("Immediate", "WaitForFirstConsumer")),
     _topologies,
     after=[immutable(name) for name in ("parameters", "provisioner", "reclaimPolicy", "volumeBindingMode")],
+    metadata=("object", "change"),
 )
 
 # --- CSINode, CSIDriver, CSIStorageCapacity ---------------------------------------------------------------------------
@@ -205,7 +207,8 @@ CSI_STORAGE_CAPACITY = kind(
     optional("nodeTopology", LABEL_SELECTOR),
     value("storageClassName", dns_subdomain),
     field("capacity", nonnegative_quantity),
-    update=[immutable("nodeTopology"), immutable("storageClassName", zero="")],
+    after=[immutable("nodeTopology"), immutable("storageClassName", zero="")],
+    metadata=("object", "change"),
 )
 
 # --- VolumeAttachment, VolumeAttributesClass --------------------------------------------------------------------------
@@ -237,7 +240,7 @@ VOLUME_ATTACHMENT = kind(
     _ATTACHMENT_STATUS,
     inside("spec", inside("source", field("persistentVolumeName", dns_subdomain))),
     after=[immutable("spec", show=lambda found: json_text(internal("storage.VolumeAttachmentSpec", found)))],
-    metadata=("change", "object"),
+    metadata=("object",),
 )
 VOLUME_ATTRIBUTES_CLASS = kind(
     need("driverName", _provisioner),

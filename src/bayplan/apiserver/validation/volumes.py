@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from bayplan.apiserver.codec.shape import Emptied
 from bayplan.apiserver.kinds.parts import part, parts
 from bayplan.apiserver.rest.errors import duplicate, forbidden_value, invalid_value, not_supported, required
 from bayplan.apiserver.validation.claim_specs import CLAIM_SPEC
@@ -269,17 +270,28 @@ def _projected_bundle(source: Document, here: str, out: Causes) -> None:
     value("path", unreserved_path)(bundle, here, out)
 
 
-def _template_metadata(document: Document, path: str, out: Causes) -> None:
+_UNSETTABLE = (
+    ("name", "name"), ("generateName", "generateName"), ("namespace", "namespace"), ("selfLink", "selfLink"),
+    ("uid", "uID"), ("resourceVersion", "resourceVersion"), ("generation", "generation"),
+    ("deletionTimestamp", "deletionTimestamp"), ("deletionGracePeriodSeconds", "deletionGracePeriodSeconds"),
+    ("ownerReferences", "ownerReferences"), ("finalizers", "finalizers"), ("managedFields", "managedFields"),
+)  # fmt: skip
+"""Metadata that templates of claims may not have, in Go's order, and how Go's reflection calls them."""
+
+
+def template_metadata(document: Document, path: str, out: Causes) -> None:
+    """Check the metadata of a template of claims: labels and annotations only."""
     metadata = part(document, "metadata")
     field("annotations", annotation_map)(metadata, f"{path}.metadata", out)
     field("labels", labels)(metadata, f"{path}.metadata", out)
-    for name in metadata:
-        if name not in ("annotations", "labels", "creationTimestamp"):
-            out.append(forbidden_value(f"{path}.metadata.{name}", "cannot be set"))
+    empties = metadata.empties if isinstance(metadata, Emptied) else {}
+    for name, shown in _UNSETTABLE:
+        if metadata.get(name) is not None or name in empties:
+            out.append(forbidden_value(f"{path}.metadata.{shown}", "cannot be set"))
 
 
 _EPHEMERAL = table(
-    need_set("volumeClaimTemplate"), optional("volumeClaimTemplate", _template_metadata, inside("spec", CLAIM_SPEC))
+    need_set("volumeClaimTemplate"), optional("volumeClaimTemplate", template_metadata, inside("spec", CLAIM_SPEC))
 )
 
 
@@ -368,7 +380,7 @@ PERSISTENT_SOURCES: dict[str, Rule] = {
     "rbd": _RBD,
     "quobyte": table(_host_pairs, need("volume")),
     "cephfs": need("monitors"),
-    "iscsi": table(*_ISCSI),
+    "iscsi": table(*_ISCSI, _SECRET_NAME),
     "cinder": table(need("volumeID"), _SECRET_REFERENCE),
     "fc": _FC,
     "flexVolume": table(need("driver"), _flex_options),

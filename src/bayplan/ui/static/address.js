@@ -1,6 +1,7 @@
 // Where one is: the address bar is always the link. Filters, sort, tab, attempt and time live in it, never only in memory.
 
 import { stamp } from "./dom.js";
+import { PAGES } from "./pages.js";
 
 export const BASE = "/ui";
 
@@ -9,37 +10,12 @@ export const BASE = "/ui";
  * @typedef {{ page: string, names: Record<string, string>, query: URLSearchParams, path: string }} Place
  */
 
-/** Patterns of paths and the page (a module under pages/) that shows them; the first that matches wins. */
-const ROUTES = /** @type {[string, string][]} */ ([
-  ["/", "overview"],
-  ["/nodes", "nodes"],
-  ["/nodes/:name", "node"],
-  ["/pods", "pods"],
-  ["/pods/:namespace/:name", "pod"],
-  ["/queue", "queue"],
-  ["/timeline", "timeline"],
-  ["/workloads", "objects"],
-  ["/workloads/:kind/:namespace/:name", "object"],
-  ["/objects", "objects"],
-  ["/objects/:group/:version/:plural", "objects"],
-  ["/objects/:group/:version/:plural/:namespace/:name", "object"],
-  ["/new", "create"],
-  ["/config", "config"],
-  ["/config/:view", "config"],
-  ["/compare", "compare"],
-  ["/compare/:namespace/:name", "compare_pod"],
-  ["/sources", "sources"],
-  ["/plugins", "plugins"],
-  ["/settings", "settings"],
-  ["/keys", "keys"],
-]);
-
 /** Read an address. @param {{ pathname: string, search: string }} url @returns {Place} */
 export function parse(url) {
   const path = url.pathname.replace(/^\/ui/, "").replace(/\/+$/, "") || "/";
   const parts = path.split("/");
   const query = new URLSearchParams(url.search);
-  for (const [pattern, page] of ROUTES) {
+  for (const [pattern, page] of PAGES) {
     const names = match(pattern.split("/"), parts);
     if (names) return { page, names, query, path };
   }

@@ -4,11 +4,11 @@ import { h } from "./dom.js";
 
 /**
  * A line that says where the attempts come from; null for attempts of this server's own scheduler.
- * @param {any} data a pod as our API returns it
+ * @param {Api.PodPage} data
  */
 export function annotationNote(data) {
-  if (!data.attempts?.at(-1)?.annotated) return null;
-  const scheduler = data.pod?.scheduler_name || "another scheduler";
+  if (!data.attempts.at(-1)?.annotated) return null;
+  const scheduler = data.pod.scheduler_name || "another scheduler";
   return h(
     "p",
     { class: "faint small", "data-test": "annotated" },
@@ -19,13 +19,13 @@ export function annotationNote(data) {
 /**
  * A view of a matrix; the annotations hold no normalised scores, so weighted ones stand in their place.
  * @template {{ values: string }} View
- * @param {View} view @param {any} data the matrix @returns {View}
+ * @param {View} view @param {{ annotated?: boolean }} data the matrix @returns {View}
  */
 export function withKnownValues(view, data) {
   return data.annotated && view.values === "normalized" ? { ...view, values: "weighted" } : view;
 }
 
-/** @param {any} data the matrix */
+/** @param {{ annotated?: boolean }} data the matrix */
 export function valueChoices(data) {
   const choices = [
     { value: "normalized", text: "normalised" },

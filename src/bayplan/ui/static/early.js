@@ -3,10 +3,10 @@
 // All later code may use the browser's storage without a thought for browsers that refuse it.
 (function () {
   // A browser may keep nothing for us. What is chosen or written then holds for as long as the page is open.
-  ["localStorage", "sessionStorage"].forEach(function (name) {
+  /** @type {("localStorage" | "sessionStorage")[]} */ (["localStorage", "sessionStorage"]).forEach(function (name) {
     try {
-      /** @type {any} */ (window)[name].getItem("");
-    } catch (refused) {
+      window[name].getItem("");
+    } catch {
       /** @type {Map<string, string>} */
       var kept = new Map();
       Object.defineProperty(window, name, {
@@ -31,7 +31,7 @@
   show();
   dark.addEventListener("change", show);
   addEventListener("themechosen", function (event) {
-    chosen = /** @type {CustomEvent} */ (event).detail;
+    chosen = event.detail;
     show();
   });
 
@@ -67,5 +67,5 @@
     answer.catch(function () {});
     answers.set("/bayplan/v1" + address, answer);
   });
-  /** @type {any} */ (window).earlyAnswers = answers;
+  window.earlyAnswers = answers;
 })();

@@ -136,7 +136,7 @@ export class Editor {
 
 /**
  * The list of what is wrong; each line leads to its place.
- * @param {any[]} problems @param {Editor} editor
+ * @param {import("./service.js").Problem[]} problems @param {Editor} editor
  */
 export function problemList(problems, editor) {
   return h(

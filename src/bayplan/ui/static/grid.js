@@ -9,13 +9,18 @@ import { bind } from "./keyboard.js";
 import { go } from "./address.js";
 import { failure } from "./states.js";
 
+/** @typedef {import("./dom.js").Child} Child */
 /**
+ * @template Row
  * @typedef {{ key: string, title: string, width: string, right?: boolean, sort?: string, hint?: string, minor?: boolean,
- *   render: (row: any, index: number, letters: number) => any }} Column
+ *   render: (row: Row, index: number, letters: number) => Child | Child[] }} Column
  * `width` is a track of a CSS grid; `sort` the key by which the server sorts; `minor` columns are left out on a phone; `letters` is
  * how many letters of a name fit into the column.
  */
-/** @typedef {{ items: any[], total: number, total_is_exact?: boolean }} Window */
+/**
+ * @template Row
+ * @typedef {{ items: Row[], total: number, total_is_exact?: boolean }} Window
+ */
 
 const WINDOW = 100;
 const OVERSCAN = 6;
@@ -25,17 +30,18 @@ const PADDING = 21;
 /** Browsers draw nothing beyond some 16 million pixels. */
 const TALLEST = 15_000_000;
 
-/** The sum of the least widths of columns, in pixels. @param {Column[]} columns */
+/** The sum of the least widths of columns, in pixels. @param {{ width: string }[]} columns */
 function leastWidth(columns) {
   return columns.reduce((sum, { width }) => sum + Number(/([\d.]+)px/.exec(width)?.[1] ?? 0), 0);
 }
 
+/** @template Row */
 export class Grid {
   /**
    * @param {{
-   *   label: string, columns: Column[], load: (offset: number, limit: number, signal: AbortSignal) => Promise<Window>,
-   *   keyOf: (row: any) => string, hrefOf?: (row: any) => string, signal: AbortSignal, sort?: string, onSort?: (sort: string) => void,
-   *   empty?: () => Node, onTotal?: (total: number, exact: boolean) => void, rowClass?: (row: any) => string, fill?: boolean,
+   *   label: string, columns: Column<Row>[], load: (offset: number, limit: number, signal: AbortSignal) => Promise<Window<Row>>,
+   *   keyOf: (row: Row) => string, hrefOf?: (row: Row) => string, signal: AbortSignal, sort?: string, onSort?: (sort: string) => void,
+   *   empty?: () => Node, onTotal?: (total: number, exact: boolean) => void, rowClass?: (row: Row) => string, fill?: boolean,
    *   selected?: Set<string>, onSelect?: () => void, test?: string,
    * }} how
    */
@@ -47,12 +53,14 @@ export class Grid {
     this.total = -1;
     this.cursor = -1;
     this.held = false;
-    /** @type {Map<number, any[]>} */
+    /** @type {Map<number, Row[]>} */
     this.windows = new Map();
     /** @type {Map<number, AbortController>} */
     this.asking = new Map();
     /** @type {HTMLElement[]} */
     this.pool = [];
+    /** What row elements show. @type {WeakMap<HTMLElement, { data: Row | undefined, chosen: boolean }>} */
+    this.shown = new WeakMap();
     this.generation = 0;
     this.changes = 0;
     this.rowHeight = document.documentElement.dataset.rows === "dense" ? 24 : 30;
@@ -112,7 +120,7 @@ export class Grid {
     const letters = [...this.head.children].map((cell) => lettersIn(cell.clientWidth - PADDING));
     if (letters.join() !== this.letters.join()) {
       this.letters = letters;
-      for (const row of this.pool) /** @type {any} */ (row).shown = null;
+      this.shown = new WeakMap();
     }
     this.schedule();
   }
@@ -302,7 +310,7 @@ export class Grid {
     }
   }
 
-  /** @param {number} at @param {Window} answer */
+  /** @param {number} at @param {Window<Row>} answer */
   take(at, answer) {
     if (this.stale) this.windows.clear();
     const before = this.stale ? undefined : this.windows.get(at);
@@ -327,7 +335,7 @@ export class Grid {
     this.schedule();
   }
 
-  /** Rows keep their places while somebody points at them. @param {any[]} before @param {any[]} after */
+  /** Rows keep their places while somebody points at them. @param {Row[]} before @param {Row[]} after */
   inPlace(before, after) {
     const { keyOf } = this.how;
     const fresh = new Map(after.map((row) => [keyOf(row), row]));
@@ -384,9 +392,9 @@ export class Grid {
     const chosen = this.how.selected?.has(key) ?? false;
     const look = `grid-row${index === this.cursor ? " cursor" : ""}${chosen ? " chosen" : ""}${data ? ` ${this.how.rowClass?.(data) ?? ""}` : " pending"}`;
     if (row.className !== look) row.className = look;
-    if (/** @type {any} */ (row).shown === data && !chosen && !(/** @type {any} */ (row).wasChosen)) return;
-    /** @type {any} */ (row).shown = data;
-    /** @type {any} */ (row).wasChosen = chosen;
+    const shown = this.shown.get(row);
+    if (shown && shown.data === data && !chosen && !shown.chosen) return;
+    this.shown.set(row, { data, chosen });
     for (const [at, column] of this.columns.entries()) {
       const cell = row.children[at];
       const content = data ? column.render(data, index, this.letters[at]) : "";

@@ -1,18 +1,13 @@
 // Keys: `g` then a letter for pages, letters for what a page can do. Never inside a field, never what belongs to the browser.
 
 import { go, to } from "./address.js";
+import { PAGES, pathOf } from "./pages.js";
 
 /** All keys, as the page "Keys" lists them. A page's own ones work where it offers them. */
 export const KEYS = /** @type {[string, string, string][]} */ ([
   ["Everywhere", "/", "search on this page"],
   ["Everywhere", "Ctrl+K", "find an object, a page or an action (p: pods, n: nodes, w: workloads)"],
-  ["Everywhere", "g o", "overview"],
-  ["Everywhere", "g n", "nodes"],
-  ["Everywhere", "g p", "pods"],
-  ["Everywhere", "g q", "queue"],
-  ["Everywhere", "g t", "timeline"],
-  ["Everywhere", "g c", "configuration"],
-  ["Everywhere", "g x", "compare"],
+  ...PAGES.filter(([, , { key }]) => key).map(([, , { key, text }]) => ["Everywhere", `g ${key}`, text?.toLowerCase() ?? ""]),
   ["Everywhere", "y", "copy the link to this view"],
   ["Everywhere", "t", "theme: system, light, dark"],
   ["Everywhere", "c", "create objects"],
@@ -32,16 +27,6 @@ export const KEYS = /** @type {[string, string, string][]} */ ([
   ["Timeline", "a d", "earlier, later"],
   ["Timeline", "Enter", "open the decision"],
 ]);
-
-const PAGES = /** @type {Record<string, string>} */ ({
-  o: "",
-  n: "nodes",
-  p: "pods",
-  q: "queue",
-  t: "timeline",
-  c: "config",
-  x: "compare",
-});
 
 /** @type {Map<string, (event: KeyboardEvent) => unknown>} */
 const everywhere = new Map();
@@ -81,10 +66,11 @@ export function start() {
       return;
     }
     if (document.querySelector("dialog[open]")) return;
-    if (Date.now() - prefix < 1500 && event.key in PAGES) {
+    const page = Date.now() - prefix < 1500 ? PAGES.find(([, , { key }]) => key === event.key) : undefined;
+    if (page) {
       prefix = 0;
       event.preventDefault();
-      go(to(PAGES[event.key]));
+      go(to(pathOf(page[0])));
       return;
     }
     prefix = event.key === "g" ? Date.now() : 0;

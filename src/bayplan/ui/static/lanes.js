@@ -11,7 +11,7 @@ const TOP = 20;
 const NEAREST = 10;
 const RIGHT = 8;
 
-/** @typedef {{ key: string, label: string, parts: { key: string, tone: string, words: string }[] }} Lane */
+/** @typedef {{ key: string, label: string, parts: { key: keyof Api.DensityLanes, tone: string, words: string }[] }} Lane */
 /** @type {Lane[]} */
 export const LANES = [
   {
@@ -23,19 +23,11 @@ export const LANES = [
       { key: "error", tone: "bad", words: "errors" },
     ],
   },
-  {
-    key: "queue",
-    label: "Queue moves",
-    parts: [
-      { key: "moves_active", tone: "accent", words: "to active" },
-      { key: "moves_backoff", tone: "wait", words: "to backoff" },
-    ],
-  },
   { key: "nodes", label: "Node events", parts: [{ key: "nodes", tone: "ink2", words: "node events" }] },
   { key: "preemptions", label: "Preemptions", parts: [{ key: "preemptions", tone: "bad", words: "preemptions" }] },
 ];
 
-/** @typedef {{ from: number, to: number, oldest: number, newest: number, bins: number, from_at?: string, to_at?: string, lanes: Record<string, number[]> }} Density */
+/** @typedef {Api.Density} Density */
 
 export class Lanes {
   /**
@@ -69,11 +61,6 @@ export class Lanes {
     return Math.max(0, this.data?.oldest ?? 0);
   }
 
-  /** The lanes of which anything is recorded. */
-  get lanes() {
-    return LANES.filter((lane) => !this.data || lane.parts.some((part) => this.data?.lanes[part.key]));
-  }
-
   /** How many bins to ask for. */
   get bins() {
     return Math.max(50, Math.min(1200, Math.floor((this.element.clientWidth - LABEL) / 2) || 400));
@@ -89,7 +76,7 @@ export class Lanes {
       `Decisions ${count(data.from)} to ${count(data.to)} of ${count(data.newest)}: ${LANES.flatMap(
         (lane) => lane.parts,
       )
-        .map((part) => `${count((data.lanes[part.key] ?? []).reduce((sum, each) => sum + each, 0))} ${part.words}`)
+        .map((part) => `${count(data.lanes[part.key].reduce((sum, each) => sum + each, 0))} ${part.words}`)
         .join(", ")}`,
     );
     this.resize();
@@ -105,7 +92,7 @@ export class Lanes {
   resize() {
     const width = this.element.clientWidth;
     if (!width) return;
-    const height = TOP + this.lanes.length * LANE + 6;
+    const height = TOP + LANES.length * LANE + 6;
     sized(this.canvas, width, height);
     this.width = width;
     beforePaint(this.paint);
@@ -129,7 +116,7 @@ export class Lanes {
     if (!pen || !data || this.how.signal.aborted) return;
     const scale = devicePixelRatio || 1;
     const width = this.width ?? 0;
-    const height = TOP + this.lanes.length * LANE + 6;
+    const height = TOP + LANES.length * LANE + 6;
     pen.setTransform(scale, 0, 0, scale, 0, 0);
     pen.clearRect(0, 0, width, height);
     pen.font = "12px system-ui, sans-serif";
@@ -148,17 +135,17 @@ export class Lanes {
       1,
       ...LANES.flatMap((lane) => lane.parts)
         .filter((part) => lane0(part.key))
-        .flatMap((part) => data.lanes[part.key] ?? []),
+        .flatMap((part) => data.lanes[part.key]),
     );
-    for (const [index, lane] of this.lanes.entries()) {
+    for (const [index, lane] of LANES.entries()) {
       const base = TOP + (index + 1) * LANE - 4;
       pen.fillStyle = token("ink");
       pen.fillText(lane.label, 0, base - LANE / 2 + 4);
       pen.fillStyle = token("line");
       pen.fillRect(LABEL, base, width - LABEL, 1);
       const stacked = new Array(data.bins).fill(0);
-      const top = index === 0 ? most : Math.max(1, ...lane.parts.flatMap((part) => data.lanes[part.key] ?? []));
-      for (const part of lane.parts) this.bars(pen, data.lanes[part.key] ?? [], stacked, top, base, part.tone);
+      const top = index === 0 ? most : Math.max(1, ...lane.parts.flatMap((part) => data.lanes[part.key]));
+      for (const part of lane.parts) this.bars(pen, data.lanes[part.key], stacked, top, base, part.tone);
     }
     if (this.picked >= this.from && this.picked <= this.to) {
       const middle = (this.x(this.picked) + this.x(this.picked + 1)) / 2;

@@ -2,6 +2,7 @@
 
 import { draw, h, stamp } from "./dom.js";
 import { go, here, start as startAddresses, to } from "./address.js";
+import { PAGES, pathOf } from "./pages.js";
 import { copy } from "./parts.js";
 import { busy, dropEarlyAnswers } from "./service.js";
 import { failure, empty } from "./states.js";
@@ -48,8 +49,7 @@ async function open(place) {
   busy(1);
   try {
     if (place.page === "nowhere") throw new Error("nowhere");
-    /** @type {PageModule} */
-    const module = await import(`./pages/${place.page}.js`);
+    const module = /** @type {PageModule} */ (await import(`./pages/${place.page}.js`));
     if (signal.aborted) return;
     const fresh = h("div", { class: `sheet sheet-${place.page}` });
     root.replaceChildren(fresh);
@@ -110,24 +110,9 @@ keyboard.bindEverywhere({
   ">": () => shell.faster(1),
 });
 palette.offer([
-  ...[
-    ["", "Overview"],
-    ["nodes", "Nodes"],
-    ["pods", "Pods"],
-    ["queue", "Queue"],
-    ["timeline", "Timeline"],
-    ["config", "Configuration"],
-    ["plugins", "Plugins"],
-    ["compare", "Compare"],
-    ["objects", "Objects"],
-    ["sources", "Sources"],
-    ["settings", "Settings"],
-    ["keys", "Keys"],
-  ].map(([path, text]) => ({
-    text,
-    kind: "page",
-    act: () => go(to(path)),
-  })),
+  ...PAGES.flatMap(([pattern, , { text }]) =>
+    text ? [{ text, kind: "page", act: () => go(to(pathOf(pattern))) }] : [],
+  ),
   { text: "Create objects", kind: "action", act: () => go(to("new")) },
   { text: "Waiting pods", kind: "action", act: () => go(to("pods", { status: "waiting" })) },
   { text: "Pause or resume", kind: "action", act: () => shell.pause() },

@@ -9,11 +9,8 @@ import { drawHead } from "./matrix_head.js";
 import { ALONE, BESIDE, EMPTY, NARROW, layOut } from "./matrix_layout.js";
 
 /**
- * @typedef {{ node: string[], total: (number | null)[], tie: boolean[], plugin: string[], gap: string[], pre_filters: number[][], filters: (number | null)[][],
- *   raw: number[][], normalized: number[][], weighted: number[][] }} Columns
- * @typedef {{ number: number, kept: boolean, why?: string, nodes: number, counts: { fit: number, failed: number }, scorers: { name: string, weight: number | null, scale?: string }[],
- *   pre_filters: string[], filters: string[], statuses: { code: string, plugin: string, reasons: string[] }[], skipped: string[], winner: string, runner_up: string, margin: number | null,
- *   tie_set: string[], max_score?: number, rows: Columns, points?: Record<string, any> }} MatrixData
+ * @typedef {Api.MatrixColumns} Columns
+ * @typedef {Api.ColumnMatrix} MatrixData
  * @typedef {"raw" | "normalized" | "weighted"} Values
  * @typedef {{ label: string, side: string, other: () => MatrixData | null, onScroll: (top: number, left: number) => void }} Beside
  *   of one of two matrices that have the same nodes in the same rows: its name, the letter of the other one, the other one's data
@@ -378,8 +375,22 @@ export function onlyReason(data, reason) {
     String(data.rows.gap[row] ?? "").includes(reason) ||
     (data.rows.filters[row] ?? []).some((code) => code && data.statuses[code]?.reasons.some(says));
   const kept = data.rows.node.map((_, row) => row).filter(hit);
-  const rows = Object.fromEntries(
-    Object.entries(data.rows).map(([key, values]) => [key, kept.map((row) => /** @type {any[]} */ (values)[row])]),
-  );
-  return { ...data, rows: /** @type {Columns} */ (rows) };
+  return { ...data, rows: someRows(data.rows, kept) };
+}
+
+/** The columns with some of their rows. @param {Columns} columns @param {number[]} rows @returns {Columns} */
+function someRows(columns, rows) {
+  const some = /** @type {<T>(values: T[]) => T[]} */ ((values) => rows.map((row) => values[row]));
+  return {
+    node: some(columns.node),
+    total: some(columns.total),
+    tie: some(columns.tie),
+    plugin: some(columns.plugin),
+    gap: some(columns.gap),
+    pre_filters: some(columns.pre_filters),
+    filters: some(columns.filters),
+    raw: some(columns.raw),
+    normalized: some(columns.normalized),
+    weighted: some(columns.weighted),
+  };
 }

@@ -22,60 +22,6 @@ export function cellPanel(data, cell, close) {
   const plugin = cell.slice(split + 1);
   const at = data.rows.node.indexOf(node);
   if (at < 0) return null;
-  const scorer = data.scorers.findIndex((each) => each.name === plugin);
-  const filter = data.filters.indexOf(plugin);
-  const verdict = filter < 0 ? null : data.rows.filters[at]?.[filter];
-  const before = data.pre_filters.indexOf(plugin);
-  const left = before < 0 ? undefined : data.rows.pre_filters[at]?.[before];
-  const total = data.rows.total[at];
-  const fact = (/** @type {string} */ name, /** @type {Node | string} */ value) => [
-    h("dt", null, name),
-    h("dd", null, value),
-  ];
-  const facts = [];
-  if (left !== undefined) {
-    const { code, reasons } = data.statuses[left];
-    facts.push(...fact("PreFilter", left ? coded(code) : "✓ passes"));
-    for (const reason of left ? reasons : []) facts.push(...fact("Reason", reason));
-  }
-  if (filter >= 0) {
-    const status = verdict === null || verdict === undefined ? null : data.statuses[verdict];
-    facts.push(
-      ...fact(
-        "Filter",
-        !status ? "· not run: an earlier filter rejected the node" : verdict === 0 ? "✓ passes" : coded(status.code),
-      ),
-    );
-    for (const reason of verdict ? (status?.reasons ?? []) : []) facts.push(...fact("Reason", reason));
-  }
-  if (scorer >= 0 && total !== null) {
-    const weighted = data.rows.weighted[at]?.[scorer] ?? 0;
-    facts.push(
-      ...fact("Raw score", count(data.rows.raw[at]?.[scorer])),
-      ...(data.scorers[scorer].weight === null
-        ? []
-        : fact("Normalised", count(data.rows.normalized[at]?.[scorer]))),
-      ...fact("Weight", weightText(data.scorers[scorer].weight)),
-      ...fact("Product", count(weighted)),
-      ...fact(
-        "Share of total",
-        `${count(weighted)} of ${count(total)}${total ? ` (${Math.round((weighted / total) * 100)} %)` : ""}`,
-      ),
-    );
-    const best = data.rows.node.indexOf(data.winner);
-    if (best >= 0 && best !== at)
-      facts.push(
-        ...fact(
-          "Difference",
-          h(
-            "span",
-            null,
-            `${signed(weighted - (data.rows.weighted[best]?.[scorer] ?? 0))} to `,
-            h("a", { class: "name", href: nodeAddress(data.winner) }, data.winner),
-          ),
-        ),
-      );
-  }
   return h(
     "aside",
     { class: "panel cell-panel", "data-test": "cell-panel", "aria-label": `${plugin} about ${node}` },
@@ -86,7 +32,7 @@ export function cellPanel(data, cell, close) {
       h("button", { type: "button", class: "button quiet icon", "aria-label": "Close", onclick: close }, "✕"),
     ),
     h("p", null, h("a", { class: "name", href: nodeAddress(node) }, node)),
-    h("dl", { class: "facts" }, facts),
+    h("dl", { class: "facts" }, preFilterFacts(data, plugin, at), filterFacts(data, plugin, at), scoreFacts(data, plugin, at)),
     h(
       "div",
       { class: "row" },
@@ -94,4 +40,62 @@ export function cellPanel(data, cell, close) {
       h("a", { class: "button quiet", href: to("config", "effective", { plugin }) }, "Show config"),
     ),
   );
+}
+
+/** @param {string} name @param {Node | string} value */
+function fact(name, value) {
+  return [h("dt", null, name), h("dd", null, value)];
+}
+
+/** @param {MatrixData} data @param {string} plugin @param {number} at */
+function preFilterFacts(data, plugin, at) {
+  const before = data.pre_filters.indexOf(plugin);
+  const left = before < 0 ? undefined : data.rows.pre_filters[at]?.[before];
+  if (left === undefined) return [];
+  const { code, reasons } = data.statuses[left];
+  return [
+    ...fact("PreFilter", left ? coded(code) : "✓ passes"),
+    ...(left ? reasons : []).flatMap((reason) => fact("Reason", reason)),
+  ];
+}
+
+/** @param {MatrixData} data @param {string} plugin @param {number} at */
+function filterFacts(data, plugin, at) {
+  const filter = data.filters.indexOf(plugin);
+  if (filter < 0) return [];
+  const verdict = data.rows.filters[at]?.[filter];
+  const status = verdict === null || verdict === undefined ? null : data.statuses[verdict];
+  return [
+    ...fact(
+      "Filter",
+      !status ? "· not run: an earlier filter rejected the node" : verdict === 0 ? "✓ passes" : coded(status.code),
+    ),
+    ...(verdict ? (status?.reasons ?? []) : []).flatMap((reason) => fact("Reason", reason)),
+  ];
+}
+
+/** @param {MatrixData} data @param {string} plugin @param {number} at */
+function scoreFacts(data, plugin, at) {
+  const scorer = data.scorers.findIndex((each) => each.name === plugin);
+  const total = data.rows.total[at];
+  if (scorer < 0 || total === null) return [];
+  const { weight } = data.scorers[scorer];
+  const weighted = data.rows.weighted[at]?.[scorer] ?? 0;
+  const share = total ? ` (${Math.round((weighted / total) * 100)} %)` : "";
+  const best = data.rows.node.indexOf(data.winner);
+  const difference = () =>
+    h(
+      "span",
+      null,
+      `${signed(weighted - (data.rows.weighted[best]?.[scorer] ?? 0))} to `,
+      h("a", { class: "name", href: nodeAddress(data.winner) }, data.winner),
+    );
+  return [
+    ...fact("Raw score", count(data.rows.raw[at]?.[scorer])),
+    ...(weight === null ? [] : fact("Normalised", count(data.rows.normalized[at]?.[scorer]))),
+    ...fact("Weight", weightText(weight)),
+    ...fact("Product", count(weighted)),
+    ...fact("Share of total", `${count(weighted)} of ${count(total)}${share}`),
+    ...(best >= 0 && best !== at ? fact("Difference", difference()) : []),
+  ];
 }

@@ -10,52 +10,26 @@ import { pointsPart } from "./pod_tabs.js";
 import { refusalNote, refusalSentence, reloadButton } from "./plugin_reload.js";
 
 /**
- * @param {HTMLElement} tools @param {any} data @param {import("./matrix.js").View} view
- * @param {{ usable: boolean, folded: number, reason: string, each: boolean, custom: boolean, typed: (text: string) => void, next: Node | null }} how
- *   usable: whether there are rows; folded: how many filters are; reason: that chooses rows; each: filters are run alone;
- *   custom: there are plugins from files; next: what shows a matrix if there is none
+ * @typedef {{ folded: number, reason: string, each: boolean, custom: boolean, typed: (text: string) => void, next: Node | null }} How
+ *   folded: how many filters are; reason: that chooses rows; each: filters are run alone; custom: there are plugins from files;
+ *   next: what shows a matrix if there is none
+ */
+/**
+ * @param {HTMLElement} tools @param {Api.ColumnMatrix | Api.NoMatrix} data @param {import("./matrix.js").View} view @param {How} how
  */
 export function drawMatrixTools(tools, data, view, how) {
-  const { usable } = how;
-  const points = pointsPart(data);
-  if (!usable) {
-    draw(
-      tools,
-      h(
-        "div",
-        { class: "note wait" },
-        h("p", null, data.why ? sentence(data.why) : "Nothing was recorded about nodes in this attempt."),
-        how.next ? h("div", { class: "row" }, how.next) : null,
-      ),
-      points,
-    );
+  if (data.form === "none" || !data.rows.node.length) {
+    const why = data.form === "none" ? sentence(data.why) : "Nothing was recorded about nodes in this attempt.";
+    const next = how.next ? h("div", { class: "row" }, how.next) : null;
+    draw(tools, h("div", { class: "note wait" }, h("p", null, why), next), pointsPart(data));
     return;
   }
-  const { fit, failed } = data.counts;
   draw(
     tools,
     h(
       "div",
       { class: "tools" },
-      choice(
-        "Show",
-        [
-          { value: "all", text: "all", count: count(data.rows.node.length) },
-          { value: "fit", text: "fit", count: count(fit) },
-          { value: "failed", text: "failed", count: count(failed) },
-          ...(failed > 20 ? [{ value: "nearest", text: "nearest 20" }] : []),
-        ],
-        view.only,
-        (only) => change({ only: only === "all" ? "" : only }),
-      ),
-      data.scorers.length && fit
-        ? choice(
-            "Values",
-            valueChoices(data),
-            view.values,
-            (values) => change({ values: values === "normalized" ? "" : values }),
-          )
-        : null,
+      ...choices(data, view),
       h("input", {
         type: "search",
         class: "field",
@@ -66,62 +40,88 @@ export function drawMatrixTools(tools, data, view, how) {
         value: view.find,
         oninput: (/** @type {Event} */ event) => how.typed(/** @type {HTMLInputElement} */ (event.target).value),
       }),
-      how.reason
-        ? h(
-            "span",
-            { class: "chip" },
-            cut(how.reason, 48),
-            h(
-              "button",
-              {
-                type: "button",
-                class: "chip-x",
-                "aria-label": "Remove the filter",
-                onclick: () => change({ reason: "" }),
-              },
-              "✕",
-            ),
-          )
-        : null,
-      how.folded || !view.folded
-        ? h(
-            "button",
-            { type: "button", class: "button quiet", onclick: () => change({ columns: view.folded ? "all" : "" }) },
-            view.folded ? `Show ${counted(how.folded, "passing filter")}` : "Hide passing filters",
-          )
-        : null,
-      h(
-        "label",
-        {
-          class: "check",
-          title: "The scheduler stops at a node's first failing filter; this runs each filter alone",
-        },
-        h("input", {
-          type: "checkbox",
-          checked: how.each,
-          onchange: (/** @type {Event} */ event) =>
-            change({ each: /** @type {HTMLInputElement} */ (event.target).checked ? "1" : "" }),
-        }),
-        "run all filters",
-      ),
+      ...filters(view, how),
       h("span", { class: "grow" }),
       how.custom ? reloadButton() : null,
-      data.tie_set?.length > 1
-        ? h(
-            "span",
-            { class: "faint", title: data.tie_set.join("\n") },
-            `★ ${counted(data.tie_set.length, "node")} tie`,
-          )
-        : data.runner_up
-          ? h(
-              "span",
-              { class: "faint", "data-test": "margin", title: data.runner_up },
-              `${count(data.margin)} ahead of `,
-              h("span", { class: "name" }, shortened(data.runner_up, 28)),
-            )
-          : null,
+      ending(data),
     ),
-    points,
+    pointsPart(data),
     how.custom ? refusalNote(refusalSentence()) : null,
+  );
+}
+
+/** Which nodes, and which values. @param {Api.ColumnMatrix} data @param {import("./matrix.js").View} view */
+function choices(data, view) {
+  const { fit, failed } = data.counts;
+  return [
+    choice(
+      "Show",
+      [
+        { value: "all", text: "all", count: count(data.rows.node.length) },
+        { value: "fit", text: "fit", count: count(fit) },
+        { value: "failed", text: "failed", count: count(failed) },
+        ...(failed > 20 ? [{ value: "nearest", text: "nearest 20" }] : []),
+      ],
+      view.only,
+      (only) => change({ only: only === "all" ? "" : only }),
+    ),
+    data.scorers.length && fit
+      ? choice("Values", valueChoices(data), view.values, (values) =>
+          change({ values: values === "normalized" ? "" : values }),
+        )
+      : null,
+  ];
+}
+
+/** What leaves rows or columns out, and whether filters run alone. @param {import("./matrix.js").View} view @param {How} how */
+function filters(view, how) {
+  return [
+    how.reason
+      ? h(
+          "span",
+          { class: "chip" },
+          cut(how.reason, 48),
+          h(
+            "button",
+            { type: "button", class: "chip-x", "aria-label": "Remove the filter", onclick: () => change({ reason: "" }) },
+            "✕",
+          ),
+        )
+      : null,
+    how.folded || !view.folded
+      ? h(
+          "button",
+          { type: "button", class: "button quiet", onclick: () => change({ columns: view.folded ? "all" : "" }) },
+          view.folded ? `Show ${counted(how.folded, "passing filter")}` : "Hide passing filters",
+        )
+      : null,
+    h(
+      "label",
+      { class: "check", title: "The scheduler stops at a node's first failing filter; this runs each filter alone" },
+      h("input", {
+        type: "checkbox",
+        checked: how.each,
+        onchange: (/** @type {Event} */ event) =>
+          change({ each: /** @type {HTMLInputElement} */ (event.target).checked ? "1" : "" }),
+      }),
+      "run all filters",
+    ),
+  ];
+}
+
+/** How it ended: a tie, or by how much. @param {Api.ColumnMatrix} data */
+function ending(data) {
+  if (data.tie_set.length > 1)
+    return h(
+      "span",
+      { class: "faint", title: data.tie_set.join("\n") },
+      `★ ${counted(data.tie_set.length, "node")} tie`,
+    );
+  if (!data.runner_up) return null;
+  return h(
+    "span",
+    { class: "faint", "data-test": "margin", title: data.runner_up },
+    `${count(data.margin)} ahead of `,
+    h("span", { class: "name" }, shortened(data.runner_up, 28)),
   );
 }

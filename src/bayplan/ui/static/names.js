@@ -48,14 +48,17 @@ export function shortened(name, letters) {
   return hidden ? [head, h("span", { class: "left-out" }, hidden), tail] : [name];
 }
 
+/** What names elements show. @type {WeakMap<Element, string>} */
+const shownNames = new WeakMap();
+
 /**
  * Put a name into an element that is used again, touching it only if it changes.
  * @param {Element} element @param {string} name @param {number} letters @param {string} domain that is shown elsewhere, for all names
  */
 export function putName(element, name, letters, domain) {
   const shown = `${letters} ${domain} ${name}`;
-  if (/** @type {any} */ (element).shownName === shown) return;
-  /** @type {any} */ (element).shownName = shown;
+  if (shownNames.get(element) === shown) return;
+  shownNames.set(element, shown);
   const host = name.slice(0, name.length - domain.length);
   const known = domain ? h("span", { class: "left-out known" }, domain) : "";
   element.replaceChildren(...shortened(host, letters), known);

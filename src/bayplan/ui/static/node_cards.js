@@ -17,16 +17,17 @@ const CARD = { wide: 250, small: 210, gap: 10, padding: 24 };
 
 /**
  * Draw the nodes that a query finds as cards, and keep them true.
- * @param {HTMLElement} root @param {{ signal: AbortSignal, small: boolean, query: Record<string, string>, waiting?: boolean, onCount?: (total: number) => void }} how
+ * @param {HTMLElement} root @param {{ signal: AbortSignal, small: boolean, query: Api.Gets["/nodes"]["parameters"], waiting?: boolean, onCount?: (total: number) => void }} how
  * @returns {() => void} draws again
  */
 export function nodeCards(root, how) {
   draw(root, loading(5));
   const known = new Set();
   let first = true;
-  /** @type {any} */
+  /** @type {{ nodes: Api.NodeList, waiting: Api.PodList | null } | null} */
   let shown = null;
   const render = () => {
+    if (!shown) return;
     const { nodes, waiting } = shown;
     const letters = lettersIn(cardWidth(root.clientWidth, how.small) - CARD.padding);
     draw(
@@ -35,12 +36,12 @@ export function nodeCards(root, how) {
       h(
         "div",
         { class: `cards${how.small ? " small-cards" : ""}`, "data-test": "cards" },
-        nodes.items.map((/** @type {any} */ node) => card(node, known, first, letters)),
+        nodes.items.map((node) => card(node, known, first, letters)),
       ),
     );
     first = false;
   };
-  const resized = new ResizeObserver(() => shown && render());
+  const resized = new ResizeObserver(render);
   resized.observe(root);
   how.signal.addEventListener("abort", () => resized.disconnect());
   const again = single(async () => {
@@ -69,14 +70,14 @@ function cardWidth(width, small) {
   return (width - CARD.gap * (across - 1)) / across;
 }
 
-/** @param {any} waiting */
+/** @param {Api.PodList} waiting */
 function waitingRow(waiting) {
   const rest = waiting.total - waiting.items.length;
   return h(
     "div",
     { class: "waiting-row", "data-test": "waiting-row" },
     h("span", { class: "badge wait" }, h("span", { "aria-hidden": "true" }, "…"), `${count(waiting.total)} waiting`),
-    waiting.items.map((/** @type {any} */ pod) =>
+    waiting.items.map((pod) =>
       h(
         "a",
         {
@@ -93,7 +94,7 @@ function waitingRow(waiting) {
 }
 
 /**
- * @param {any} node @param {Set<string>} known pods of earlier drawings: a new one is shown as such @param {boolean} first
+ * @param {Api.NodeRow} node @param {Set<string>} known pods of earlier drawings: a new one is shown as such @param {boolean} first
  * @param {number} letters that fit in a line
  */
 function card(node, known, first, letters) {
@@ -102,11 +103,11 @@ function card(node, known, first, letters) {
     .sort((a, b) => place(a) - place(b))
     .slice(0, 3);
   const marks = [
-    node.ready === false ? h("span", { class: "badge bad" }, "✕ not ready") : null,
+    !node.ready ? h("span", { class: "badge bad" }, "✕ not ready") : null,
     node.cordoned ? h("span", { class: "badge plain" }, "▨ cordoned") : null,
   ];
-  const taints = (node.taints ?? []).filter(
-    (/** @type {string} */ taint) => !taint.startsWith("node.kubernetes.io/unschedulable"),
+  const taints = node.taints.filter(
+    (taint) => !taint.startsWith("node.kubernetes.io/unschedulable"),
   );
   const blocks = node.blocks ?? [];
   // A row of blocks is the node by the resource of which most is asked: what stays empty is free.
@@ -139,23 +140,10 @@ function card(node, known, first, letters) {
     h(
       "div",
       { class: "blocks", key: "blocks" },
-      blocks.map((/** @type {any} */ pod) => {
-        const key = `${pod.namespace}/${pod.name}`;
-        const part = pod[by] / (node.allocatable[by] || 1);
-        const fresh = !first && !known.has(key + node.name);
-        known.add(key + node.name);
-        return h(
-          "a",
-          {
-            class: `block${fresh ? " fresh" : ""}`,
-            key,
-            href: podAddress(pod),
-            style: { width: `${Math.min(100, part * 100)}%` },
-            title: `${key}: ${amount("cpu", pod.cpu)} CPU, ${amount("memory", pod.memory)}, ${percent(part)} of the node’s ${resource(by)}`,
-            "aria-label": key,
-          },
-          h("span", { class: "block-name" }, pod.name),
-        );
+      blocks.map((pod) => {
+        const fresh = !first && !known.has(`${pod.namespace}/${pod.name}${node.name}`);
+        known.add(`${pod.namespace}/${pod.name}${node.name}`);
+        return block(node, pod, by, fresh);
       }),
     ),
     h(
@@ -168,7 +156,25 @@ function card(node, known, first, letters) {
   );
 }
 
-/** @param {any} node @param {string} name */
+/** @param {Api.NodeRow} node @param {Api.NodeBlock} pod @param {"cpu" | "memory"} by @param {boolean} fresh */
+function block(node, pod, by, fresh) {
+  const key = `${pod.namespace}/${pod.name}`;
+  const part = pod[by] / (node.allocatable[by] || 1);
+  return h(
+    "a",
+    {
+      class: `block${fresh ? " fresh" : ""}`,
+      key,
+      href: podAddress(pod),
+      style: { width: `${Math.min(100, part * 100)}%` },
+      title: `${key}: ${amount("cpu", pod.cpu)} CPU, ${amount("memory", pod.memory)}, ${percent(part)} of the node’s ${resource(by)}`,
+      "aria-label": key,
+    },
+    h("span", { class: "block-name" }, pod.name),
+  );
+}
+
+/** @param {Api.NodeRow} node @param {string} name */
 function share(node, name) {
   return (node.requested[name] ?? 0) / (node.allocatable[name] || 1);
 }

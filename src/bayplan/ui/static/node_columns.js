@@ -7,88 +7,93 @@ import { nodeAddress } from "./address.js";
 import { now } from "./stream.js";
 import { meter } from "./parts.js";
 
-/** @returns {import("./grid.js").Column[]} */
-export function nodeColumns() {
-  const share = (/** @type {any} */ row, /** @type {string} */ key) =>
-    row.shares?.[key] ?? (row.allocatable?.[key] ? (row.requested?.[key] ?? 0) / row.allocatable[key] : null);
-  const bar = (/** @type {string} */ key) => (/** @type {any} */ row) =>
-    h(
+/** A bar and the share in percent, of one resource. @param {string} key @returns {(row: Api.NodeRow) => HTMLElement} */
+function bar(key) {
+  return (row) => {
+    const share = row.shares[key] ?? null;
+    return h(
       "span",
       { class: "bar-figure" },
-      meter(share(row, key), `${amount(key, row.requested?.[key])} of ${amount(key, row.allocatable?.[key])}`),
-      h("span", { class: "figure" }, percent(share(row, key))),
+      meter(share, `${amount(key, row.requested[key])} of ${amount(key, row.allocatable[key])}`),
+      h("span", { class: "figure" }, percent(share)),
     );
-  return [
-    {
-      key: "name",
-      title: "Name",
-      width: "minmax(150px, 2.4fr)",
-      sort: "name",
-      render: (row, _, letters) =>
-        h("a", { class: "name", href: nodeAddress(row.name), title: row.name }, shortened(row.name, letters)),
-    },
-    {
-      key: "state",
-      title: "State",
-      width: "110px",
-      render: (row) =>
-        row.ready === false
-          ? h("span", { class: "badge bad" }, "✕ not ready")
-          : row.cordoned
-            ? h("span", { class: "badge plain" }, "▨ cordoned")
-            : h("span", { class: "badge ok" }, "✓ ready"),
-    },
-    {
-      key: "zone",
-      title: "Zone",
-      width: "minmax(80px, .8fr)",
-      sort: "zone",
-      minor: true,
-      render: (row) => row.zone ?? "",
-    },
-    {
-      key: "pool",
-      title: "Pool",
-      width: "minmax(80px, .7fr)",
-      sort: "pool",
-      minor: true,
-      render: (row) => row.pool ?? "",
-    },
-    { key: "cpu", title: "CPU requested", width: "136px", sort: "cpu", render: bar("cpu") },
-    { key: "memory", title: "Memory requested", width: "136px", sort: "memory", render: bar("memory") },
-    { key: "free", title: "Free CPU", width: "80px", right: true, render: (row) => amount("cpu", row.free?.cpu) },
-    {
-      key: "freemem",
-      title: "Free memory",
-      width: "98px",
-      right: true,
-      render: (row) => amount("memory", row.free?.memory),
-    },
-    {
-      key: "pods",
-      title: "Pods",
-      width: "88px",
-      right: true,
-      sort: "pods",
-      render: (row) => `${count(row.pods)} / ${count(row.most_pods)}`,
-    },
-    {
-      key: "taints",
-      title: "Taints",
-      width: "minmax(90px, 1fr)",
-      render: (row) =>
-        h("span", { class: "clip name", title: (row.taints ?? []).join("\n") || null }, (row.taints ?? []).join(", ")),
-    },
-    {
-      key: "age",
-      title: "Age",
-      width: "64px",
-      right: true,
-      sort: "created_at",
-      render: (row) => age(row.created_at, now()),
-    },
-  ];
+  };
 }
+
+/** @param {Api.NodeRow} row */
+function state(row) {
+  if (!row.ready) return h("span", { class: "badge bad" }, "✕ not ready");
+  return row.cordoned
+    ? h("span", { class: "badge plain" }, "▨ cordoned")
+    : h("span", { class: "badge ok" }, "✓ ready");
+}
+
+/** The columns of the table of nodes. @type {import("./grid.js").Column<Api.NodeRow>[]} */
+export const NODE_COLUMNS = [
+  {
+    key: "name",
+    title: "Name",
+    width: "minmax(150px, 2.4fr)",
+    sort: "name",
+    render: (row, _, letters) =>
+      h("a", { class: "name", href: nodeAddress(row.name), title: row.name }, shortened(row.name, letters)),
+  },
+  {
+    key: "state",
+    title: "State",
+    width: "110px",
+    render: state,
+  },
+  {
+    key: "zone",
+    title: "Zone",
+    width: "minmax(80px, .8fr)",
+    sort: "zone",
+    minor: true,
+    render: (row) => row.zone,
+  },
+  {
+    key: "pool",
+    title: "Pool",
+    width: "minmax(80px, .7fr)",
+    sort: "pool",
+    minor: true,
+    render: (row) => row.pool,
+  },
+  { key: "cpu", title: "CPU requested", width: "136px", sort: "cpu", render: bar("cpu") },
+  { key: "memory", title: "Memory requested", width: "136px", sort: "memory", render: bar("memory") },
+  { key: "free", title: "Free CPU", width: "80px", right: true, render: (row) => amount("cpu", row.free.cpu) },
+  {
+    key: "freemem",
+    title: "Free memory",
+    width: "98px",
+    right: true,
+    render: (row) => amount("memory", row.free.memory),
+  },
+  {
+    key: "pods",
+    title: "Pods",
+    width: "88px",
+    right: true,
+    sort: "pods",
+    render: (row) => `${count(row.pods)} / ${count(row.most_pods)}`,
+  },
+  {
+    key: "taints",
+    title: "Taints",
+    width: "minmax(90px, 1fr)",
+    render: (row) =>
+      h("span", { class: "clip name", title: row.taints.join("\n") || null }, row.taints.join(", ")),
+  },
+  {
+    key: "age",
+    title: "Age",
+    width: "64px",
+    right: true,
+    sort: "created_at",
+    render: (row) => age(row.created_at, now()),
+  },
+];
 
 /** @param {boolean} fit */
 export function mapLegend(fit) {

@@ -26,101 +26,128 @@ function fuzzy(text, query) {
   return true;
 }
 
+/** Open the search, unless it is open. */
 export function open() {
-  if (document.querySelector("dialog.palette")) return;
-  /** @type {Entry[]} */
-  let entries = [];
-  let chosen = 0;
-  let asked = 0;
-  const letters = innerWidth < NARROW ? 30 : 60;
-  const list = h("div", { class: "palette-list", role: "listbox", id: "palette-list", "aria-label": "Found" });
-  const field = h("input", {
-    class: "field palette-field",
-    type: "search",
-    placeholder: "Pod, node, page or action…",
-    "aria-label": "Search",
-    role: "combobox",
-    "aria-expanded": "true",
-    "aria-controls": "palette-list",
-    autocomplete: "off",
-    spellcheck: "false",
-    "data-test": "palette-field",
-  });
-  const dialog = h("dialog", { class: "palette", "aria-label": "Search", "data-test": "palette" }, field, list);
-  const show = () => {
+  if (!document.querySelector("dialog.palette")) new Palette().show();
+}
+
+class Palette {
+  constructor() {
+    /** @type {Entry[]} */
+    this.entries = [];
+    this.chosen = 0;
+    this.asked = 0;
+    this.letters = innerWidth < NARROW ? 30 : 60;
+    this.list = h("div", { class: "palette-list", role: "listbox", id: "palette-list", "aria-label": "Found" });
+    this.field = h("input", {
+      class: "field palette-field",
+      type: "search",
+      placeholder: "Pod, node, page or action…",
+      "aria-label": "Search",
+      role: "combobox",
+      "aria-expanded": "true",
+      "aria-controls": "palette-list",
+      autocomplete: "off",
+      spellcheck: "false",
+      "data-test": "palette-field",
+    });
+    this.dialog = h(
+      "dialog",
+      { class: "palette", "aria-label": "Search", "data-test": "palette" },
+      this.field,
+      this.list,
+    );
+    this.find = later(60, () => void this.search());
+    this.field.addEventListener("input", () => this.typed());
+    this.field.addEventListener("keydown", (event) => this.key(event));
+    this.dialog.addEventListener("click", (event) => {
+      if (event.target === this.dialog) this.dialog.close();
+    });
+    this.dialog.addEventListener("close", () => {
+      this.asked += 1;
+      this.dialog.remove();
+    });
+  }
+
+  show() {
+    document.body.append(this.dialog);
+    this.dialog.showModal();
+    this.field.focus();
+    this.offer(local(""));
+  }
+
+  /** @param {Entry[]} entries */
+  offer(entries) {
+    this.entries = entries;
+    this.chosen = 0;
+    this.draw();
+  }
+
+  draw() {
+    const { entries, chosen, field, list } = this;
     draw(
       list,
       entries.length
-        ? entries.map((entry, index) =>
-            h(
-              "div",
-              {
-                class: "palette-entry",
-                role: "option",
-                id: `palette-${index}`,
-                "aria-selected": String(index === chosen),
-                onclick: () => take(index),
-                onmousemove: () => {
-                  if (chosen !== index) {
-                    chosen = index;
-                    show();
-                  }
-                },
-              },
-              h("span", { class: "grow name" }, shortened(entry.text, letters)),
-              h("span", { class: "faint small" }, entry.kind),
-            ),
-          )
+        ? entries.map((entry, index) => this.line(entry, index))
         : h("p", { class: "faint" }, field.value ? "Nothing found." : "Type a few letters."),
     );
     field.setAttribute("aria-activedescendant", entries.length ? `palette-${chosen}` : "");
     list.children[chosen]?.scrollIntoView?.({ block: "nearest" });
-  };
-  const take = (/** @type {number} */ index) => {
-    const entry = entries[index];
+  }
+
+  /** @param {Entry} entry @param {number} index */
+  line(entry, index) {
+    return h(
+      "div",
+      {
+        class: "palette-entry",
+        role: "option",
+        id: `palette-${index}`,
+        "aria-selected": String(index === this.chosen),
+        onclick: () => this.take(index),
+        onmousemove: () => {
+          if (this.chosen === index) return;
+          this.chosen = index;
+          this.draw();
+        },
+      },
+      h("span", { class: "grow name" }, shortened(entry.text, this.letters)),
+      h("span", { class: "faint small" }, entry.kind),
+    );
+  }
+
+  /** @param {number} index */
+  take(index) {
+    const entry = this.entries[index];
     if (!entry) return;
-    dialog.close();
+    this.dialog.close();
     void entry.act();
-  };
-  const find = later(60, async () => {
-    const query = field.value.trim();
-    const mine = ++asked;
-    const found = await search(query);
-    if (mine !== asked) return;
-    entries = found;
-    chosen = 0;
-    show();
-  });
-  field.addEventListener("input", () => {
+  }
+
+  async search() {
+    const mine = ++this.asked;
+    const found = await search(this.field.value.trim());
+    if (mine === this.asked) this.offer(found);
+  }
+
+  typed() {
     // What is known here is shown at once; what has to be asked for follows.
-    entries = local(field.value.trim());
-    chosen = 0;
-    asked += 1;
-    show();
-    find();
-  });
-  field.addEventListener("keydown", (event) => {
+    this.asked += 1;
+    this.offer(local(this.field.value.trim()));
+    this.find();
+  }
+
+  /** @param {KeyboardEvent} event */
+  key(event) {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (step) {
-      chosen = Math.max(0, Math.min(entries.length - 1, chosen + step));
-      show();
-    } else if (event.key === "Enter") take(chosen);
-    else if (event.key === "Escape") dialog.close();
+      this.chosen = Math.max(0, Math.min(this.entries.length - 1, this.chosen + step));
+      this.draw();
+    } else if (event.key === "Enter") this.take(this.chosen);
+    else if (event.key === "Escape") this.dialog.close();
     else return;
     event.preventDefault();
-  });
-  dialog.addEventListener("click", (event) => {
-    if (event.target === dialog) dialog.close();
-  });
-  dialog.addEventListener("close", () => {
-    asked += 1;
-    dialog.remove();
-  });
-  document.body.append(dialog);
-  dialog.showModal();
-  field.focus();
-  entries = local("");
-  show();
+  }
 }
 
 /** @param {string} query @returns {Entry[]} */
@@ -139,28 +166,23 @@ async function search(query) {
       ? []
       : get("/pods", { q: text, limit: kind ? 20 : 8 }).then(
           (answer) => answer.items,
-          () => [],
+          () => /** @type {Api.PodRow[]} */ ([]),
         ),
     kind && kind !== "n"
       ? []
       : get("/nodes", { q: text, limit: kind ? 20 : 6 }).then(
           (answer) => answer.items,
-          () => [],
+          () => /** @type {Api.NodeRow[]} */ ([]),
         ),
   ]);
   if (kind === "w") {
     const names = new Set(
-      pods.map((/** @type {any} */ pod) => pod.workload && `${pod.namespace} ${pod.workload}`).filter(Boolean),
+      pods.filter((pod) => pod.workload).map((pod) => `${pod.namespace} ${pod.workload}`),
     );
     return [...names].map((name) => {
-      const [, namespace, owner, workload] = /^(\S+) (\w+)[ /](?:.*\/)?([^/]+)$/.exec(String(name)) ?? [
-        "",
-        "",
-        "",
-        String(name),
-      ];
+      const [, namespace, owner, workload] = /^(\S+) (\w+)[ /](?:.*\/)?([^/]+)$/.exec(name) ?? ["", "", "", name];
       return {
-        text: String(name),
+        text: name,
         kind: owner,
         act: () => go(to("workloads", owner.toLowerCase(), namespace, workload)),
       };
@@ -168,12 +190,12 @@ async function search(query) {
   }
   return [
     ...local(query),
-    ...nodes.map((/** @type {any} */ node) => ({
+    ...nodes.map((node) => ({
       text: node.name,
       kind: "node",
       act: () => go(nodeAddress(node.name)),
     })),
-    ...pods.map((/** @type {any} */ pod) => ({
+    ...pods.map((pod) => ({
       text: `${pod.namespace}/${pod.name}`,
       kind: `pod · ${pod.status}`,
       act: () => go(podAddress(pod)),

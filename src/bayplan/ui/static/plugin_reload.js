@@ -13,7 +13,7 @@ let refused = null;
 /** Have the server read the files again. @returns {Promise<boolean>} whether it took them */
 export async function reloadPlugins() {
   try {
-    await put("POST", "/plugins/reload");
+    await put("POST /plugins/reload", {});
     refused = null;
     announce("ok", "Plugin files read again; waiting pods are tried again.");
   } catch (problem) {

@@ -14,10 +14,10 @@ const MOST_EVENTS = 3;
 
 /**
  * What stands above the tabs: where one is, the verdict, the facts, and by what nodes were rejected.
- * @param {any} data @param {{ namespace: string, name: string, address: string, retry: () => void, remove: () => void }} of
+ * @param {Api.PodPage} data @param {{ namespace: string, name: string, address: string, retry: () => void, remove: () => void }} of
  */
 export function podHead(data, of) {
-  const pod = data.pod ?? {};
+  const { pod } = data;
   const waits = data.status === "waiting";
   return [
     h(
@@ -49,7 +49,7 @@ export function podHead(data, of) {
         ? null
         : h("button", { type: "button", class: "button danger", "data-test": "delete", onclick: of.remove }, "Delete"),
       copyMenu({
-        json: `/bayplan/v1${of.address}`,
+        json: of.address,
         kubectl: `kubectl describe pod -n ${of.namespace} ${of.name}`,
       }),
     ),
@@ -68,7 +68,7 @@ export function podHead(data, of) {
       queueWords(data.queue),
     ),
     annotationNote(data),
-    rejectionLine(data.rejections ?? []),
+    rejectionLine(data.rejections),
     data.message
       ? h(
           "p",
@@ -91,9 +91,9 @@ function workloadLink(workload, namespace) {
     : h("span", { class: "name" }, shortened(workload, 48));
 }
 
-/** @param {any} queue */
+/** @param {Api.QueueRow | null} queue */
 function queueWords(queue) {
-  if (!queue?.tier) return null;
+  if (!queue) return null;
   return h(
     "span",
     null,
@@ -101,7 +101,7 @@ function queueWords(queue) {
     h("a", { href: to("queue", { tier: queue.tier }) }, queue.tier),
     " queue",
     queue.retry_at ? `, next attempt at ${time(queue.retry_at)}` : "",
-    queue.wakes_on?.length
+    queue.wakes_on.length
       ? h(
           "span",
           { class: "faint", title: queue.wakes_on.join(", ") },
@@ -111,15 +111,15 @@ function queueWords(queue) {
   );
 }
 
-/** @param {any[]} rejections */
+/** @param {Api.NodesRejected[]} rejections */
 function rejectionLine(rejections) {
   if (!rejections.length) return null;
-  const rejected = rejections.reduce((/** @type {number} */ sum, /** @type {any} */ each) => sum + each.nodes, 0);
+  const rejected = rejections.reduce((sum, each) => sum + each.nodes, 0);
   return h(
     "p",
     { class: "rejections", "data-test": "rejections" },
     h("span", null, `${count(rejected)} rejected: `),
-    rejections.slice(0, 6).map((/** @type {any} */ each) =>
+    rejections.slice(0, 6).map((each) =>
       h(
         "button",
         {

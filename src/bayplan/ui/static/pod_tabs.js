@@ -20,7 +20,7 @@ const ATTEMPT_COLUMNS = [
   ["Change", "minor"],
 ];
 
-/** @param {any[]} attempts @param {(attempt: number) => void} open */
+/** @param {Api.AttemptSummary[]} attempts @param {(attempt: number) => void} open */
 export function attemptTable(attempts, open) {
   if (!attempts.length) return h("p", { class: "calm" }, "No attempts.");
   return h(
@@ -76,32 +76,34 @@ export function attemptTable(attempts, open) {
                 ? h("span", null, "→ ", nodeLink(attempt.node), attempt.margin ? ` ${count(attempt.margin)} ahead` : "")
                 : h("span", { class: "clip-line", title: attempt.message }, attempt.message),
               attempt.nominated_node ? h("span", null, " nominated to ", nodeLink(attempt.nominated_node)) : null,
-              attempt.victims?.length ? ` by preempting ${counted(attempt.victims.length, "pod")}` : "",
+              attempt.victims.length ? ` by preempting ${counted(attempt.victims.length, "pod")}` : "",
             ),
-            h("td", { class: "wrap faint minor" }, attempt.difference ?? ""),
+            h("td", { class: "wrap faint minor" }, attempt.difference),
           ),
         ),
     ),
   );
 }
 
-/** @param {HTMLElement} root @param {string} address @param {AbortSignal} signal @param {string} pod */
-export function remedyPart(root, address, signal, pod) {
+/** @typedef {{ namespace: string, name: string }} PodName */
+
+/** @param {HTMLElement} root @param {PodName} pod @param {AbortSignal} signal */
+export function remedyPart(root, pod, signal) {
   if (root.dataset.filled) return;
   root.dataset.filled = "help";
   draw(root, loading(5));
   const load = async () => {
     try {
-      const data = await get(`${address}/remedies`, {}, signal);
+      const data = await get("/pods/{namespace}/{name}/remedies", pod, signal);
       if (signal.aborted || root.dataset.filled !== "help") return;
-      const items = data.items ?? data;
+      const { items } = data;
       draw(
         root,
         items.length
           ? h(
               "ol",
               { class: "remedies", "data-test": "remedies" },
-              items.map((/** @type {any} */ remedy) => remedyLine(remedy, pod)),
+              items.map((remedy) => remedyLine(remedy, `${pod.namespace}/${pod.name}`)),
             )
           : h(
               "p",
@@ -121,7 +123,7 @@ export function remedyPart(root, address, signal, pod) {
   void load();
 }
 
-/** @param {any} remedy @param {string} pod */
+/** @param {Api.RemedyRow} remedy @param {string} pod */
 function remedyLine(remedy, pod) {
   const more = remedy.nodes.length - FEW_NODES;
   return h(
@@ -138,13 +140,13 @@ function remedyLine(remedy, pod) {
             "fits on ",
             ...remedy.nodes
               .slice(0, FEW_NODES)
-              .flatMap((/** @type {string} */ node, /** @type {number} */ at) => [at ? ", " : "", nodeLink(node)]),
+              .flatMap((node, at) => [at ? ", " : "", nodeLink(node)]),
             more > 0 ? ` and ${count(more)} more` : "",
           ]
         : "needs another node",
       h("span", { class: "faint" }, ` · ${remedy.plugin}`),
     ),
-    remedy.objects || remedy.config
+    remedy.objects
       ? h(
           "div",
           { class: "row" },
@@ -154,26 +156,27 @@ function remedyLine(remedy, pod) {
   );
 }
 
-/** @param {any} remedy @param {string} pod */
+/** @param {Api.RemedyRow} remedy @param {string} pod */
 async function tryFork(remedy, pod) {
   await perform("Try in a fork", async () => {
-    const fork = await put("POST", "/forks", { from: "now", objects: remedy.objects, config: remedy.config });
+    const fork = await put("POST /forks", {}, { from: "now", objects: remedy.objects });
     location.assign(to("compare", { a: "now", b: fork.id, pod }));
   });
 }
 
-/** @param {HTMLElement} root @param {string} address @param {AbortSignal} signal */
-export function preemptionPart(root, address, signal) {
-  if (root.dataset.filled === address) return;
-  root.dataset.filled = address;
+/** @param {HTMLElement} root @param {PodName & { attempt: string, run: string | null }} of @param {AbortSignal} signal */
+export function preemptionPart(root, of, signal) {
+  const asked = `preemption ${of.attempt}`;
+  if (root.dataset.filled === asked) return;
+  root.dataset.filled = asked;
   draw(root, loading(5));
   const load = async () => {
     try {
-      const report = await get(address, {}, signal);
-      if (signal.aborted || root.dataset.filled !== address) return;
+      const report = await get("/pods/{namespace}/{name}/attempts/{attempt}/preemption", of, signal);
+      if (signal.aborted || root.dataset.filled !== asked) return;
       draw(
         root,
-        report && (report.candidates || report.candidate_count !== undefined)
+        report
           ? preemptionReport(report)
           : h("p", { class: "calm" }, "Preemption did not run in this attempt."),
       );
@@ -188,121 +191,107 @@ export function preemptionPart(root, address, signal) {
   void load();
 }
 
-/** @param {any} report */
+/** @param {Api.PreemptionReport} report */
 function preemptionReport(report) {
-  const chosen = report.candidates.find((/** @type {any} */ each) => each.chosen);
+  const chosen = report.candidates.find((each) => each.chosen);
+  const words = chosen
+    ? `${counted(chosen.victims.length, "pod")} on ${chosen.node} ${chosen.victims.length === 1 ? "makes" : "make"} room, out of ${counted(report.candidate_count, "candidate")}.`
+    : report.candidate_count
+      ? `${counted(report.candidate_count, "node")} could make room; none was chosen.`
+      : "Preemption would not help on any node.";
+  const rest = [
+    report.not_helpful && report.candidate_count
+      ? `Preemption cannot help on ${counted(report.not_helpful, "node")}.`
+      : "",
+    report.untried ? `${counted(report.untried, "node")} were not evaluated: there were enough candidates.` : "",
+    report.struck_out.length ? `Rejected by extenders: ${report.struck_out.join(", ")}.` : "",
+  ];
   return h(
     "div",
     { class: "stack", "data-test": "preemption" },
+    h("p", { class: "strong" }, words),
+    report.candidates.length ? candidatePanel(report.candidates) : null,
+    report.refusals.length ? refusalPanel(report.refusals) : null,
+    h("p", { class: "faint" }, rest.filter(Boolean).join(" ")),
+  );
+}
+
+/** @param {Api.CandidateReport[]} candidates */
+function candidatePanel(candidates) {
+  const titles = ["Node", "Victims", "Budgets violated", "Sum of priorities", "Rejected because"];
+  return h(
+    "section",
+    { class: "panel" },
+    h("h2", null, "Candidates"),
     h(
-      "p",
-      { class: "strong" },
-      chosen
-        ? `${counted(chosen.victims.length, "pod")} on ${chosen.node} ${chosen.victims.length === 1 ? "makes" : "make"} room, out of ${counted(report.candidate_count, "candidate")}.`
-        : report.candidate_count
-          ? `${counted(report.candidate_count, "node")} could make room; none was chosen.`
-          : "Preemption would not help on any node.",
-    ),
-    report.candidates.length
-      ? h(
-          "section",
-          { class: "panel" },
-          h("h2", null, "Candidates"),
-          h(
-            "table",
-            { class: "list" },
-            h(
-              "thead",
-              null,
-              h(
-                "tr",
-                null,
-                ["Node", "Victims", "Budgets violated", "Sum of priorities", "Rejected because"].map((text, at) =>
-                  h("th", { scope: "col", key: text, class: at === 2 || at === 3 ? "right minor" : null }, text),
-                ),
-              ),
-            ),
-            h(
-              "tbody",
-              null,
-              report.candidates.map((/** @type {any} */ each) =>
-                h(
-                  "tr",
-                  {
-                    key: each.node,
-                    class: each.chosen ? "winner" : null,
-                    "data-test": each.chosen ? "chosen-candidate" : "candidate",
-                  },
-                  h("td", null, each.chosen ? "★ " : "", nodeLink(each.node)),
-                  h(
-                    "td",
-                    { class: "wrap" },
-                    each.victims
-                      .map((/** @type {any} */ victim, /** @type {number} */ at) => [
-                        at ? ", " : "",
-                        podLink(podOf(victim.pod), { letters: 36 }),
-                        h("span", { class: "faint" }, ` (${count(victim.priority)})`),
-                      ])
-                      .flat(),
-                  ),
-                  h(
-                    "td",
-                    { class: `right figure minor${each.pdb_violations ? " bad-text" : ""}` },
-                    count(each.pdb_violations),
-                  ),
-                  h("td", { class: "right figure minor" }, count(each.priority_sum)),
-                  h(
-                    "td",
-                    { class: "wrap" },
-                    each.chosen ? badge("placed", "chosen") : each.lost_by || "equal; not chosen by the seed",
-                  ),
-                ),
-              ),
-            ),
+      "table",
+      { class: "list" },
+      h(
+        "thead",
+        null,
+        h(
+          "tr",
+          null,
+          titles.map((text, at) =>
+            h("th", { scope: "col", key: text, class: at === 2 || at === 3 ? "right minor" : null }, text),
           ),
-        )
-      : null,
-    report.refusals?.length
-      ? h(
-          "section",
-          { class: "panel" },
-          h("h2", null, "Infeasible nodes"),
-          h(
-            "table",
-            { class: "list" },
-            h(
-              "tbody",
-              null,
-              report.refusals.map((/** @type {any} */ refusal, /** @type {number} */ at) =>
-                h(
-                  "tr",
-                  { key: at },
-                  h("td", { class: "tight figure" }, counted(refusal.count, "node")),
-                  h("td", { class: "wrap" }, refusal.reasons.join("; ")),
-                  h("td", { class: "faint" }, refusal.plugin),
-                ),
-              ),
-            ),
-          ),
-        )
-      : null,
-    h(
-      "p",
-      { class: "faint" },
-      [
-        report.not_helpful && report.candidate_count ? `Preemption cannot help on ${counted(report.not_helpful, "node")}.` : "",
-        report.untried ? `${counted(report.untried, "node")} were not evaluated: there were enough candidates.` : "",
-        report.struck_out?.length ? `Rejected by extenders: ${report.struck_out.join(", ")}.` : "",
-      ]
-        .filter(Boolean)
-        .join(" "),
+        ),
+      ),
+      h("tbody", null, candidates.map(candidateRow)),
     ),
   );
 }
 
-/** @param {HTMLElement} root @param {any} data @param {string} namespace @param {string} podName */
+/** @param {Api.CandidateReport} candidate */
+function candidateRow({ node, chosen, victims, pdb_violations: violated, priority_sum: sum, lost_by: lost }) {
+  return h(
+    "tr",
+    { key: node, class: chosen ? "winner" : null, "data-test": chosen ? "chosen-candidate" : "candidate" },
+    h("td", null, chosen ? "★ " : "", nodeLink(node)),
+    h(
+      "td",
+      { class: "wrap" },
+      victims.flatMap((victim, at) => [
+        at ? ", " : "",
+        podLink(podOf(victim.pod), { letters: 36 }),
+        h("span", { class: "faint" }, ` (${count(victim.priority)})`),
+      ]),
+    ),
+    h("td", { class: `right figure minor${violated ? " bad-text" : ""}` }, count(violated)),
+    h("td", { class: "right figure minor" }, count(sum)),
+    h("td", { class: "wrap" }, chosen ? badge("placed", "chosen") : lost || "equal; not chosen by the seed"),
+  );
+}
+
+/** @param {Api.PreemptionRefusal[]} refusals */
+function refusalPanel(refusals) {
+  return h(
+    "section",
+    { class: "panel" },
+    h("h2", null, "Infeasible nodes"),
+    h(
+      "table",
+      { class: "list" },
+      h(
+        "tbody",
+        null,
+        refusals.map((refusal, at) =>
+          h(
+            "tr",
+            { key: at },
+            h("td", { class: "tight figure" }, counted(refusal.count, "node")),
+            h("td", { class: "wrap" }, refusal.reasons.join("; ")),
+            h("td", { class: "faint" }, refusal.plugin),
+          ),
+        ),
+      ),
+    ),
+  );
+}
+
+/** @param {HTMLElement} root @param {Api.PodPage} data @param {string} namespace @param {string} podName */
 export function yamlPart(root, data, namespace, podName) {
-  const text = data.manifest_text ?? (data.manifest ? JSON.stringify(data.manifest, null, 2) : "");
+  const text = data.manifest_text;
   draw(
     root,
     h(
@@ -328,37 +317,37 @@ export function yamlPart(root, data, namespace, podName) {
   );
 }
 
-/** What was said at the other extension points: who narrowed the nodes, who held the pod back, what binding said. @param {any} data */
+/** What was said at the other extension points: who narrowed the nodes, who held the pod back, what binding said. @param {Api.ColumnMatrix | Api.NoMatrix} data */
 export function pointsPart(data) {
-  const points = data.points ?? {};
+  if (data.form === "none") return null;
+  /** @type {[point: string, plugin: string, words: string, title?: string][]} */
   const lines = [];
-  for (const [point, said] of Object.entries(points)) {
-    // What PreFilter plugins said has columns, where there are rows.
-    if (point === "pre_filter" && data.pre_filters?.length) continue;
-    const entries = Array.isArray(said) ? said : said ? [said] : [];
-    for (const entry of entries) {
-      if (typeof entry === "string") lines.push([point, entry, ""]);
-      else if (entry && typeof entry === "object") {
-        const words = [
-          entry.status && entry.status !== "Success" && entry.status !== "Skip" ? entry.status : "",
-          entry.nodes !== undefined && entry.nodes !== null
-            ? `leaves ${typeof entry.nodes === "number" ? counted(entry.nodes, "node") : Array.isArray(entry.nodes) ? counted(entry.nodes.length, "node") : String(entry.nodes)}`
-            : "",
-          (entry.reasons ?? []).join("; "),
-          entry.message ?? "",
-          entry.filter_error ?? "",
-        ]
-          .filter(Boolean)
-          .join(" · ");
-        if (words) lines.push([point, entry.plugin ?? entry.extender ?? "", words]);
-      }
-    }
+  const { pre_filter: preFilter, pre_score: preScore, extenders, ...late } = data.points;
+  const status = (/** @type {string} */ code) => (code === "Success" || code === "Skip" ? "" : code);
+  // What PreFilter plugins said has columns, where there are rows.
+  for (const said of data.pre_filters.length ? [] : preFilter) {
+    const leaves = said.nodes === null ? "" : `leaves ${counted(said.nodes, "node")}`;
+    lines.push(["pre_filter", said.plugin, joined(status(said.status), leaves, said.message)]);
   }
-  if (data.skipped?.length)
-    lines.push(["", `${counted(data.skipped.length, "plugin")} skipped`, "", data.skipped.join("\n")]);
-  if (data.counts?.not_looked_at) {
-    lines.push(["", `${counted(data.counts.not_looked_at, "node")} not evaluated: enough nodes fit`, ""]);
-  }
+  for (const said of preScore) lines.push(["pre_score", said.plugin, status(said.status)]);
+  for (const said of extenders) lines.push(["extenders", said.extender, said.filter_error]);
+  for (const [point, answers] of Object.entries(late))
+    for (const said of answers) lines.push([point, said.plugin, joined(status(said.status), said.message)]);
+  const told = lines.filter(([, , words]) => words);
+  if (data.skipped.length)
+    told.push(["", `${counted(data.skipped.length, "plugin")} skipped`, "", data.skipped.join("\n")]);
+  if (data.counts.not_looked_at)
+    told.push(["", `${counted(data.counts.not_looked_at, "node")} not evaluated: enough nodes fit`, ""]);
+  return pointLines(told);
+}
+
+/** @param {...string} words */
+function joined(...words) {
+  return words.filter(Boolean).join(" · ");
+}
+
+/** @param {[point: string, plugin: string, words: string, title?: string][]} lines */
+function pointLines(lines) {
   if (!lines.length) return null;
   return h(
     "p",

@@ -4,11 +4,14 @@
 export const API = "/bayplan/v1";
 const TOKEN = "bayplan.token";
 
+/** Something wrong in what was sent; of texts with its line. @typedef {{ line?: number, path?: string, message: string, hint?: string }} Problem */
+/** What the Kubernetes API answers if it refuses. @typedef {{ kind: "Status", message?: string, reason?: string, details?: { causes?: { field?: string, message?: string }[] } }} Status */
+
 /** What went wrong with a request. */
 export class Refusal extends Error {
   /**
    * @param {{ what: string, where?: string, got?: string, wanted?: string, hint?: string, request_id?: string,
-   *   status?: number, problems?: unknown[], body?: unknown }} facts
+   *   status?: number, problems?: Problem[] }} facts
    */
   constructor(facts) {
     super(facts.what);
@@ -19,7 +22,7 @@ export class Refusal extends Error {
 }
 
 /** Answers to questions that early.js has asked for this page, by address; each is taken once. @type {Map<string, Promise<Response>>} */
-const early = /** @type {any} */ (globalThis).earlyAnswers ?? new Map();
+const early = window.earlyAnswers ?? new Map();
 
 /** They are of the moment at which the page was opened: who asks later than this wants a newer one. */
 const EARLY_MS = 30_000;
@@ -95,47 +98,57 @@ export async function send(address, how = {}) {
 /** @param {Response} answer @param {string} address */
 async function refusalOf(answer, address) {
   const text = await answer.text().catch(() => "");
-  /** @type {Record<string, any>} */
-  let body = {};
+  const { status } = answer;
+  /** @type {Partial<Api.Error> | Partial<Status> | null} */
+  let body = null;
   try {
-    body = JSON.parse(text);
+    body = /** @type {Partial<Api.Error> | Partial<Status> | null} */ (JSON.parse(text));
   } catch {
     // Not one of our answers: its text is all there is.
   }
-  if (body && body.error)
-    return new Refusal({ ...body.error, problems: body.problems ?? body.error.problems, status: answer.status, body });
-  if (body && body.kind === "Status") {
-    const causes = (body.details?.causes ?? []).map((/** @type {any} */ cause) => ({
-      path: cause.field,
-      message: cause.message,
-    }));
-    return new Refusal({
-      what: body.message ?? body.reason,
-      where: address,
-      status: answer.status,
-      problems: causes,
-      body,
-    });
+  if (body && "error" in body && body.error) return new Refusal({ ...body.error, status });
+  if (body && "kind" in body && body.kind === "Status") {
+    const problems = (body.details?.causes ?? []).map(({ field, message }) => ({ path: field, message: message ?? "" }));
+    return new Refusal({ what: body.message ?? body.reason ?? "", where: address, status, problems });
   }
   const where = decodeURI(address.split("?")[0]);
-  return new Refusal({
-    what: text.trim().slice(0, 300) || `${answer.status} ${answer.statusText}`,
-    where,
-    status: answer.status,
-    body,
+  return new Refusal({ what: text.trim().slice(0, 300) || `${status} ${answer.statusText}`, where, status });
+}
+
+/** @typedef {string | number | boolean | null | undefined} Value */
+
+/**
+ * The address of something that our API answers: names go into the path, all else into the query.
+ * @template {keyof Api.Gets} P
+ * @param {P} path @param {Api.Gets[P]["parameters"]} parameters
+ */
+export function apiAddress(path, parameters) {
+  return API + filled(path, parameters);
+}
+
+/** @param {string} path @param {Record<string, Value>} parameters */
+function filled(path, parameters) {
+  const rest = { ...parameters };
+  const address = path.replace(/\{(\w+)\}/g, (_, name) => {
+    const value = String(rest[name]);
+    delete rest[name];
+    return encodeURIComponent(value);
   });
+  return address + queryText(rest);
 }
 
 /**
- * Get data of our API. @param {string} path under /bayplan/v1
- * @param {Record<string, string | number | boolean | null | undefined>} [query] @param {AbortSignal} [signal]
- * @returns {Promise<any>}
+ * Get data of our API.
+ * @template {keyof Api.Gets} P
+ * @param {P} path @param {Api.Gets[P]["parameters"]} parameters @param {AbortSignal} [signal]
+ * @returns {Promise<Api.Gets[P]["answer"]>}
  */
-export async function get(path, query = {}, signal) {
-  return (await send(API + path + queryText(query), { signal })).json();
+export async function get(path, parameters, signal) {
+  const answer = await send(apiAddress(path, parameters), { signal });
+  return /** @type {Api.Gets[P]["answer"]} */ (await answer.json());
 }
 
-/** @param {Record<string, string | number | boolean | null | undefined>} query */
+/** @param {Record<string, Value>} query */
 export function queryText(query) {
   const pairs = new URLSearchParams();
   for (const [name, value] of Object.entries(query)) {
@@ -147,15 +160,22 @@ export function queryText(query) {
 }
 
 /**
- * Write something through our API. @param {string} method @param {string} path @param {unknown} [data] a text is sent as YAML
- * @returns {Promise<any>}
+ * Write something through our API.
+ * @template {Api.Writes} O
+ * @param {O} operation method and path @param {Api.Operations[O]["parameters"]} parameters
+ * @param {Api.Operations[O]["body"]} [body] a text is sent as YAML @param {AbortSignal} [signal]
+ * @returns {Promise<Api.Operations[O]["answer"]>}
  */
-export async function put(method, path, data) {
-  const isText = typeof data === "string";
-  const body = data === undefined ? undefined : isText ? data : JSON.stringify(data);
-  const answer = await send(API + path, { method, body, type: isText ? "application/yaml" : "application/json" });
-  const text = await answer.text();
-  return text ? JSON.parse(text) : null;
+export async function put(operation, parameters, body, signal) {
+  const [method, path] = operation.split(" ");
+  const isText = typeof body === "string";
+  const answer = await send(API + filled(path, parameters), {
+    method,
+    body: isText || body === undefined ? body : JSON.stringify(body),
+    type: isText ? "application/yaml" : "application/json",
+    signal,
+  });
+  return /** @type {Api.Operations[O]["answer"]} */ (await answer.json());
 }
 
 /** The path of a name, safe in an address. @param {...string} names */

@@ -5,23 +5,13 @@ import { count, time } from "./format.js";
 import { get, put } from "./service.js";
 import { now, status, subscribe, watch } from "./stream.js";
 import { here, to } from "./address.js";
+import { PAGES, entryOf, pathOf } from "./pages.js";
 import { announce } from "./notices.js";
 import { factsOf } from "./states.js";
 
-const PAGES = /** @type {[string, string, string[]][]} */ ([
-  ["", "Overview", ["overview"]],
-  ["nodes", "Nodes", ["nodes", "node"]],
-  ["pods", "Pods", ["pods", "pod"]],
-  ["queue", "Queue", ["queue"]],
-  ["timeline", "Timeline", ["timeline"]],
-  ["config", "Config", ["config", "plugins"]],
-  ["compare", "Compare", ["compare", "compare_pod"]],
-  ["objects", "Objects", ["objects", "object", "create"]],
-  ["sources", "Sources", ["sources"]],
-]);
 const SPEEDS = [0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000];
 
-/** @type {{ now: string, paused: boolean, speed: number, mode: string, can_step?: boolean } | null} */
+/** @type {Api.ClockStatus | null} */
 let clock = null;
 let page = "";
 /** @type {() => void} */
@@ -47,7 +37,7 @@ export function start(palette) {
 
 async function readClock() {
   try {
-    clock = await get("/clock");
+    clock = await get("/clock", {});
     drawBar();
   } catch {
     // Without a clock the bar shows a dash; the pages say what is wrong with the server.
@@ -81,15 +71,15 @@ function drawBar() {
     h(
       "nav",
       { class: "nav", "aria-label": "Pages" },
-      PAGES.map(([path, text, pages]) =>
+      PAGES.filter(([, , { menu }]) => menu).map(([pattern, module, { menu }]) =>
         h(
           "a",
           {
-            href: to(path),
-            "aria-current": pages.includes(page) ? "page" : null,
-            "data-test": `nav-${path || "overview"}`,
+            href: to(pathOf(pattern)),
+            "aria-current": module === entryOf(page) ? "page" : null,
+            "data-test": `nav-${module}`,
           },
-          text,
+          menu,
         ),
       ),
     ),
@@ -185,10 +175,10 @@ function tick() {
   if (place && !document.hidden) write(place, clockText());
 }
 
-/** @param {Record<string, unknown>} wanted */
+/** @param {Api.ClockChange} wanted */
 async function setClock(wanted) {
   try {
-    clock = await put("PUT", "/clock", wanted);
+    clock = await put("PUT /clock", {}, wanted);
   } catch (problem) {
     announce("bad", `Clock: ${factsOf(problem).what}`, factsOf(problem).hint);
   }
@@ -204,7 +194,7 @@ export async function pause() {
 export async function step(by) {
   if (!clock?.paused) return;
   try {
-    clock = (await put("POST", "/clock/step", { by })) ?? clock;
+    clock = await put("POST /clock/step", {}, { by });
   } catch (problem) {
     announce("bad", `Step: ${factsOf(problem).what}`, factsOf(problem).hint);
   }

@@ -32,10 +32,15 @@ export function isMissing(problem) {
   return problem instanceof Refusal && problem.status === 404;
 }
 
-/** Facts of any thrown value. @param {unknown} problem */
+/** Facts of any thrown value. @param {unknown} problem @returns {Refusal["facts"]} */
 export function factsOf(problem) {
   if (problem instanceof Refusal) return problem.facts;
   return { what: problem instanceof Error ? problem.message : String(problem) };
+}
+
+/** What is wrong with a text that was sent, by its lines. @param {unknown} problem */
+export function problemsOf(problem) {
+  return problem instanceof Refusal ? (problem.facts.problems ?? []) : [];
 }
 
 /**

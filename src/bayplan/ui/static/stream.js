@@ -4,13 +4,17 @@
 import { stamp } from "./dom.js";
 import { API, token } from "./service.js";
 
-/** @typedef {{ seq: number, instance: string, at: string, topic: string, data: any }} Frame */
+/**
+ * @template {keyof Api.Topics} T
+ * @typedef {{ seq: number, instance: string, at: string, topic: T, data: Api.Topics[T] }} Frame
+ */
+/** @typedef {(data: never) => void} Listener */
 /** @typedef {"connecting" | "live" | "stale" | "off"} State */
 
 const FIRST_RETRY = 250;
 const LAST_RETRY = 5000;
 
-/** @type {Map<string, Set<(data: any, frame: Frame) => void>>} */
+/** @type {Map<string, Set<Listener>>} */
 const listeners = new Map();
 /** @type {Set<(state: State, since: string) => void>} */
 const watchers = new Set();
@@ -40,9 +44,11 @@ export function status() {
 
 /**
  * Hear a topic for as long as the signal holds.
- * @param {string} topic @param {(data: any, frame: Frame) => void} hear @param {AbortSignal} signal
+ * @template {keyof Api.Topics} T
+ * @param {T} topic @param {(data: Api.Topics[T]) => void} hear @param {AbortSignal} signal
  */
 export function subscribe(topic, hear, signal) {
+  /** @type {Set<Listener>} */
   const set = listeners.get(topic) ?? new Set();
   listeners.set(topic, set);
   set.add(hear);
@@ -88,7 +94,7 @@ function connect() {
     if (everLive) for (const hear of [...restarts]) hear();
     everLive = true;
   });
-  mine.addEventListener("message", (event) => receive(event.data));
+  mine.addEventListener("message", (event) => receive(String(event.data)));
   mine.addEventListener("close", () => {
     if (socket !== mine) return;
     socket = null;
@@ -117,10 +123,10 @@ function tell() {
 
 /** @param {string} text */
 function receive(text) {
-  /** @type {Frame} */
+  /** @type {Frame<keyof Api.Topics> | { topic: "error" }} */
   let frame;
   try {
-    frame = JSON.parse(text);
+    frame = /** @type {typeof frame} */ (JSON.parse(text));
   } catch {
     return;
   }
@@ -131,5 +137,5 @@ function receive(text) {
   if (instance && frame.instance !== instance) for (const hear of [...restarts]) hear();
   instance = frame.instance ?? instance;
   stamp(`frame ${frame.topic}`, frame.at);
-  for (const hear of [...(listeners.get(frame.topic) ?? [])]) hear(frame.data, frame);
+  for (const hear of [...(listeners.get(frame.topic) ?? [])]) hear(/** @type {never} */ (frame.data));
 }

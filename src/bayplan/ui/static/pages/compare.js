@@ -16,100 +16,102 @@ const AGAIN = 1000;
 /** @param {import("../main.js").Page} page */
 export function open({ place, root, signal }) {
   title("Compare");
-  const head = h("div", null);
-  const sides = h("div", { class: "stack" });
-  const table = h("div", { class: "table-part" });
   root.classList.add("full-height");
-  root.append(head, sides, table);
-  let { query } = place;
-  let shown = "";
-  const load = async () => {
-    const a = query.get("a") || "now";
-    const b = query.get("b") ?? "";
-    let kind = query.get("kind") || "moved";
+  const view = new CompareView(root, place.query, signal);
+  void view.load();
+  onReturn(() => void view.load(), signal);
+  return (/** @type {import("../address.js").Place} */ next) => {
+    view.query = next.query;
+    void view.load();
+  };
+}
+
+class CompareView {
+  /** @param {HTMLElement} root @param {URLSearchParams} query @param {AbortSignal} signal */
+  constructor(root, query, signal) {
+    this.query = query;
+    this.signal = signal;
+    this.head = h("div", null);
+    this.sides = h("div", { class: "stack" });
+    this.table = h("div", { class: "table-part" });
+    this.shown = "";
+    root.append(this.head, this.sides, this.table);
+  }
+
+  async load() {
+    const a = this.query.get("a") || "now";
+    const b = this.query.get("b") ?? "";
     try {
-      const forks = await get("/forks", {}, signal);
-      if (signal.aborted) return;
-      const running = forks.items.find((/** @type {any} */ fork) => fork.id === b && fork.state === "running");
+      const forks = (await get("/forks", {}, this.signal)).items;
+      if (this.signal.aborted) return;
+      const running = forks.some((fork) => fork.id === b && fork.state === "running");
       if (!b || running) {
-        shown = "";
-        table.replaceChildren();
-        draw(
-          head,
-          h(
-            "div",
-            { class: "head" },
-            h(
-              "h1",
-              { class: "verdict", "data-test": "verdict" },
-              running ? `The fork ${b} runs…` : "Compare two runs",
-            ),
-          ),
-        );
-        draw(sides, pickers(forks.items, a, b), b ? loading(3) : explain(forks.items));
-        if (running) setTimeout(() => !signal.aborted && void load(), AGAIN);
+        this.drawChoice(forks, a, b, running);
         return;
       }
-      const data = await get("/compare", { a, b, kind, limit: 1 }, signal);
-      if (signal.aborted) return;
-      // Where nothing moved, what else differs is what one came for.
-      if (!query.get("kind")) kind = ["moved", "only_a", "only_b"].find((each) => data.counts[each]) ?? "moved";
-      draw(
-        head,
-        h(
-          "div",
-          { class: "head" },
-          h("h1", { class: "verdict", "data-test": "verdict" }, data.sentence ?? sentence(data)),
-          copyMenu({ json: `/bayplan/v1/compare${location.search}` }),
-        ),
-      );
-      draw(
-        sides,
-        pickers(forks.items, a, b),
-        following(data),
-        metrics(data),
-        h(
-          "div",
-          { class: "tools" },
-          choice(
-            "Which pods",
-            [
-              { value: "moved", text: "moved", count: count(data.counts.moved) },
-              { value: "only_a", text: "only in A", count: count(data.counts.only_a) },
-              { value: "only_b", text: "only in B", count: count(data.counts.only_b) },
-            ],
-            kind,
-            (value) => change({ kind: value }),
-          ),
-        ),
-      );
-      const key = `${a} ${b} ${kind}`;
-      if (key !== shown) table.replaceChildren(pods(a, b, kind, signal).element);
-      shown = key;
+      const asked = this.query.get("kind");
+      const data = await get("/compare", { a, b, kind: asked || "moved", limit: 1 }, this.signal);
+      if (!this.signal.aborted) this.drawComparison(forks, data, a, b, asked || firstKind(data));
     } catch (problem) {
-      if (!signal.aborted)
+      if (!this.signal.aborted)
         draw(
-          head,
+          this.head,
           h("h1", { class: "verdict" }, "Compare"),
-          failure(problem, () => void load()),
+          failure(problem, () => void this.load()),
         );
     }
-  };
-  void load();
-  onReturn(() => void load(), signal);
-  return (/** @type {import("../address.js").Place} */ next) => {
-    query = next.query;
-    void load();
-  };
+  }
+
+  /** There is nothing to compare yet. @param {Api.ForkStatus[]} forks @param {string} a @param {string} b @param {boolean} running */
+  drawChoice(forks, a, b, running) {
+    this.shown = "";
+    this.table.replaceChildren();
+    const words = running ? `The fork ${b} runs…` : "Compare two runs";
+    draw(this.head, h("div", { class: "head" }, h("h1", { class: "verdict", "data-test": "verdict" }, words)));
+    draw(this.sides, pickers(forks, a, b), b ? loading(3) : explain(forks));
+    if (running) setTimeout(() => !this.signal.aborted && void this.load(), AGAIN);
+  }
+
+  /** @param {Api.ForkStatus[]} forks @param {Api.Comparison} data @param {string} a @param {string} b @param {string} kind */
+  drawComparison(forks, data, a, b, kind) {
+    const { counts } = data;
+    draw(
+      this.head,
+      h(
+        "div",
+        { class: "head" },
+        h("h1", { class: "verdict", "data-test": "verdict" }, data.sentence),
+        copyMenu({ json: `/bayplan/v1/compare${location.search}` }),
+      ),
+    );
+    const kinds = [
+      { value: "moved", text: "moved", count: count(counts.moved) },
+      { value: "only_a", text: "only in A", count: count(counts.only_a) },
+      { value: "only_b", text: "only in B", count: count(counts.only_b) },
+    ];
+    draw(
+      this.sides,
+      pickers(forks, a, b),
+      following(data),
+      metrics(data),
+      h(
+        "div",
+        { class: "tools" },
+        choice("Which pods", kinds, kind, (value) => change({ kind: value })),
+      ),
+    );
+    const key = `${a} ${b} ${kind}`;
+    if (key !== this.shown) this.table.replaceChildren(pods(a, b, kind, this.signal).element);
+    this.shown = key;
+  }
 }
 
-/** @param {any} data */
-function sentence(data) {
-  const { moved = 0, only_a = 0, only_b = 0, pods } = data.counts;
-  return `${count(moved + only_a + only_b)}${pods ? ` of ${count(pods)}` : ""} pods differ: ${count(moved)} on other nodes, ${count(only_a)} placed only in A, ${count(only_b)} only in B`;
+/** Where nothing moved, what else differs is what one came for. @param {Api.Comparison} data */
+function firstKind({ counts }) {
+  return /** @type {const} */ (["moved", "only_a", "only_b"]).find((kind) => counts[kind]) ?? "moved";
 }
 
-/** The sources of each side with their lag: two followers of one source also differ while one of them is late. @param {any} data */
+/** The sources of each side with their lag: two followers of one source also differ while one of them is late. @param {Api.Comparison} data */
 function following(data) {
   const sides = /** @type {const} */ (["a", "b"]).filter((side) => data[side].sources?.length);
   if (!sides.length) return null;
@@ -121,18 +123,18 @@ function following(data) {
         "span",
         { key: side },
         h("span", { class: "strong" }, `${side.toUpperCase()} `),
-        data[side].sources.map(sourceWords).join("; "),
+        (data[side].sources ?? []).map(sourceWords).join("; "),
       ),
     ),
   );
 }
 
-/** @param {any} source of this server or of an older one, which has no sentence */
+/** @param {Api.SourceFacts} source of this server or of an older one, which has no sentence */
 function sourceWords(source) {
   return source.sentence || `Follows ${source.name}`;
 }
 
-/** @param {any[]} forks @param {string} a @param {string} b */
+/** @param {Api.ForkStatus[]} forks @param {string} a @param {string} b */
 function pickers(forks, a, b) {
   const pick = (/** @type {"a" | "b"} */ side, /** @type {string} */ chosen) =>
     h(
@@ -171,7 +173,7 @@ function pickers(forks, a, b) {
   );
 }
 
-/** @param {any[]} forks */
+/** @param {Api.ForkStatus[]} forks */
 function explain(forks) {
   return h(
     "div",
@@ -228,7 +230,7 @@ function explain(forks) {
           "data-test": "fork-now",
           onclick: () =>
             void perform("Fork", async () => {
-              const fork = await put("POST", "/forks", { from: "now" });
+              const fork = await put("POST /forks", {}, { from: "now" });
               change({ b: fork.id }, { push: true });
               return `Fork ${fork.id} runs.`;
             }),
@@ -239,10 +241,10 @@ function explain(forks) {
   );
 }
 
-/** @param {any} data */
+/** @param {Api.Comparison} data */
 function metrics(data) {
-  const rows = data.metrics ?? [];
-  const most = Math.max(1e-9, ...rows.map((/** @type {any} */ row) => Math.abs(relative(row))));
+  const rows = data.metrics;
+  const most = Math.max(1e-9, ...rows.map((row) => Math.abs(relative(row))));
   return rows.length
     ? h(
         "section",
@@ -264,7 +266,7 @@ function metrics(data) {
           h(
             "tbody",
             null,
-            rows.map((/** @type {any} */ row) =>
+            rows.map((row) =>
               h(
                 "tr",
                 { key: row.name },
@@ -294,9 +296,9 @@ function relative(row) {
   return (row.b - row.a) / (Math.max(Math.abs(row.a), Math.abs(row.b)) || 1);
 }
 
-/** @param {any} side */
+/** @param {Api.ComparedRun} side */
 function name(side) {
-  return side?.name || side?.id || "";
+  return side.name || side.id || "";
 }
 
 /** @param {number} value */
@@ -311,16 +313,16 @@ function clipped(text) {
 
 /** @param {string} a @param {string} b @param {string} kind @param {AbortSignal} signal */
 function pods(a, b, kind, signal) {
-  const link = (/** @type {any} */ row, /** @type {string} */ side) => runPodAddress(podOf(row.pod), side);
-  const both = (/** @type {any} */ row) => {
+  const link = (/** @type {Api.PodDifference} */ row, /** @type {string} */ side) => runPodAddress(podOf(row.pod), side);
+  const both = (/** @type {Api.PodDifference} */ row) => {
     const { namespace, name } = podOf(row.pod);
     return to("compare", namespace, name, { a, b });
   };
-  const side = (/** @type {string} */ text, /** @type {string} */ key, /** @type {string} */ which) => ({
+  const side = (/** @type {string} */ text, /** @type {"a_node" | "b_node"} */ key, /** @type {string} */ which) => ({
     key,
     title: text,
     width: "minmax(150px, 1.3fr)",
-    render: (/** @type {any} */ row, /** @type {number} */ _, /** @type {number} */ letters) =>
+    render: (/** @type {Api.PodDifference} */ row, /** @type {number} */ _, /** @type {number} */ letters) =>
       row[key] ? nodeLink(row[key], letters) : h("a", { href: link(row, which), class: "badge wait" }, "… waits"),
   });
   // Of another server only the places are known here, not what its plugins said.
@@ -329,7 +331,7 @@ function pods(a, b, kind, signal) {
     key: "first",
     title: "First difference",
     width: "minmax(240px, 1.6fr)",
-    render: (/** @type {any} */ row) =>
+    render: (/** @type {Api.PodDifference} */ row) =>
       row.first_plugin
         ? clipped(decidesOtherwise(row.first_plugin, row.a_node, row.b_node))
         : h("span", { class: "faint" }, "cluster state differs"),

@@ -3,7 +3,7 @@
 import { draw, h, later } from "../dom.js";
 import { count, counted, cut, decidesOtherwise } from "../format.js";
 import { change, isServer, runPodAddress, to } from "../address.js";
-import { get, path } from "../service.js";
+import { get } from "../service.js";
 import { onReturn } from "../stream.js";
 import { choice, copyMenu } from "../parts.js";
 import { failure, loading } from "../states.js";
@@ -23,7 +23,7 @@ export function open({ place, root, signal }) {
   const content = h("div", { class: "tab-content" });
   root.append(head, tools, content);
   let { query } = place;
-  /** @type {any} */
+  /** @type {Api.PodComparison | null} */
   let data = null;
   /** @type {import("../beside.js").Pair | null} */
   let pair = null;
@@ -38,33 +38,23 @@ export function open({ place, root, signal }) {
     draw(head, ...heading(data, namespace, name, sides()));
     if (!pair) {
       draw(tools, null);
-      draw(content, ...["a", "b"].map((side) => nothingKept(side, data[side].matrix)).filter(Boolean));
+      draw(content, nothingKept("a", data.a.matrix), nothingKept("b", data.b.matrix));
       return;
     }
-    const { only, find, folded } = view();
-    const whole = pair;
-    const quiet = folded ? idle(whole) : new Set();
-    const text = find.toLowerCase();
-    const rows = chosen(
-      whole,
-      (row) =>
-        (only !== "differ" || differs(whole, row)) &&
-        (only !== "fit" || fits(whole.a.rows, row) || fits(whole.b.rows, row)) &&
-        (!text || whole.a.rows.node[row].toLowerCase().includes(text)),
-    );
-    draw(tools, toolBar(whole, view(), quiet.size, typed));
+    const quiet = view().folded ? idle(pair) : new Set();
+    draw(tools, toolBar(pair, view(), quiet.size, typed));
     if (!beside) {
       beside = new Beside({ view: view(), signal, onView: () => {} });
       content.replaceChildren(sideTitles(data, sides()), beside.element);
     }
-    beside.show(rows, { ...view(), only: "all", find: "" }, quiet);
+    beside.show(wantedRows(pair, view()), { ...view(), only: "all", find: "" }, quiet);
   };
   const load = async () => {
     try {
-      data = await get(`/compare/pods${path(namespace, name)}`, sides(), signal);
+      data = await get("/compare/pods/{namespace}/{name}", { namespace, name, ...sides() }, signal);
       if (signal.aborted) return;
-      const kept = data.a.matrix.kept && data.b.matrix.kept;
-      pair = kept ? aligned(data.a.matrix, data.b.matrix) : null;
+      const [a, b] = [data.a.matrix, data.b.matrix];
+      pair = a.form === "columns" && b.form === "columns" ? aligned(a, b) : null;
       show();
     } catch (problem) {
       if (signal.aborted) return;
@@ -87,6 +77,18 @@ export function open({ place, root, signal }) {
   };
 }
 
+/** The rows that a view shows. @param {import("../beside.js").Pair} pair @param {View} view */
+function wantedRows(pair, { only, find }) {
+  const text = find.toLowerCase();
+  return chosen(
+    pair,
+    (row) =>
+      (only !== "differ" || differs(pair, row)) &&
+      (only !== "fit" || fits(pair.a.rows, row) || fits(pair.b.rows, row)) &&
+      (!text || pair.a.rows.node[row].toLowerCase().includes(text)),
+  );
+}
+
 /** @param {URLSearchParams} query @returns {View} */
 function viewOf(query) {
   const values = query.get("values");
@@ -100,7 +102,7 @@ function viewOf(query) {
   };
 }
 
-/** The headline: where the pod is in each run, then who decided otherwise. @param {any} data @param {string} namespace @param {string} name @param {{ a: string, b: string }} sides */
+/** The headline: where the pod is in each run, then who decided otherwise. @param {Api.PodComparison} data @param {string} namespace @param {string} name @param {{ a: string, b: string }} sides */
 function heading(data, namespace, name, sides) {
   const { a_node: a, b_node: b, first_plugin: first } = data;
   const where = (/** @type {string} */ node) => (node ? `runs on ${node}` : "waits");
@@ -132,7 +134,7 @@ function heading(data, namespace, name, sides) {
   ];
 }
 
-/** @param {any} first @param {string} a @param {string} b */
+/** @param {Api.FirstPlugin | null} first @param {string} a @param {string} b */
 function reason(first, a, b) {
   if (first) return `First difference: ${decidesOtherwise(first, a, b)}`;
   return a === b
@@ -140,9 +142,9 @@ function reason(first, a, b) {
     : "No plugin differs: the clusters were different before, or the tie was broken differently.";
 }
 
-/** @param {string} side @param {any} matrix */
+/** @param {string} side @param {Api.PodComparison["a"]["matrix"]} matrix */
 function nothingKept(side, matrix) {
-  return matrix.kept
+  return matrix.form !== "none"
     ? null
     : h(
         "div",
@@ -151,7 +153,7 @@ function nothingKept(side, matrix) {
       );
 }
 
-/** @param {any} data @param {{ a: string, b: string }} sides */
+/** @param {Api.PodComparison} data @param {{ a: string, b: string }} sides */
 function sideTitles(data, sides) {
   return h(
     "div",
@@ -163,7 +165,7 @@ function sideTitles(data, sides) {
         h("span", { class: `side-letter side-${side}` }, side.toUpperCase()),
         h(
           "span",
-          { class: "clip", title: data[side].matrix.sentence },
+          { class: "clip", title: sentenceOf(data[side].matrix) },
           sides[side] === "now" ? "this server" : isServer(sides[side]) ? sides[side] : `fork ${sides[side]}`,
         ),
       ),
@@ -218,4 +220,9 @@ function toolBar(pair, view, quiet, typed) {
         )
       : null,
   );
+}
+
+/** @param {Api.PodComparison["a"]["matrix"]} matrix */
+function sentenceOf(matrix) {
+  return matrix.form === "none" ? null : matrix.sentence;
 }

@@ -3,9 +3,9 @@
 import { draw, h } from "../dom.js";
 import { count, counted, pointName } from "../format.js";
 import { change, go, to } from "../address.js";
-import { get, put, send, API } from "../service.js";
+import { get, put } from "../service.js";
 import { ask, copyMenu, perform, tabs } from "../parts.js";
-import { failure, loading } from "../states.js";
+import { failure, loading, problemsOf } from "../states.js";
 import { Editor, problemList } from "../editor.js";
 import { title } from "../shell.js";
 
@@ -30,13 +30,14 @@ export async function open({ place, root, signal }) {
 }
 
 class ConfigView {
-  /** @param {HTMLElement} root @param {any} data @param {AbortSignal} signal @param {import("../address.js").Place} place */
+  /** @param {HTMLElement} root @param {Api.Configuration} data @param {AbortSignal} signal @param {import("../address.js").Place} place */
   constructor(root, data, signal, place) {
     this.data = data;
     this.signal = signal;
     this.place = place;
-    /** @type {any} */
+    /** @type {Api.Validation | null} */
     this.checked = null;
+    /** @type {unknown} */
     this.problem = null;
     this.checks = 0;
     root.classList.add("full-height");
@@ -64,7 +65,7 @@ class ConfigView {
     return (
       this.place.names.view ??
       this.place.query.get("view") ??
-      (this.checked?.problems?.length ? "problems" : this.editor.changed ? "difference" : "effective")
+      (this.checked?.problems.length ? "problems" : this.editor.changed ? "difference" : "effective")
     );
   }
 
@@ -73,18 +74,11 @@ class ConfigView {
     const { text } = this.editor;
     this.drawHead(true);
     try {
-      const answer = await (
-        await send(`${API}/config/validate`, {
-          method: "POST",
-          body: text,
-          type: "application/yaml",
-          signal: this.signal,
-        })
-      ).json();
+      const answer = await put("POST /config/validate", {}, text, this.signal);
       if (mine !== this.checks) return;
       this.checked = answer;
       this.problem = null;
-      this.editor.mark(answer.problems ?? []);
+      this.editor.mark(answer.problems);
     } catch (problem) {
       if (this.signal.aborted || mine !== this.checks) return;
       this.problem = problem;
@@ -106,7 +100,7 @@ class ConfigView {
       : problems.length
         ? `${counted(problems.length, "problem")}, not applied`
         : this.checked
-          ? `Valid${this.checked.difference?.length ? `, ${counted(this.checked.difference.length, "difference")} to what decides now` : ", the same as what decides now"}; not applied yet`
+          ? `Valid${this.checked.difference.length ? `, ${counted(this.checked.difference.length, "difference")} to what decides now` : ", the same as what decides now"}; not applied yet`
           : "Not checked yet";
     const bad = problems.length > 0 || this.problem !== null;
     draw(
@@ -190,7 +184,7 @@ class ConfigView {
   difference() {
     const lines = this.checked?.difference ?? [];
     if (!this.editor.changed) return h("p", { class: "calm" }, "No changes.");
-    if (!this.checked || this.checked.problems?.length)
+    if (!this.checked || this.checked.problems.length)
       return h("p", { class: "calm" }, "Fix the problems to see the difference.");
     return h(
       "div",
@@ -199,7 +193,7 @@ class ConfigView {
         ? h(
             "ul",
             { class: "difference", "data-test": "difference" },
-            lines.map((/** @type {string} */ line) => h("li", { key: line }, line)),
+            lines.map((line) => h("li", { key: line }, line)),
           )
         : h("p", { class: "calm" }, "No difference."),
       this.checked.will ? h("p", { class: "faint" }, this.checked.will) : null,
@@ -215,7 +209,7 @@ class ConfigView {
           ? h(
               "ul",
               null,
-              lines.slice(0, 8).map((/** @type {string} */ line) => h("li", null, line)),
+              lines.slice(0, 8).map((line) => h("li", null, line)),
               lines.length > 8 ? h("li", null, `and ${count(lines.length - 8)} more`) : null,
             )
           : "No effective change.",
@@ -226,14 +220,10 @@ class ConfigView {
     if (!sure) return;
     const { text } = this.editor;
     try {
-      await put("PUT", "/config", text);
+      await put("PUT /config", {}, text);
     } catch (problem) {
       this.problem = problem;
-      const problems = /** @type {any} */ (problem).facts?.problems ?? [];
-      if (problems.length) {
-        this.checked = { ...this.checked, problems };
-        this.editor.mark(problems);
-      }
+      this.editor.mark(problemsOf(problem));
       this.drawAll();
       return;
     }
@@ -250,7 +240,7 @@ class ConfigView {
 
   async fork() {
     await perform("Try in a fork", async () => {
-      const fork = await put("POST", "/forks", { from: "now", config: this.editor.text });
+      const fork = await put("POST /forks", {}, { from: "now", config: this.editor.text });
       go(to("compare", { a: "now", b: fork.id }));
       return "The fork is running.";
     });
@@ -266,18 +256,7 @@ class ConfigView {
 
   async takeDefault() {
     await perform("Default", async () => {
-      const answer = await send(`${API}/config/default`, {
-        signal: this.signal,
-        accept: "application/json, application/yaml",
-      });
-      const body = await answer.text();
-      let text = body;
-      try {
-        text = JSON.parse(body).text ?? body;
-      } catch {
-        /* It came as YAML. */
-      }
-      this.editor.area.value = text;
+      this.editor.area.value = (await get("/config/default", {}, this.signal)).text;
       this.editor.keep();
       this.editor.drawGutter();
       await this.validate();
@@ -286,7 +265,7 @@ class ConfigView {
   }
 }
 
-/** What each extension point runs. @param {any} profiles @param {string | null} marked */
+/** What each extension point runs. @param {Api.Configuration["extension_points"] | null} profiles @param {string | null} marked */
 function effective(profiles, marked) {
   if (!profiles) return h("p", { class: "calm" }, "Fix the problems to see the effective configuration.");
   return h(
@@ -300,7 +279,7 @@ function effective(profiles, marked) {
         h(
           "dl",
           null,
-          Object.entries(/** @type {Record<string, any[]>} */ (points))
+          Object.entries(points)
             .filter(([, plugins]) => plugins.length)
             .flatMap(([point, plugins]) => [
               h("dt", null, pointName(point)),
@@ -308,13 +287,12 @@ function effective(profiles, marked) {
                 "dd",
                 null,
                 plugins.map((plugin) => {
-                  const from = [plugin.from, plugin.line ? `line ${plugin.line}` : ""].filter(Boolean).join(", ");
                   return h(
                     "span",
                     {
-                      class: `tag${/default/.test(plugin.from ?? "default") ? "" : " set"}${plugin.plugin === marked ? " chosen" : ""}`,
+                      class: `tag${/default/.test(plugin.from) ? "" : " set"}${plugin.plugin === marked ? " chosen" : ""}`,
                       key: plugin.plugin,
-                      title: from || null,
+                      title: plugin.from || null,
                     },
                     plugin.plugin,
                     plugin.weight ? h("span", { class: "faint" }, ` ×${plugin.weight}`) : null,

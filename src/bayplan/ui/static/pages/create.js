@@ -3,9 +3,9 @@
 import { draw, h } from "../dom.js";
 import { count, counted } from "../format.js";
 import { change, podAddress, to } from "../address.js";
-import { get, path, put } from "../service.js";
+import { get, put } from "../service.js";
 import { podOf } from "../parts.js";
-import { failure } from "../states.js";
+import { factsOf, failure, problemsOf } from "../states.js";
 import { Editor, problemList } from "../editor.js";
 import { TEMPLATES } from "../templates.js";
 import { title } from "../shell.js";
@@ -40,8 +40,8 @@ export async function open({ place, root, signal }) {
 async function likeText(key, signal) {
   try {
     const pod = podOf(key);
-    const data = await get(`/pods${path(pod.namespace, pod.name)}`, {}, signal);
-    return asTemplate(String(data.manifest_text ?? ""), pod.name);
+    const data = await get("/pods/{namespace}/{name}", pod, signal);
+    return asTemplate(data.manifest_text, pod.name);
   } catch {
     return null;
   }
@@ -57,7 +57,7 @@ function asTemplate(text, name) {
     if (skip >= 0 && (indent > skip || (indent === skip && line.trim().startsWith("- ")))) continue;
     skip = -1;
     if (
-      /^(status|  (uid|resourceVersion|creationTimestamp|generation|managedFields|ownerReferences|selfLink|nodeName|generateName)):/.test(
+      /^(status| {2}(uid|resourceVersion|creationTimestamp|generation|managedFields|ownerReferences|selfLink|nodeName|generateName)):/.test(
         line,
       )
     ) {
@@ -76,9 +76,9 @@ class CreateView {
     this.signal = signal;
     this.amount = amount;
     this.like = like;
-    /** @type {any} */
+    /** @type {Api.Applied | null} */
     this.checked = null;
-    /** @type {any} */
+    /** @type {Api.Applied | null} */
     this.result = null;
     /** @type {unknown} */
     this.problem = null;
@@ -143,7 +143,7 @@ class CreateView {
     const mine = ++this.checks;
     this.result = null;
     try {
-      const answer = await put("POST", "/apply", this.request(true));
+      const answer = await put("POST /apply", {}, this.request(true));
       if (mine !== this.checks || this.signal.aborted) return;
       this.accept(answer, true);
     } catch (problem) {
@@ -154,7 +154,7 @@ class CreateView {
   async create() {
     this.checks += 1;
     try {
-      const answer = await put("POST", "/apply", this.request(false));
+      const answer = await put("POST /apply", {}, this.request(false));
       this.accept(answer, false);
       if (!answer.refused) sessionStorage.removeItem(`bayplan.draft.${this.editor?.how.key}`);
     } catch (problem) {
@@ -162,12 +162,12 @@ class CreateView {
     }
   }
 
-  /** @param {any} answer @param {boolean} dry */
+  /** @param {Api.Applied} answer @param {boolean} dry */
   accept(answer, dry) {
     this.problem = null;
     if (dry) this.checked = answer;
     else this.result = answer;
-    this.editor?.mark(problemsOf(answer));
+    this.editor?.mark(problemsIn(answer));
     this.drawAll();
   }
 
@@ -175,9 +175,9 @@ class CreateView {
   failed(problem) {
     this.problem = problem;
     this.checked = null;
-    const facts = /** @type {any} */ (problem).facts ?? {};
-    const line = Number(/^text:(\d+)/.exec(facts.where ?? "")?.[1] ?? 0);
-    this.editor?.mark(facts.problems ?? (line ? [{ line, message: facts.what }] : []));
+    const { where = "", what, problems } = factsOf(problem);
+    const line = Number(/^text:(\d+)/.exec(where)?.[1] ?? 0);
+    this.editor?.mark(problems ?? (line ? [{ line, message: what }] : []));
     this.drawAll();
   }
 
@@ -203,51 +203,73 @@ class CreateView {
         "div",
         { class: "head" },
         h("h1", { class: "verdict", "data-test": "verdict" }, words),
-        h(
-          "label",
-          { class: "check" },
-          "count",
-          h("input", {
-            type: "number",
-            class: "field number",
-            min: 1,
-            max: MOST_COUNT,
-            value: String(this.amount),
-            "aria-label": "Count",
-            "data-test": "count",
-            disabled: !/\{n\}/.test(editor.text),
-            title: "{n} in the text becomes 1, 2, 3 …",
-            oninput: (/** @type {Event} */ event) => this.setAmount(/** @type {HTMLInputElement} */ (event.target)),
-          }),
-        ),
-        h(
-          "button",
-          {
-            type: "button",
-            class: "button primary",
-            "data-test": "create",
-            disabled: !ready,
-            title: ready ? null : "Fix the problems first",
-            onclick: () => void this.create(),
-          },
-          "Create",
-        ),
-        h(
-          "button",
-          {
-            type: "button",
-            class: "button",
-            disabled: !editor.changed,
-            onclick: () => {
-              editor.set(editor.original);
-              void this.check();
-            },
-          },
-          "Reset",
-        ),
+        this.countField(editor),
+        ...this.buttons(editor, Boolean(ready)),
       ),
     );
+    this.drawTools();
+    this.drawSide();
+  }
+
+  /** @param {Editor} editor */
+  countField(editor) {
+    return h(
+      "label",
+      { class: "check" },
+      "count",
+      h("input", {
+        type: "number",
+        class: "field number",
+        min: 1,
+        max: MOST_COUNT,
+        value: String(this.amount),
+        "aria-label": "Count",
+        "data-test": "count",
+        disabled: !/\{n\}/.test(editor.text),
+        title: "{n} in the text becomes 1, 2, 3 …",
+        oninput: (/** @type {Event} */ event) => this.setAmount(/** @type {HTMLInputElement} */ (event.target)),
+      }),
+    );
+  }
+
+  /** @param {Editor} editor @param {boolean} ready */
+  buttons(editor, ready) {
+    const reset = () => {
+      editor.set(editor.original);
+      void this.check();
+    };
+    return [
+      h(
+        "button",
+        {
+          type: "button",
+          class: "button primary",
+          "data-test": "create",
+          disabled: !ready,
+          title: ready ? null : "Fix the problems first",
+          onclick: () => void this.create(),
+        },
+        "Create",
+      ),
+      h("button", { type: "button", class: "button", disabled: !editor.changed, onclick: reset }, "Reset"),
+    ];
+  }
+
+  drawTools() {
     const kinds = [...new Set(TEMPLATES.map((each) => each.kind))];
+    const button = (/** @type {import("../templates.js").Template} */ each) =>
+      h(
+        "button",
+        {
+          type: "button",
+          key: each.name,
+          "aria-pressed": String(!this.like && each === this.template),
+          title: `${each.kind}: ${each.what}`,
+          "data-value": each.name,
+          onclick: () => this.choose(each),
+        },
+        label(each),
+      );
     draw(
       this.tools,
       h(
@@ -259,25 +281,11 @@ class CreateView {
           h(
             "span",
             { class: "choice", key: kind, role: "group", "aria-label": kind },
-            TEMPLATES.filter((each) => each.kind === kind).map((each) =>
-              h(
-                "button",
-                {
-                  type: "button",
-                  key: each.name,
-                  "aria-pressed": String(!this.like && each === this.template),
-                  title: `${kind}: ${each.what}`,
-                  "data-value": each.name,
-                  onclick: () => this.choose(each),
-                },
-                label(each),
-              ),
-            ),
+            TEMPLATES.filter((each) => each.kind === kind).map(button),
           ),
         ),
       ),
     );
-    this.drawSide();
   }
 
   /** @param {import("../templates.js").Template} template */
@@ -296,7 +304,7 @@ class CreateView {
     const { problem, editor, result, checked } = this;
     if (!editor) return;
     if (problem) {
-      const problems = /** @type {any} */ (problem).facts?.problems ?? [];
+      const problems = problemsOf(problem);
       draw(
         this.side,
         h("h2", null, "Refused"),
@@ -314,7 +322,7 @@ class CreateView {
       );
       return;
     }
-    const problems = problemsOf(answer);
+    const problems = problemsIn(answer);
     const total = result ? result.items.length : this.wanted();
     const shown = Math.min(answer.items.length, MOST_SHOWN);
     draw(
@@ -329,7 +337,7 @@ class CreateView {
           null,
           answer.items
             .slice(0, MOST_SHOWN)
-            .map((/** @type {any} */ item) =>
+            .map((item) =>
               h(
                 "tr",
                 { key: `${item.index}` },
@@ -367,27 +375,21 @@ function label(template) {
     : `${template.kind}: ${template.name}`;
 }
 
-/** @param {any} answer */
-function problemsOf(answer) {
-  const found = answer.items.flatMap((/** @type {any} */ item) =>
-    item.action !== "refused"
-      ? []
-      : item.problems?.length
-        ? item.problems.map((/** @type {any} */ problem) => ({
-            line: problem.line ?? item.line,
-            path: problem.path,
-            message: problem.message,
-            hint: problem.hint,
-          }))
-        : [{ line: item.line, path: `${item.kind ?? ""} ${item.name ?? ""}`.trim(), message: item.message }],
-  );
+/** What was refused, by lines of the text. @param {Api.Applied} answer */
+function problemsIn(answer) {
+  /** @type {import("../service.js").Problem[]} */
+  const found = answer.items
+    .filter((item) => item.action === "refused")
+    .flatMap(({ problems, line, kind, name, message }) =>
+      problems.length ? problems : [{ line, path: `${kind} ${name}`.trim(), message }],
+    );
   // Fifty pods from one template have one problem, not fifty.
-  return [...new Map(found.map((/** @type {any} */ each) => [`${each.line} ${each.message}`, each])).values()];
+  return [...new Map(found.map((each) => [`${each.line} ${each.message}`, each])).values()];
 }
 
-/** @param {any} item @param {boolean} exists */
+/** @param {Api.AppliedItem} item @param {boolean} exists */
 function objectLink(item, exists) {
-  const words = `${item.namespace ? `${item.namespace}/` : ""}${item.name ?? ""}`;
+  const words = `${item.namespace ? `${item.namespace}/` : ""}${item.name}`;
   if (!exists || item.action === "refused") return h("span", { class: "name" }, words);
   if (item.kind === "Pod") return h("a", { class: "name", href: podAddress(item) }, words);
   if (item.kind === "Node") return h("a", { class: "name", href: to("nodes", item.name) }, words);

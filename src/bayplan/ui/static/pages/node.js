@@ -3,7 +3,7 @@
 import { h } from "../dom.js";
 import { age, amount, breakable, count, counted, cut, percent, resource, time } from "../format.js";
 import { go, podAddress, to } from "../address.js";
-import { get, path } from "../service.js";
+import { apiAddress, get } from "../service.js";
 import { now, onReturn, subscribe } from "../stream.js";
 import { filled, isMissing } from "../states.js";
 import { roomy, shortened } from "../names.js";
@@ -27,12 +27,12 @@ export function open({ place, root, signal }) {
   title(name);
   const body = h("div", { class: "stack" });
   root.append(body);
-  /** @type {any} */
+  /** @type {Api.NodePage | null} */
   let node = null;
   /** @type {() => Promise<void>} */
   const load = filled(
     body,
-    () => get(`/nodes${path(name)}`, {}, signal),
+    () => get("/nodes/{name}", { name }, signal),
     (data) => {
       node = data;
       return parts(data, load);
@@ -74,14 +74,13 @@ function editAddress(name) {
   return to("objects", "core", "v1", "nodes", "-", name, { tab: "edit" });
 }
 
-/** @param {any} node @param {() => void} again */
+/** @param {Api.NodePage} node @param {() => void} again */
 function parts(node, again) {
   const first = (/** @type {string} */ name) => ["cpu", "memory"].indexOf(name) + 1 || 9;
-  const resources = Object.keys(node.allocatable ?? {})
+  const resources = Object.keys(node.allocatable)
     .filter((name) => node.allocatable[name])
     .sort((a, b) => first(a) - first(b));
-  const pods = node.pods ?? [];
-  const onNode = Array.isArray(pods) ? pods.length : pods;
+  const { pods } = node;
   return [
     h("p", { class: "crumbs" }, h("a", { href: to("nodes") }, "Nodes"), " / ", h("span", { class: "name" }, node.name)),
     h(
@@ -104,7 +103,7 @@ function parts(node, again) {
           type: "button",
           class: "button",
           "data-test": "drain",
-          onclick: () => void drain(node.name, onNode).then(again),
+          onclick: () => void drain(node.name, pods.length).then(again),
         },
         "Drain",
       ),
@@ -115,16 +114,16 @@ function parts(node, again) {
           type: "button",
           class: "button danger",
           "data-test": "delete",
-          onclick: () => void removeNode(node.name, onNode).then((gone) => gone && go(to("nodes"))),
+          onclick: () => void removeNode(node.name, pods.length).then((gone) => gone && go(to("nodes"))),
         },
         "Delete",
       ),
-      copyMenu({ json: `/bayplan/v1/nodes${path(node.name)}`, kubectl: `kubectl describe node ${node.name}` }),
+      copyMenu({ json: apiAddress("/nodes/{name}", { name: node.name }), kubectl: `kubectl describe node ${node.name}` }),
     ),
     h(
       "p",
       { class: "facts-line" },
-      node.ready === false ? badge("error", "not ready") : badge("ready"),
+      !node.ready ? badge("error", "not ready") : badge("ready"),
       node.cordoned ? h("span", { class: "badge plain" }, "▨ cordoned") : null,
       node.zone ? h("span", null, "zone ", h("a", { href: to("nodes", { zone: node.zone }) }, node.zone)) : null,
       node.pool ? h("span", null, "pool ", h("a", { href: to("nodes", { pool: node.pool }) }, node.pool)) : null,
@@ -139,14 +138,14 @@ function parts(node, again) {
         roomPanel(node, resources),
         rejectedPanel(node),
         labelPanel(node),
-        eventPanel(node.events ?? []),
+        eventPanel(node.events),
       ),
-      h("div", { class: "stack" }, podPanel(node, Array.isArray(pods) ? pods : [])),
+      h("div", { class: "stack" }, podPanel(node, pods)),
     ),
   ];
 }
 
-/** @param {any} node @param {string[]} resources */
+/** @param {Api.NodePage} node @param {string[]} resources */
 function roomPanel(node, resources) {
   return h(
     "section",
@@ -174,7 +173,7 @@ function roomPanel(node, resources) {
         "tbody",
         null,
         resources.map((name) => {
-          const asked = node.requested?.[name] ?? 0;
+          const asked = node.requested[name] ?? 0;
           const share = asked / node.allocatable[name];
           return h(
             "tr",
@@ -183,7 +182,7 @@ function roomPanel(node, resources) {
             h("td", { class: "bar-cell" }, meter(share)),
             h("td", { class: "right figure" }, percent(share)),
             h("td", { class: "right figure" }, amount(name, asked)),
-            h("td", { class: "right figure" }, amount(name, node.free?.[name] ?? node.allocatable[name] - asked)),
+            h("td", { class: "right figure" }, amount(name, node.free[name])),
             h("td", { class: "right figure" }, amount(name, node.allocatable[name])),
           );
         }),
@@ -192,11 +191,9 @@ function roomPanel(node, resources) {
   );
 }
 
-/** @param {any} node */
+/** @param {Api.NodePage} node */
 function rejectedPanel(node) {
-  const rejected = Array.isArray(node.rejected)
-    ? node.rejected
-    : Object.entries(node.rejected ?? {}).map(([text, pods]) => ({ text, pods }));
+  const { rejected } = node;
   return h(
     "section",
     { class: "panel" },
@@ -209,7 +206,7 @@ function rejectedPanel(node) {
           h(
             "tbody",
             null,
-            rejected.map((/** @type {any} */ row) =>
+            rejected.map((row) =>
               h(
                 "tr",
                 { key: row.text },
@@ -226,18 +223,18 @@ function rejectedPanel(node) {
   );
 }
 
-/** @param {any} node */
+/** @param {Api.NodePage} node */
 function labelPanel(node) {
-  const labels = Object.entries(node.labels ?? {});
+  const labels = Object.entries(node.labels);
   return h(
     "section",
     { class: "panel" },
     h("h2", null, "Taints and labels"),
-    (node.taints ?? []).length
+    node.taints.length
       ? h(
           "p",
           null,
-          node.taints.map((/** @type {string} */ taint) => h("span", { class: "tag wait-tag", key: taint }, taint)),
+          node.taints.map((taint) => h("span", { class: "tag wait-tag", key: taint }, taint)),
         )
       : h("p", { class: "faint" }, "No taints."),
     h(
@@ -247,19 +244,19 @@ function labelPanel(node) {
         h(
           "a",
           { class: "tag", key, href: to("nodes", { label: `${key}=${value}` }), title: `${key}=${value}` },
-          [`${cut(key, 40)}=`, ...shortened(String(value), 44)],
+          [`${cut(key, 40)}=`, ...shortened(value, 44)],
         ),
       ),
     ),
   );
 }
 
-/** @param {any[]} events */
+/** @param {Api.EventRow[]} events */
 export function eventPanel(events) {
   return h("section", { class: "panel" }, h("h2", null, "Events"), eventTable(events));
 }
 
-/** @param {any[]} events */
+/** @param {Api.EventRow[]} events */
 export function eventTable(events) {
   if (!events.length) return h("p", { class: "calm" }, "No events.");
   return h(
@@ -281,7 +278,7 @@ export function eventTable(events) {
         h(
           "tr",
           { key: `${event.reason}${at}` },
-          h("td", { class: "figure faint minor" }, time(event.last_at ?? event.first_at)),
+          h("td", { class: "figure faint minor" }, time(event.last_at)),
           h(
             "td",
             null,
@@ -291,14 +288,14 @@ export function eventTable(events) {
           ),
           h("td", null, breakable(event.reason)),
           h("td", { class: "wrap" }, event.note),
-          h("td", { class: "right figure minor" }, count(event.count ?? 1)),
+          h("td", { class: "right figure minor" }, count(event.count)),
         ),
       ),
     ),
   );
 }
 
-/** @param {any} node @param {any[]} pods */
+/** @param {Api.NodePage} node @param {Api.PodRow[]} pods */
 function podPanel(node, pods) {
   return h(
     "section",

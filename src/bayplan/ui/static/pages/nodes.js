@@ -9,13 +9,13 @@ import { choice, chip, copyMenu, name, podOf, select } from "../parts.js";
 import { empty, failure } from "../states.js";
 import { Cells } from "../cells.js";
 import { Grid } from "../grid.js";
-import { mapLegend, nodeColumns } from "../node_columns.js";
+import { NODE_COLUMNS, mapLegend } from "../node_columns.js";
 import { nodeCards } from "../node_cards.js";
 import { cordon, removeNode } from "../node_actions.js";
 import { title } from "../shell.js";
 import { MOST_CARDS } from "./overview.js";
 
-const FILTERS = ["q", "zone", "pool", "label"];
+const FILTERS = /** @type {const} */ (["q", "zone", "pool", "label"]);
 
 /** @param {import("../main.js").Page} page */
 export function open({ place, root, signal }) {
@@ -38,11 +38,14 @@ class View {
     this.parts = parts;
     this.signal = parts.signal;
     this.query = new URLSearchParams();
-    /** @type {any} */
+    /** @type {Api.Cells | null} */
     this.cellData = null;
     this.total = 0;
     this.exact = true;
-    this.facets = /** @type {any} */ ({});
+    /** @type {Partial<Api.NodeFacets>} */
+    this.facets = {};
+    /** @type {Api.Overview | null} */
+    this.overview = null;
     this.cells = new Cells({
       signal: this.signal,
       height: () => Math.max(160, Math.min(430, innerHeight - 420)),
@@ -89,9 +92,9 @@ class View {
 
   /** The filter of the address, as the service wants it. */
   filter() {
-    /** @type {Record<string, string>} */
+    /** @type {{ [K in typeof FILTERS[number]]?: string }} */
     const filter = {};
-    for (const key of FILTERS) if (this.query.get(key)) filter[key] = /** @type {string} */ (this.query.get(key));
+    for (const key of FILTERS) if (this.query.get(key)) filter[key] = this.query.get(key) ?? "";
     return filter;
   }
 
@@ -102,7 +105,7 @@ class View {
       test: "node-table",
       keyOf: (row) => row.name,
       hrefOf: (row) => nodeAddress(row.name),
-      columns: nodeColumns(),
+      columns: NODE_COLUMNS,
       load: (offset, limit, signal) =>
         get(
           "/nodes",
@@ -145,7 +148,7 @@ class View {
   update(place) {
     const before = this.query;
     this.query = place.query;
-    const differs = (/** @type {string[]} */ keys) =>
+    const differs = (/** @type {readonly string[]} */ keys) =>
       keys.some((key) => (before.get(key) ?? "") !== (place.query.get(key) ?? ""));
     if (!this.started || differs(["metric", "by"])) void this.loadCells();
     if (this.started && differs([...FILTERS, "sort"])) this.grid.reset(place.query.get("sort") ?? "");
@@ -186,7 +189,7 @@ class View {
     subscribe(
       `nodes:${metric}`,
       (changed) => {
-        if (changed.layout !== undefined && changed.layout !== this.cellData?.layout) void this.loadCells();
+        if (changed.layout !== this.cellData?.layout) void this.loadCells();
         else this.cells.update(changed);
       },
       this.topic.signal,
@@ -197,10 +200,7 @@ class View {
   get isSmall() {
     return (
       this.cellData &&
-      this.cellData.groups.reduce(
-        (/** @type {number} */ sum, /** @type {any} */ group) => sum + group.nodes.length,
-        0,
-      ) < MOST_CARDS
+      this.cellData.groups.reduce((sum, group) => sum + group.nodes.length, 0) < MOST_CARDS
     );
   }
 
@@ -229,20 +229,20 @@ class View {
     const zone = this.query.get("zone");
     const text = (this.query.get("q") ?? "").toLowerCase();
     const groups = this.cellData.groups
-      .map((/** @type {any} */ group) => {
+      .map((group) => {
         if (!text) return group;
         const kept = group.nodes
-          .map((/** @type {string} */ node, /** @type {number} */ at) => (node.toLowerCase().includes(text) ? at : -1))
-          .filter((/** @type {number} */ at) => at >= 0);
+          .map((node, at) => (node.toLowerCase().includes(text) ? at : -1))
+          .filter((at) => at >= 0);
         return {
           name: group.name,
-          nodes: kept.map((/** @type {number} */ at) => group.nodes[at]),
-          cells: kept.map((/** @type {number} */ at) => group.cells[at]),
-          flags: kept.map((/** @type {number} */ at) => group.flags[at]),
+          nodes: kept.map((at) => group.nodes[at]),
+          cells: kept.map((at) => group.cells[at]),
+          flags: kept.map((at) => group.flags[at]),
         };
       })
       .filter(
-        (/** @type {any} */ group) =>
+        (group) =>
           group.nodes.length && (!zone || (this.query.get("by") ?? "zone") !== "zone" || group.name === zone),
       );
     this.cells.show(groups);
@@ -260,11 +260,12 @@ class View {
     const pod = podOf(key);
     try {
       const data = await get(
-        `/pods/${encodeURIComponent(pod.namespace)}/${encodeURIComponent(pod.name)}/attempts/latest/matrix`,
-        { form: "columns", limit: 10000 },
+        "/pods/{namespace}/{name}/attempts/{attempt}/matrix",
+        { ...pod, attempt: "latest", form: "columns", limit: 10000 },
         this.signal,
       );
-      const totals = data.rows.total.filter((/** @type {number | null} */ total) => total !== null);
+      if (data.form !== "columns") throw new Error("no matrix");
+      const totals = data.rows.total.filter((total) => total !== null);
       const low = Math.min(...totals);
       const range = Math.max(1, Math.max(...totals) - low);
       /** @type {Map<string, { shade: number | null }>} */
@@ -275,7 +276,7 @@ class View {
         else if (data.rows.plugin[at]) fit.set(node, { shade: null });
       }
       this.cells.showFit(fit);
-      this.fitText = `${count(data.counts?.fit ?? totals.length)} of ${counted(data.rows.node.length, "node")} fit ${key}`;
+      this.fitText = `${count(data.counts.fit)} of ${counted(data.rows.node.length, "node")} fit ${key}`;
     } catch {
       this.fitText = `no record of ${key}`;
       this.cells.showFit(null);
@@ -293,7 +294,7 @@ class View {
     this.grid.schedule();
     try {
       const answer = await get("/nodes", { q: node, limit: 5 }, this.signal);
-      const row = answer.items.find((/** @type {any} */ item) => item.name === node);
+      const row = answer.items.find((item) => item.name === node);
       draw(this.parts.chosen, row ? this.chosenLine(row) : h("p", { class: "faint" }, `${node} is gone.`));
     } catch (problem) {
       if (!this.signal.aborted)
@@ -304,13 +305,13 @@ class View {
     }
   }
 
-  /** @param {any} row */
+  /** @param {Api.NodeRow} row */
   chosenLine(row) {
     const words = [
       `cpu ${amount("cpu", row.requested.cpu)} of ${amount("cpu", row.allocatable.cpu)}`,
       `memory ${amount("memory", row.requested.memory)} of ${amount("memory", row.allocatable.memory)}`,
       counted(row.pods, "pod"),
-      row.taints?.length ? `taints ${row.taints.join(", ")}` : "no taints",
+      row.taints.length ? `taints ${row.taints.join(", ")}` : "no taints",
     ];
     const again = () => void this.loadChosen();
     return h(
@@ -343,12 +344,12 @@ class View {
     const words = counts
       ? [
           counts.nodes ? counted(counts.nodes, "node") : "No nodes yet",
-          ...[
+          .../** @type {[number, string][]} */ ([
             [counts.nodes_full, "full"],
             [counts.nodes_empty, "empty"],
             [counts.nodes_cordoned, "cordoned"],
             [counts.nodes_not_ready, "not ready"],
-          ]
+          ])
             .filter(([value]) => value)
             .map(([value, word]) => `${count(value)} ${word}`),
         ]
@@ -370,6 +371,7 @@ class View {
     const metrics = this.cellData?.metrics ?? ["cpu", "memory", "pods"];
     const by = query.get("by") || "zone";
     const few = this.isSmall;
+    const { zone, pool } = this.facets;
     draw(
       this.parts.tools,
       h(
@@ -385,11 +387,11 @@ class View {
           value: query.get("q") ?? "",
           oninput: (/** @type {Event} */ event) => this.typed(/** @type {HTMLInputElement} */ (event.target).value),
         }),
-        this.facets.zone?.length > 1
-          ? select("zone", this.facets.zone, query.get("zone") ?? "", (zone) => change({ zone }))
+        zone && zone.length > 1
+          ? select("zone", zone, query.get("zone") ?? "", (value) => change({ zone: value }))
           : null,
-        this.facets.pool?.length > 1
-          ? select("pool", this.facets.pool, query.get("pool") ?? "", (pool) => change({ pool }))
+        pool && pool.length > 1
+          ? select("pool", pool, query.get("pool") ?? "", (value) => change({ pool: value }))
           : null,
         h("input", {
           class: "field narrow",
@@ -418,7 +420,7 @@ class View {
           ? null
           : choice(
               "Colour by",
-              metrics.slice(0, 5).map((/** @type {string} */ metric) => ({ value: metric, text: resource(metric) })),
+              metrics.slice(0, 5).map((metric) => ({ value: metric, text: resource(metric) })),
               this.metric,
               (value) => change({ metric: value === "cpu" ? "" : value }),
             ),

@@ -7,7 +7,7 @@ import { change, go, podAddress, to } from "../address.js";
 import { get, objectPath, send } from "../service.js";
 import { onReturn, subscribe } from "../stream.js";
 import { ask, copy, copyMenu, perform, tabs } from "../parts.js";
-import { failure, loading } from "../states.js";
+import { factsOf, failure, loading, problemsOf } from "../states.js";
 import { Editor, problemList } from "../editor.js";
 import { Grid } from "../grid.js";
 import { badge, nodeLink } from "../parts.js";
@@ -94,13 +94,14 @@ class ObjectView {
   async countPods() {
     const query = { workload: `${this.kind.kind}/${this.name}`, namespace: this.namespace, limit: 1, facets: true };
     const { total, facets } = await get("/pods", query, this.signal);
-    const [first] = facets.status;
+    const statuses = facets?.status ?? [];
+    const [first] = statuses;
     const standing =
-      facets.status.length === 1
+      statuses.length === 1
         ? `, ${total === 1 ? "" : "all "}${first.value}`
-        : facets.status
+        : statuses
             .map(
-              (/** @type {any} */ each, /** @type {number} */ at) =>
+              (each, at) =>
                 `${at ? ", " : ": "}${count(each.count)} ${each.value}`,
             )
             .join("");
@@ -238,10 +239,9 @@ class ObjectView {
 
   /** @param {unknown} problem @param {Editor} editor @param {HTMLElement} side */
   async refused(problem, editor, side) {
-    const status = /** @type {any} */ (problem).status;
-    const problems = /** @type {any} */ (problem).facts?.problems ?? [];
+    const problems = problemsOf(problem);
     editor.mark(problems);
-    if (status !== 409) {
+    if (factsOf(problem).status !== 409) {
       draw(side, failure(problem, null), problems.length ? problemList(problems, editor) : null);
       return;
     }

@@ -11,6 +11,13 @@ import { copyMenu } from "../parts.js";
 import { title } from "../shell.js";
 
 /** @typedef {{ group: string, version: string, plural: string, kind: string, namespaced: boolean }} Kind */
+/** What the Kubernetes API says of one kind. @typedef {{ name: string, kind: string, namespaced: boolean, verbs?: string[] }} ApiResource */
+/** @typedef {{ name: string, preferredVersion: { version: string } }} ApiGroup */
+/** @typedef {{ name: string, namespace?: string, creationTimestamp?: string }} Metadata */
+/** @typedef {{ name: string, type?: string, priority?: number, at: number }} Column */
+/** @typedef {{ cells: unknown[], object?: { metadata?: Metadata } }} Row */
+/** What a list is answered with: a table, or the objects. @typedef {{ kind: string, metadata?: { continue?: string, remainingItemCount?: number },
+ *   columnDefinitions?: Omit<Column, "at">[], rows?: Row[], items?: { metadata: Metadata }[] }} List */
 
 const LIMIT = 200;
 const FIRST = [
@@ -48,18 +55,18 @@ export function kinds() {
   return known;
 }
 
+/** @param {string} address @returns {Promise<{ resources: ApiResource[] }>} */
+async function resourcesAt(address) {
+  return /** @type {{ resources: ApiResource[] }} */ (await (await send(address)).json());
+}
+
 async function discover() {
-  const core = (await (await send("/api/v1")).json()).resources.map((/** @type {any} */ each) => ({
-    ...each,
-    group: "core",
-    version: "v1",
-  }));
-  const groups = (await (await send("/apis")).json()).groups ?? [];
+  const core = (await resourcesAt("/api/v1")).resources.map((each) => ({ ...each, group: "core", version: "v1" }));
+  const { groups = [] } = /** @type {{ groups?: ApiGroup[] }} */ (await (await send("/apis")).json());
   const lists = await Promise.all(
-    groups.map(async (/** @type {any} */ group) => {
-      const version = group.preferredVersion.version;
-      const list = await (await send(`/apis/${group.name}/${version}`)).json().catch(() => ({ resources: [] }));
-      return list.resources.map((/** @type {any} */ each) => ({ ...each, group: group.name, version }));
+    groups.map(async ({ name, preferredVersion: { version } }) => {
+      const { resources } = await resourcesAt(`/apis/${name}/${version}`).catch(() => ({ resources: [] }));
+      return resources.map((each) => ({ ...each, group: name, version }));
     }),
   );
   const all = [core, ...lists].flat().filter((each) => !each.name.includes("/") && each.verbs?.includes("list"));
@@ -133,107 +140,19 @@ export function kindAddress(kind) {
 
 /** @param {Kind} kind @param {URLSearchParams} query @param {HTMLElement} head @param {HTMLElement} table @param {AbortSignal} signal */
 async function list(kind, query, head, table, signal) {
-  const typed = later(200, (/** @type {string} */ text) => change({ q: text, after: "" }));
-  const found = (/** @type {string} */ words) =>
-    draw(
-      head,
-      h(
-        "div",
-        { class: "head" },
-        h("h1", { class: "verdict", "data-test": "verdict" }, words),
-        h("input", {
-          type: "search",
-          class: "field",
-          placeholder: "Filter what is shown…",
-          "aria-label": "Filter",
-          "data-search": "",
-          value: query.get("q") ?? "",
-          oninput: (/** @type {Event} */ event) => typed(/** @type {HTMLInputElement} */ (event.target).value),
-        }),
-        h("a", { class: "button", href: to("new", { kind: kind.kind }) }, "Create"),
-        copyMenu({
-          json: objectPath(kind.group, kind.version, kind.plural),
-          kubectl: `kubectl get ${kind.plural}${kind.namespaced ? " -A" : ""}`,
-        }),
-      ),
-    );
-  found(kind.kind);
+  drawHead(head, kind, query, kind.kind);
   if (!table.firstElementChild) draw(table, loading(6));
   try {
-    const after = query.get("after");
-    const answer = await (
-      await send(
-        `${objectPath(kind.group, kind.version, kind.plural)}?limit=${LIMIT}${after ? `&continue=${encodeURIComponent(after)}` : ""}`,
-        { accept: TABLE, signal },
-      )
-    ).json();
+    const answer = await listed(kind, query.get("after"), signal);
     if (signal.aborted) return;
-    const view = answer.kind === "Table" ? answer : plain(answer);
     const text = (query.get("q") ?? "").toLowerCase();
-    const columns = view.columnDefinitions
-      .map((/** @type {any} */ column, /** @type {number} */ at) => ({ ...column, at }))
-      .filter((/** @type {any} */ column) => !column.priority);
-    const rows = view.rows.filter(
-      (/** @type {any} */ row) =>
-        !text ||
-        JSON.stringify(row.cells).toLowerCase().includes(text) ||
-        row.object?.metadata?.namespace?.includes(text),
-    );
+    const { columns, rows } = tableOf(answer);
+    const found = rows.filter((row) => holds(row, text));
     const more = answer.metadata?.remainingItemCount ?? 0;
-    found(
-      `${counted(view.rows.length + more, kind.kind, plural(kind.kind))}${text ? `, ${count(rows.length)} of those here match` : ""}`,
-    );
-    if (!rows.length)
-      draw(
-        table,
-        text
-          ? empty(
-              `None of the ${count(view.rows.length)} shown matches “${cut(text, 40)}”.`,
-              h("button", { type: "button", class: "button", onclick: () => change({ q: "" }) }, "Clear"),
-            )
-          : empty(
-              `There is no ${kind.kind}.`,
-              h("a", { class: "button primary", href: to("new", { kind: kind.kind }) }, "Create objects"),
-            ),
-      );
-    else
-      draw(
-        table,
-        h(
-          "table",
-          { class: "list panel wide", "data-test": "objects" },
-          h(
-            "thead",
-            null,
-            h(
-              "tr",
-              null,
-              kind.namespaced ? h("th", { scope: "col" }, "Namespace") : null,
-              columns.map((/** @type {any} */ column) => h("th", { scope: "col", key: column.name }, column.name)),
-            ),
-          ),
-          h(
-            "tbody",
-            null,
-            rows.map((/** @type {any} */ row) => objectRow(kind, row, columns)),
-          ),
-        ),
-        view.metadata?.continue || answer.metadata?.continue
-          ? h(
-              "p",
-              { class: "row" },
-              h(
-                "a",
-                {
-                  class: "button",
-                  href: to("objects", kind.group, kind.version, kind.plural, { after: answer.metadata.continue }),
-                },
-                `Next ${LIMIT}`,
-              ),
-              h("span", { class: "faint" }, more ? `${count(more)} more` : ""),
-            )
-          : null,
-      );
+    const matching = text ? `, ${count(found.length)} of those here match` : "";
+    drawHead(head, kind, query, `${counted(rows.length + more, kind.kind, plural(kind.kind))}${matching}`);
+    if (!found.length) draw(table, nothing(kind, text, rows.length));
+    else draw(table, objectTable(kind, columns, found), nextLine(kind, answer, more));
   } catch (problem) {
     if (!signal.aborted)
       draw(
@@ -243,25 +162,123 @@ async function list(kind, query, head, table, signal) {
   }
 }
 
+/** @param {Kind} kind @param {string | null} after where the list goes on @param {AbortSignal} signal */
+async function listed(kind, after, signal) {
+  const next = after ? `&continue=${encodeURIComponent(after)}` : "";
+  const address = `${objectPath(kind.group, kind.version, kind.plural)}?limit=${LIMIT}${next}`;
+  return /** @type {List} */ (await (await send(address, { accept: TABLE, signal })).json());
+}
+
+/** Whether a row shows a text. @param {Row} row @param {string} text in small letters */
+function holds(row, text) {
+  return (
+    !text ||
+    JSON.stringify(row.cells).toLowerCase().includes(text) ||
+    Boolean(row.object?.metadata?.namespace?.includes(text))
+  );
+}
+
+/** @param {HTMLElement} head @param {Kind} kind @param {URLSearchParams} query @param {string} words */
+function drawHead(head, kind, query, words) {
+  const typed = later(200, (/** @type {string} */ text) => change({ q: text, after: "" }));
+  draw(
+    head,
+    h(
+      "div",
+      { class: "head" },
+      h("h1", { class: "verdict", "data-test": "verdict" }, words),
+      h("input", {
+        type: "search",
+        class: "field",
+        placeholder: "Filter what is shown…",
+        "aria-label": "Filter",
+        "data-search": "",
+        value: query.get("q") ?? "",
+        oninput: (/** @type {Event} */ event) => typed(/** @type {HTMLInputElement} */ (event.target).value),
+      }),
+      h("a", { class: "button", href: to("new", { kind: kind.kind }) }, "Create"),
+      copyMenu({
+        json: objectPath(kind.group, kind.version, kind.plural),
+        kubectl: `kubectl get ${kind.plural}${kind.namespaced ? " -A" : ""}`,
+      }),
+    ),
+  );
+}
+
+/** @param {Kind} kind @param {string} text that nothing holds @param {number} shown how many rows were looked at */
+function nothing(kind, text, shown) {
+  return text
+    ? empty(
+        `None of the ${count(shown)} shown matches “${cut(text, 40)}”.`,
+        h("button", { type: "button", class: "button", onclick: () => change({ q: "" }) }, "Clear"),
+      )
+    : empty(
+        `There is no ${kind.kind}.`,
+        h("a", { class: "button primary", href: to("new", { kind: kind.kind }) }, "Create objects"),
+      );
+}
+
+/** @param {Kind} kind @param {Column[]} columns @param {Row[]} rows */
+function objectTable(kind, columns, rows) {
+  return h(
+    "table",
+    { class: "list panel wide", "data-test": "objects" },
+    h(
+      "thead",
+      null,
+      h(
+        "tr",
+        null,
+        kind.namespaced ? h("th", { scope: "col" }, "Namespace") : null,
+        columns.map((column) => h("th", { scope: "col", key: column.name }, column.name)),
+      ),
+    ),
+    h(
+      "tbody",
+      null,
+      rows.map((row) => objectRow(kind, row, columns)),
+    ),
+  );
+}
+
+/** @param {Kind} kind @param {List} answer @param {number} more how many rows follow */
+function nextLine(kind, answer, more) {
+  const after = answer.metadata?.continue;
+  if (!after) return null;
+  return h(
+    "p",
+    { class: "row" },
+    h("a", { class: "button", href: to("objects", kind.group, kind.version, kind.plural, { after }) }, `Next ${LIMIT}`),
+    h("span", { class: "faint" }, more ? `${count(more)} more` : ""),
+  );
+}
+
 /** @param {string} kind */
 function plural(kind) {
   return /s$/.test(kind) ? `${kind}es` : /[^aeo]y$/.test(kind) ? `${kind.slice(0, -1)}ies` : `${kind}s`;
 }
 
-/** A list as a table of names, where the server makes no tables. @param {any} list */
-function plain(list) {
+/** A list as a table; of names, where the server makes no tables. @param {List} list @returns {{ columns: Column[], rows: Row[] }} */
+function tableOf(list) {
+  if (list.kind === "Table") {
+    const columns = (list.columnDefinitions ?? []).map((column, at) => ({ ...column, at }));
+    return { columns: columns.filter((column) => !column.priority), rows: list.rows ?? [] };
+  }
   return {
-    columnDefinitions: [{ name: "Name" }, { name: "Age" }],
-    rows: (list.items ?? []).map((/** @type {any} */ item) => ({
+    columns: [
+      { name: "Name", at: 0 },
+      { name: "Age", at: 1 },
+    ],
+    rows: (list.items ?? []).map((item) => ({
       cells: [item.metadata.name, age(item.metadata.creationTimestamp, now())],
       object: item,
     })),
   };
 }
 
-/** @param {Kind} kind @param {any} row @param {any[]} columns */
+/** @param {Kind} kind @param {Row} row @param {Column[]} columns */
 function objectRow(kind, row, columns) {
-  const meta = row.object?.metadata ?? {};
+  const meta = row.object?.metadata ?? { name: "", namespace: undefined };
   const address = objectAddress(kind, meta.namespace, meta.name);
   return h(
     "tr",

@@ -30,9 +30,9 @@ export function open({ root, signal }) {
     cards: /** @type {(() => void) | null} */ (null),
   };
   root.append(body);
-  /** @type {any} */
+  /** @type {Api.Overview | null} */
   let newest = null;
-  const render = (/** @type {any} */ data) => {
+  const render = (/** @type {Api.Overview} */ data) => {
     newest = data;
     say(data.sentence);
     void showCluster(drawing, data);
@@ -84,10 +84,10 @@ function beginnings() {
   );
 }
 
-/** @param {any} data @param {HTMLElement} cluster */
+/** @param {Api.Overview} data @param {HTMLElement} cluster */
 function parts(data, cluster) {
   const { counts } = data;
-  const waits = counts.waiting ?? 0;
+  const waits = counts.waiting;
   return [
     h(
       "div",
@@ -109,7 +109,7 @@ function parts(data, cluster) {
           h("a", { href: to("sources") }, data.source.sentence),
         )
       : null,
-    ...(data.scheduler?.plugins_failed ?? []).map((/** @type {any} */ failed) =>
+    ...data.scheduler.plugins_failed.map((failed) =>
       h(
         "div",
         { class: "note bad", key: failed.plugin },
@@ -127,11 +127,11 @@ function parts(data, cluster) {
   ];
 }
 
-/** @param {any} data @param {HTMLElement} cluster */
+/** @param {Api.Overview} data @param {HTMLElement} cluster */
 function figures(data, cluster) {
   const { counts, decisions } = data;
-  const cpu = (data.utilisation ?? []).find((/** @type {any} */ row) => row.resource === "cpu" && !row.zone);
-  const waits = counts.waiting ?? 0;
+  const cpu = data.utilisation.find((row) => row.resource === "cpu" && !row.zone);
+  const waits = counts.waiting;
   return [
     h(
       "div",
@@ -154,7 +154,7 @@ function figures(data, cluster) {
         "Decisions",
         count(decisions.total),
         to("timeline"),
-        `${rate(decisions.per_second)}${decisions.p99_ms === undefined || decisions.p99_ms === null ? "" : `, p99 ${decisions.p99_ms < 10 ? decisions.p99_ms.toFixed(1) : Math.round(decisions.p99_ms)} ms`}`,
+        `${rate(decisions.per_second)}, p99 ${decisions.p99_ms < 10 ? decisions.p99_ms.toFixed(1) : Math.round(decisions.p99_ms)} ms`,
         "figure-decisions",
       ),
       tile(
@@ -196,15 +196,14 @@ function slot(element) {
   return place;
 }
 
-/** @param {number | undefined} perSecond */
+/** @param {number} perSecond */
 function rate(perSecond) {
-  return perSecond === undefined || perSecond === null
-    ? ""
-    : `${perSecond >= 10 ? count(Math.round(perSecond)) : perSecond.toFixed(1)} a second`;
+  return `${perSecond >= 10 ? count(Math.round(perSecond)) : perSecond.toFixed(1)} a second`;
 }
 
-/** @param {any} counts */
+/** @param {Api.ClusterTotals} counts */
 function nodeWords(counts) {
+  /** @type {[number, string][]} */
   const words = [
     [counts.nodes_full, "full"],
     [counts.nodes_cordoned, "cordoned"],
@@ -218,12 +217,12 @@ function nodeWords(counts) {
   );
 }
 
-/** @param {any} data */
+/** @param {Api.Overview} data */
 function reasonPanel(data) {
-  const reasons = (data.reasons ?? [])
-    .toSorted((/** @type {any} */ a, /** @type {any} */ b) => b.pods - a.pods || b.mainly - a.mainly)
+  const reasons = data.reasons
+    .toSorted((a, b) => b.pods - a.pods || b.mainly - a.mainly)
     .slice(0, 8);
-  const most = Math.max(1, ...reasons.map((/** @type {any} */ reason) => reason.pods));
+  const most = Math.max(1, ...reasons.map((reason) => reason.pods));
   return h(
     "section",
     { class: "panel", "aria-label": "Why pods wait" },
@@ -246,7 +245,7 @@ function reasonPanel(data) {
           h(
             "tbody",
             null,
-            reasons.map((/** @type {any} */ reason) =>
+            reasons.map((reason) =>
               h(
                 "tr",
                 { key: reason.text, class: "linked", onclick: () => go(to("pods", { reason: reason.text })) },
@@ -269,10 +268,10 @@ function reasonPanel(data) {
   );
 }
 
-/** @param {any} data */
+/** @param {Api.Overview} data */
 function queuePanel(data) {
   const { queue } = data;
-  const figure = (/** @type {string} */ tier, /** @type {string} */ label) =>
+  const figure = (/** @type {keyof Api.QueueCounts} */ tier, /** @type {string} */ label) =>
     h(
       "a",
       { class: "mini", href: to("queue", { tier }), key: tier },
@@ -318,9 +317,9 @@ function queuePanel(data) {
   );
 }
 
-/** @param {any} data */
+/** @param {Api.Overview} data */
 function latestPanel(data) {
-  const latest = data.latest ?? [];
+  const { latest } = data;
   return h(
     "section",
     { class: "panel", "aria-label": "Latest decisions" },
@@ -336,7 +335,7 @@ function latestPanel(data) {
           { class: "feed" },
           latest
             .slice(0, 8)
-            .map((/** @type {any} */ decision) =>
+            .map((decision) =>
               h(
                 "li",
                 { key: decision.number },
@@ -362,7 +361,7 @@ function latestPanel(data) {
   );
 }
 
-/** @param {{ root: HTMLElement, signal: AbortSignal, nodes: number, state: string, cells: Cells | null, cards: (() => void) | null }} drawing @param {any} data */
+/** @param {{ root: HTMLElement, signal: AbortSignal, nodes: number, state: string, cells: Cells | null, cards: (() => void) | null }} drawing @param {Api.Overview} data */
 async function showCluster(drawing, data) {
   const { nodes } = data.counts;
   if (!nodes) {
@@ -413,21 +412,21 @@ async function showCluster(drawing, data) {
   subscribe(
     "nodes:cpu",
     (changed) =>
-      changed.layout !== undefined && changed.layout !== layout ? void fetchCells() : cells.update(changed),
+      changed.layout !== layout ? void fetchCells() : cells.update(changed),
     drawing.signal,
   );
 }
 
-/** @param {HTMLElement} root @param {any} data */
+/** @param {HTMLElement} root @param {Api.Overview} data */
 function drawZones(root, data) {
-  const zones = (data.utilisation ?? []).filter((/** @type {any} */ row) => row.zone && row.resource === "cpu");
+  const zones = data.utilisation.filter((row) => row.zone && row.resource === "cpu");
   draw(
     root,
     zones.length > 1
       ? h(
           "div",
           { class: "zone-list" },
-          zones.map((/** @type {any} */ row) =>
+          zones.map((row) =>
             h(
               "a",
               { class: "zone", key: row.zone, href: to("nodes", { zone: row.zone }) },

@@ -40,9 +40,9 @@ export function open({ root, signal }) {
   signal.addEventListener("abort", () => clearInterval(timer));
 }
 
-/** @param {any[]} plugins @param {string} refused that the files were, or "" */
+/** @param {Api.PluginRow[]} plugins @param {string} refused that the files were, or "" */
 function parts(plugins, refused) {
-  const failed = plugins.filter((plugin) => plugin.failures?.length);
+  const failed = plugins.filter((plugin) => plugin.failures.length);
   const custom = plugins.filter((plugin) => plugin.file);
   // Those that somebody may be working on come first.
   const ordered = [...custom, ...plugins.filter((plugin) => !plugin.file)];
@@ -61,29 +61,7 @@ function parts(plugins, refused) {
       copyMenu({ json: "/bayplan/v1/plugins" }),
     ),
     refusalNote(),
-    ...failed.map((plugin) =>
-      h(
-        "section",
-        { class: "panel", key: `failed ${plugin.name}` },
-        h("div", { class: "row" }, h("h2", { class: "grow" }, plugin.name), badge("error", "failed")),
-        plugin.failures
-          .slice(-5)
-          .map((/** @type {any} */ failure, /** @type {number} */ at) =>
-            h(
-              "details",
-              { key: at, open: at === plugin.failures.length - 1 || null },
-              h(
-                "summary",
-                null,
-                `${time(failure.at)} ${failure.point}: `,
-                h("span", { class: "bad-text" }, failure.exception),
-                failure.count > 1 ? ` (${count(failure.count)} times)` : "",
-              ),
-              h("pre", { class: "code short", tabindex: 0 }, failure.traceback ?? failure.exception),
-            ),
-          ),
-      ),
-    ),
+    ...failed.map(failurePanel),
     h(
       "table",
       { class: "list panel wide", "data-test": "plugins" },
@@ -96,33 +74,55 @@ function parts(plugins, refused) {
           COLUMNS.map(([text, look]) => h("th", { scope: "col", key: text, class: look }, text)),
         ),
       ),
-      h(
-        "tbody",
-        null,
-        ordered.map((plugin) =>
-          h(
-            "tr",
-            { key: plugin.name },
-            h("th", { scope: "row" }, breakable(plugin.name)),
-            h("td", { class: "wrap" }, (plugin.points ?? []).map(pointName).join(", ")),
-            plugin.file
-              ? h("td", { class: "wrap name minor" }, plugin.file)
-              : h("td", { class: "faint minor" }, plugin.built_in === false ? "installed" : "built in"),
-            h(
-              "td",
-              { class: `right figure minor${plugin.failures?.length ? " bad-text" : " faint"}` },
-              plugin.failures?.length ? count(plugin.failures.length) : "–",
-            ),
-            h(
-              "td",
-              { class: "minor" },
-              plugin.documentation
-                ? h("a", { href: plugin.documentation, rel: "noopener noreferrer", target: "_blank" }, "Open")
-                : "–",
-            ),
-          ),
-        ),
-      ),
+      h("tbody", null, ordered.map(pluginRow)),
     ),
   ];
+}
+
+/** @param {Api.PluginRow} plugin */
+function failurePanel({ name, failures }) {
+  return h(
+    "section",
+    { class: "panel", key: `failed ${name}` },
+    h("div", { class: "row" }, h("h2", { class: "grow" }, name), badge("error", "failed")),
+    failures.slice(-5).map((failure, at) =>
+      h(
+        "details",
+        { key: at, open: at === failures.length - 1 || null },
+        h(
+          "summary",
+          null,
+          `${time(failure.at)} ${failure.point}: `,
+          h("span", { class: "bad-text" }, failure.exception),
+          failure.count > 1 ? ` (${count(failure.count)} times)` : "",
+        ),
+        h("pre", { class: "code short", tabindex: 0 }, failure.traceback || failure.exception),
+      ),
+    ),
+  );
+}
+
+/** @param {Api.PluginRow} plugin */
+function pluginRow(plugin) {
+  return h(
+    "tr",
+    { key: plugin.name },
+    h("th", { scope: "row" }, breakable(plugin.name)),
+    h("td", { class: "wrap" }, plugin.points.map(pointName).join(", ")),
+    plugin.file
+      ? h("td", { class: "wrap name minor" }, plugin.file)
+      : h("td", { class: "faint minor" }, plugin.built_in ? "built in" : "installed"),
+    h(
+      "td",
+      { class: `right figure minor${plugin.failures.length ? " bad-text" : " faint"}` },
+      plugin.failures.length ? count(plugin.failures.length) : "–",
+    ),
+    h(
+      "td",
+      { class: "minor" },
+      plugin.documentation
+        ? h("a", { href: plugin.documentation, rel: "noopener noreferrer", target: "_blank" }, "Open")
+        : "–",
+    ),
+  );
 }

@@ -5,7 +5,7 @@ import { withKnownValues } from "../annotated.js";
 import { draw, h, later, stamp } from "../dom.js";
 import { count, cut, time } from "../format.js";
 import { change, here, to } from "../address.js";
-import { get, objectPath, path, send, single } from "../service.js";
+import { apiAddress, get, objectPath, put, send, single } from "../service.js";
 import { onReturn, subscribe } from "../stream.js";
 import { failure, isMissing, loading } from "../states.js";
 import { ask, perform, tabs } from "../parts.js";
@@ -45,19 +45,23 @@ class PodView {
     this.name = place.names.name;
     this.query = place.query;
     this.signal = signal;
-    this.address = `/pods${path(this.namespace, this.name)}`;
+    this.pod = { namespace: this.namespace, name: this.name };
     title(this.name);
     root.classList.add("full-height");
     this.head = h("div", { class: "stack tight-stack" });
     this.tabBar = h("div", null);
     this.content = h("div", { class: "tab-content" });
     root.append(this.head, this.tabBar, this.content);
-    /** @type {any} */
+    /** @type {Api.PodPage | null} */
     this.data = null;
-    /** @type {any} */
+    /** @type {Api.ColumnMatrix | Api.NoMatrix | null} */
     this.matrixData = null;
+    /** @type {unknown} */
+    this.matrixProblem = null;
     this.shownMatrix = "";
     this.shownTab = "";
+    /** Of the attempt that the page was drawn for. @type {number | null | undefined} */
+    this.newestAttempt = undefined;
     /** Plugins that failed, by name: their columns say so. @type {Map<string, string>} */
     this.failures = new Map();
     /** Names of plugins that are not built in. @type {Set<string>} */
@@ -88,10 +92,9 @@ class PodView {
   /** @returns {View} */
   get view() {
     const { query } = this;
-    const values = /** @type {any} */ (query.get("values") ?? "normalized");
     return {
       only: query.get("only") || "all",
-      values: VALUES.includes(values) ? values : "normalized",
+      values: VALUES.find((values) => values === query.get("values")) ?? "normalized",
       find: query.get("find") ?? "",
       sort: query.get("sort") ?? "",
       cell: query.get("cell") ?? "",
@@ -110,17 +113,17 @@ class PodView {
 
   async fetchPod() {
     try {
-      this.data = await get(this.address, { run: this.query.get("run") }, this.signal);
+      this.data = await get("/pods/{namespace}/{name}", { ...this.pod, run: this.query.get("run") }, this.signal);
       if (this.signal.aborted) return;
       say(this.data.sentence);
       this.drawHead();
       this.drawTabs();
-      const newest = this.data.attempts?.at(-1)?.attempt ?? null;
+      const newest = this.data.attempts.at(-1)?.attempt ?? null;
       if (this.tab !== "matrix") this.drawContent();
       else if (newest !== this.newestAttempt && this.newestAttempt !== undefined && !this.query.get("attempt")) {
         void this.fetchMatrix();
         if (this.custom.size) void this.fetchPlugins();
-      } else if (this.matrixData?.kept === false) this.drawContent();
+      } else if (this.matrixData?.form === "none") this.drawContent();
       this.newestAttempt = newest;
       stamp("verdict painted", this.data.sentence);
     } catch (problem) {
@@ -147,12 +150,12 @@ class PodView {
 
   /** Which plugins failed lately, and which are from files; the matrix does not wait for it. */
   async fetchPlugins() {
-    const { items } = await get("/plugins", {}, this.signal).catch(() => ({ items: [] }));
+    const { items } = await get("/plugins", {}, this.signal).catch(() => ({ items: /** @type {Api.PluginRow[]} */ ([]) }));
     if (this.signal.aborted) return;
     this.failures.clear();
     this.custom.clear();
     for (const plugin of items) {
-      const last = plugin.failures?.at(-1);
+      const last = plugin.failures.at(-1);
       if (last) this.failures.set(plugin.name, `${last.point}: ${last.exception}`);
       if (plugin.file) this.custom.add(plugin.name);
     }
@@ -166,12 +169,12 @@ class PodView {
     const exhaustive = this.query.get("each") === "1";
     try {
       const data = await get(
-        `${this.address}/attempts/${encodeURIComponent(attempt)}/matrix`,
-        { form: "columns", limit: 10000, exhaustive, run: this.query.get("run") },
+        "/pods/{namespace}/{name}/attempts/{attempt}/matrix",
+        { ...this.pod, attempt, form: "columns", limit: 10000, exhaustive, run: this.query.get("run") },
         this.signal,
       );
       if (this.signal.aborted || attempt !== (this.query.get("attempt") || "latest")) return;
-      this.matrixData = data;
+      this.matrixData = data.form === "rows" ? null : data;
       this.matrixProblem = null;
     } catch (problem) {
       if (this.signal.aborted) return;
@@ -201,7 +204,7 @@ class PodView {
   attemptStep(step) {
     const attempts = this.data?.attempts ?? [];
     const at = attempts.findIndex(
-      (/** @type {any} */ attempt) =>
+      (attempt) =>
         String(attempt.attempt) === (this.query.get("attempt") || String(attempts.at(-1)?.attempt)),
     );
     const next = attempts[at + step];
@@ -212,7 +215,7 @@ class PodView {
     const sure = await ask({
       title: `Delete ${this.name}?`,
       text: [
-        this.data?.pod?.workload
+        this.data?.pod.workload
           ? `${this.data.pod.workload} creates a new one.`
           : "Deletes nothing else.",
       ],
@@ -227,20 +230,20 @@ class PodView {
 
   /**
    * What shows a matrix of this pod where none is recorded: the scheduler tries only pods of its queue again, but a copy of any pod.
-   * @param {any} matrixData
+   * @param {Api.ColumnMatrix | Api.NoMatrix} matrixData
    */
   nextStep(matrixData) {
-    if (!this.data || matrixData.kept !== false) return null;
+    if (!this.data || matrixData.form !== "none") return null;
     if (this.data.status === "waiting" && this.data.queue)
       return h("button", { type: "button", class: "button", onclick: () => void this.retry() }, "Schedule again");
-    if (this.data.pod?.node)
+    if (this.data.pod.node)
       return h("a", { class: "button", href: to("new", { like: `${this.namespace}/${this.name}` }) }, "Create copy");
     return this.data.status === "waiting" ? h("a", { class: "button", href: to("config") }, "Show config") : null;
   }
 
   async retry() {
     await perform(`Schedule ${this.name} again`, async () => {
-      await send(`/bayplan/v1${this.address}/retry`, { method: "POST" });
+      await put("POST /pods/{namespace}/{name}/retry", this.pod);
     });
   }
 
@@ -251,7 +254,7 @@ class PodView {
       ...podHead(this.data, {
         namespace: this.namespace,
         name: this.name,
-        address: this.address,
+        address: apiAddress("/pods/{namespace}/{name}", this.pod),
         retry: () => void this.retry(),
         remove: () => void this.remove(),
       }),
@@ -261,12 +264,12 @@ class PodView {
 
   drawTabs() {
     if (!this.data) return;
-    const { attempts = [] } = this.data;
+    const { attempts, events } = this.data;
     const shown = this.query.get("attempt") || String(attempts.at(-1)?.attempt ?? "");
-    const at = attempts.findIndex((/** @type {any} */ attempt) => String(attempt.attempt) === shown);
+    const at = attempts.findIndex((attempt) => String(attempt.attempt) === shown);
     const labels = /** @type {Record<string, string>} */ ({
       attempts: attempts.length ? ` ${count(attempts.length)}` : "",
-      events: this.data.events?.length ? ` ${count(this.data.events.length)}` : "",
+      events: events.length ? ` ${count(events.length)}` : "",
     });
     draw(
       this.tabBar,
@@ -335,14 +338,14 @@ class PodView {
     else if (tab === "attempts")
       draw(
         this.content,
-        attemptTable(data.attempts ?? [], (attempt) => change({ tab: "", attempt }, { push: true })),
+        attemptTable(data.attempts, (attempt) => change({ tab: "", attempt }, { push: true })),
       );
-    else if (tab === "events") draw(this.content, eventTable(data.events ?? []));
-    else if (tab === "help") remedyPart(this.content, this.address, this.signal, `${this.namespace}/${this.name}`);
+    else if (tab === "events") draw(this.content, eventTable(data.events));
+    else if (tab === "help") remedyPart(this.content, this.pod, this.signal);
     else if (tab === "preemption")
       preemptionPart(
         this.content,
-        `${this.address}/attempts/${encodeURIComponent(this.query.get("attempt") || "latest")}/preemption`,
+        { ...this.pod, attempt: this.query.get("attempt") || "latest", run: this.query.get("run") },
         this.signal,
       );
     else if (tab === "yaml") yamlPart(this.content, data, this.namespace, this.name);
@@ -368,14 +371,14 @@ class PodView {
     }
     const { matrixData } = this;
     if (!matrixData) {
-      if (!this.data || this.data.attempts?.length) draw(this.content, loading(10));
+      if (!this.data || this.data.attempts.length) draw(this.content, loading(10));
       if (this.shownMatrix !== "asked") {
         this.shownMatrix = "asked";
         void this.fetchMatrix();
       }
       return;
     }
-    const view = withKnownValues(this.view, matrixData);
+    const view = matrixData.form === "columns" ? withKnownValues(this.view, matrixData) : this.view;
     if (!this.matrix || !this.matrix.element.isConnected) {
       this.matrix = new Matrix({
         view,
@@ -391,19 +394,18 @@ class PodView {
       this.content.replaceChildren(this.tools, h("div", { class: "matrix-row" }, this.matrix.element, this.side));
       this.shownMatrix = "";
     }
-    const usable = matrixData.kept !== false && matrixData.rows?.node?.length;
+    const usable = matrixData.form === "columns" && matrixData.rows.node.length ? matrixData : null;
     this.matrix.element.hidden = !usable;
     if (usable) {
       const shown = JSON.stringify([matrixData.number, view, this.query.get("reason")]);
       if (shown !== this.shownMatrix) {
         this.matrix.view = view;
-        const data = onlyReason(matrixData, this.query.get("reason") ?? "");
+        const data = onlyReason(usable, this.query.get("reason") ?? "");
         this.matrix.show(data);
         this.shownMatrix = shown;
       }
     }
     drawMatrixTools(/** @type {HTMLElement} */ (this.tools), matrixData, view, {
-      usable: Boolean(usable),
       folded: this.matrix.layout.folded,
       reason: this.query.get("reason") ?? "",
       each: this.query.get("each") === "1",
@@ -411,7 +413,7 @@ class PodView {
       typed: this.typed,
       next: this.nextStep(matrixData),
     });
-    const panel = usable && view.cell ? cellPanel(matrixData, view.cell, () => change({ cell: "" })) : null;
+    const panel = usable && view.cell ? cellPanel(usable, view.cell, () => change({ cell: "" })) : null;
     draw(/** @type {HTMLElement} */ (this.side), panel);
     stamp("matrix ready", matrixData.number);
   }

@@ -4,20 +4,21 @@ import { draw, h, later } from "../dom.js";
 import { age, amount, bounded, count, counted, cut } from "../format.js";
 import { shortened } from "../names.js";
 import { change, podAddress, to } from "../address.js";
-import { get, objectPath, send } from "../service.js";
+import { get, objectPath, put, send } from "../service.js";
 import { now, onReturn, subscribe } from "../stream.js";
 import { ask, badge, chip, choice, copyMenu, nodeLink, perform, podOf, select } from "../parts.js";
 import { empty } from "../states.js";
 import { Grid } from "../grid.js";
 import { title } from "../shell.js";
 
-const FILTERS = ["q", "status", "reason", "namespace", "node", "priority", "workload"];
-const STATUSES = ["waiting", "gated", "placed", "terminating", "finished"];
+const STATUSES = /** @type {const} */ (["waiting", "gated", "placed", "terminating", "finished"]);
 /** Pods that wait come first. */
 const DEFAULT_SORT = "status";
 const FEW = 5;
 
-/** What pods of a status do, of one and of several. @type {Record<string, [string, string]>} */
+/** @typedef {Record<"q" | "status" | "reason" | "namespace" | "node" | "priority" | "workload", string>} Filter */
+
+/** What pods of a status do, of one and of several. @type {Record<typeof STATUSES[number], [string, string]>} */
 const STANDING = {
   placed: ["has a node", "have a node"],
   waiting: ["waits for a node", "wait for a node"],
@@ -30,76 +31,142 @@ const STANDING = {
 export function open({ place, root, signal }) {
   title("Pods");
   root.classList.add("full-height");
-  const head = h("div", null);
-  const tools = h("div", null);
-  const actions = h("div", null);
-  let query = place.query;
-  let total = -1;
-  let exact = true;
-  /** @type {any} */
-  let counts = null;
-  /** @type {any} */
-  let facets = {};
-  const selected = new Set();
-  const filter = () =>
-    Object.fromEntries(
-      FILTERS.map((key) => [
-        key === "ns" ? "namespace" : key,
-        query.get(key) ?? (key === "namespace" ? query.get("ns") : "") ?? "",
-      ]),
+  const view = new PodsView(root, place.query, signal);
+  return (/** @type {import("../address.js").Place} */ next) => view.update(next.query);
+}
+
+class PodsView {
+  /** @param {HTMLElement} root @param {URLSearchParams} query @param {AbortSignal} signal */
+  constructor(root, query, signal) {
+    this.query = query;
+    this.signal = signal;
+    this.total = -1;
+    this.exact = true;
+    /** @type {Api.PodTotals | null} */
+    this.counts = null;
+    /** @type {Partial<Api.PodFacets>} */
+    this.facets = {};
+    /** @type {Set<string>} */
+    this.selected = new Set();
+    this.head = h("div", null);
+    this.tools = h("div", null);
+    this.actions = h("div", null);
+    this.typed = later(60, (/** @type {string} */ text) => change({ q: text }));
+    this.grid = this.makeGrid();
+    root.append(this.head, this.tools, this.actions, this.grid.element);
+    this.drawHead();
+    this.drawTools();
+    void this.loadCounts();
+    subscribe(
+      "pods",
+      (data) => {
+        this.counts = data.counts;
+        this.grid.refresh();
+        this.drawHead();
+      },
+      signal,
     );
-  const grid = new Grid({
-    label: "Pods",
-    signal,
-    test: "pod-table",
-    keyOf: (row) => `${row.namespace}/${row.name}`,
-    hrefOf: (row) => podAddress(row),
-    selected,
-    onSelect: () => drawActions(),
-    sort: query.get("sort") || DEFAULT_SORT,
-    onSort: (sort) =>
-      change({ sort: sort === DEFAULT_SORT ? "" : sort || (query.get("sort") ? "" : `-${DEFAULT_SORT}`) }),
-    columns: columns(selected, () => {
-      grid.schedule();
-      drawActions();
-    }),
-    load: (offset, limit, asked) =>
-      get("/pods", { ...filter(), sort: query.get("sort") || DEFAULT_SORT, offset, limit, facets: offset === 0 }, asked).then(
-        (answer) => {
-          if (answer.facets) facets = answer.facets;
-          return answer;
-        },
-      ),
-    onTotal: (found, isExact) => {
-      total = found;
-      exact = isExact;
-      drawHead();
-      drawTools();
-    },
-    empty: () => nothing(filter(), counts),
-  });
-  root.append(head, tools, actions, grid.element);
-  const typed = later(60, (/** @type {string} */ text) => change({ q: text }));
-  const drawHead = () => {
+    onReturn(() => {
+      this.grid.refresh(true);
+      void this.loadCounts();
+    }, signal);
+  }
+
+  /** @param {URLSearchParams} query */
+  update(query) {
+    this.query = query;
+    this.grid.reset(this.sort);
+    this.drawHead();
+    this.drawTools();
+  }
+
+  get sort() {
+    return this.query.get("sort") || DEFAULT_SORT;
+  }
+
+  /** The filter of the address, as the service wants it; `ns` is short for a namespace. @returns {Filter} */
+  get filter() {
+    const of = (/** @type {string} */ key) => this.query.get(key) ?? "";
+    return {
+      q: of("q"),
+      status: of("status"),
+      reason: of("reason"),
+      namespace: of("namespace") || of("ns"),
+      node: of("node"),
+      priority: of("priority"),
+      workload: of("workload"),
+    };
+  }
+
+  async loadCounts() {
+    try {
+      this.counts = (await get("/overview", {}, this.signal)).counts;
+      this.drawHead();
+    } catch {
+      // The table says what is wrong; the headline is only shorter.
+    }
+  }
+
+  /** @returns {Grid<Api.PodRow>} */
+  makeGrid() {
+    return new Grid({
+      label: "Pods",
+      signal: this.signal,
+      test: "pod-table",
+      keyOf: (row) => `${row.namespace}/${row.name}`,
+      hrefOf: (row) => podAddress(row),
+      selected: this.selected,
+      onSelect: () => this.drawActions(),
+      sort: this.sort,
+      onSort: (sort) =>
+        change({ sort: sort === DEFAULT_SORT ? "" : sort || (this.query.get("sort") ? "" : `-${DEFAULT_SORT}`) }),
+      columns: columns(this.selected, () => {
+        this.grid.schedule();
+        this.drawActions();
+      }),
+      load: async (offset, limit, asked) => {
+        const wanted = { ...this.filter, sort: this.sort, offset, limit, facets: offset === 0 };
+        const answer = await get("/pods", wanted, asked);
+        if (answer.facets) this.facets = answer.facets;
+        return answer;
+      },
+      onTotal: (found, isExact) => {
+        this.total = found;
+        this.exact = isExact;
+        this.drawHead();
+        this.drawTools();
+      },
+      empty: () => nothing(this.filter, this.counts),
+    });
+  }
+
+  /** The filters that neither the field nor the row of statuses shows: they have chips. */
+  get held() {
+    return Object.entries(this.filter).filter(([key, value]) => value && key !== "q" && key !== "status");
+  }
+
+  /** The headline. */
+  get words() {
+    const { total, exact, counts, query } = this;
+    if (total < 0) return "Pods";
     const all = counts?.pods;
-    // What the headline and the row of statuses say needs no chip.
-    const held = Object.entries(filter()).filter(([key, value]) => value && key !== "q" && key !== "status");
-    const how = STANDING[query.get("status") ?? ""]?.[total === 1 ? 0 : 1] ?? "";
-    const words =
-      total < 0
-        ? "Pods"
-        : total === 0 && all === 0
-          ? "No pods yet"
-          : all !== undefined && !held.length && !query.get("q") && !query.get("status")
-            ? standing(counts)
-            : `${bounded(total, exact)}${all && all !== total ? ` of ${count(all)}` : ""} ${total === 1 && (!all || all === 1) ? "pod" : "pods"}${how && ` ${how}`}`;
+    if (total === 0 && all === 0) return "No pods yet";
+    if (counts && !this.held.length && !query.get("q") && !query.get("status")) return standing(counts);
+    const status = STATUSES.find((each) => each === query.get("status"));
+    const how = status ? ` ${STANDING[status][total === 1 ? 0 : 1]}` : "";
+    const noun = total === 1 && (!all || all === 1) ? "pod" : "pods";
+    return `${bounded(total, exact)}${all && all !== total ? ` of ${count(all)}` : ""} ${noun}${how}`;
+  }
+
+  drawHead() {
+    const { query } = this;
     draw(
-      head,
+      this.head,
       h(
         "div",
         { class: "head" },
-        h("h1", { class: "verdict", "data-test": "verdict" }, words),
-        held.map(([key, value]) =>
+        h("h1", { class: "verdict", "data-test": "verdict" }, this.words),
+        this.held.map(([key, value]) =>
           chip(`${key === "reason" ? "" : `${key}: `}${cut(value, 60)}`, () =>
             change({ [key]: "", ns: "" }, { push: true }),
           ),
@@ -112,12 +179,13 @@ export function open({ place, root, signal }) {
         }),
       ),
     );
-  };
-  const drawTools = () => {
-    const countOf = (/** @type {string} */ status) =>
-      (facets.status ?? []).find((/** @type {any} */ facet) => facet.value === status)?.count;
+  }
+
+  drawTools() {
+    const { query, facets, filter } = this;
+    const push = { push: true };
     draw(
-      tools,
+      this.tools,
       h(
         "div",
         { class: "tools" },
@@ -129,186 +197,155 @@ export function open({ place, root, signal }) {
           "data-search": "",
           "data-test": "search-pods",
           value: query.get("q") ?? "",
-          oninput: (/** @type {Event} */ event) => typed(/** @type {HTMLInputElement} */ (event.target).value),
+          oninput: (/** @type {Event} */ event) => this.typed(/** @type {HTMLInputElement} */ (event.target).value),
         }),
-        choice(
-          "Status",
-          [
-            { value: "", text: "all" },
-            ...STATUSES.filter(
-              (status) =>
-                countOf(status) || status === query.get("status") || status === "placed" || status === "waiting",
-            ).map((status) => ({
-              value: status,
-              text: status,
-              count: countOf(status) === undefined ? "" : count(countOf(status)),
-            })),
-          ],
-          query.get("status") ?? "",
-          (status) => change({ status }, { push: true }),
+        this.statusChoice(),
+        select("reason", facets.reason ?? [], filter.reason, (reason) => change({ reason }, push)),
+        select("namespace", facets.namespace ?? [], filter.namespace, (namespace) =>
+          change({ namespace, ns: "" }, push),
         ),
-        select("reason", facets.reason ?? [], query.get("reason") ?? "", (reason) =>
-          change({ reason }, { push: true }),
-        ),
-        select("namespace", facets.namespace ?? [], filter().namespace, (namespace) =>
-          change({ namespace, ns: "" }, { push: true }),
-        ),
-        select("node", (facets.node ?? []).slice(0, 50), query.get("node") ?? "", (node) =>
-          change({ node }, { push: true }),
-        ),
+        select("node", (facets.node ?? []).slice(0, 50), filter.node, (node) => change({ node }, push)),
       ),
     );
-  };
-  const drawActions = () =>
-    draw(
-      actions,
-      selected.size
-        ? actionBar(
-            selected,
-            [...selected].filter((key) => grid.find(key)?.status === "waiting"),
-            () => {
-              selected.clear();
-              grid.refresh(true);
-              drawActions();
-            },
-          )
-        : null,
+  }
+
+  statusChoice() {
+    const chosen = this.query.get("status") ?? "";
+    const countOf = (/** @type {string} */ status) => this.facets.status?.find(({ value }) => value === status)?.count;
+    const shown = STATUSES.filter(
+      (status) => countOf(status) || status === chosen || status === "placed" || status === "waiting",
     );
-  const loadCounts = () =>
-    get("/overview", {}, signal).then(
-      (data) => {
-        counts = data.counts;
-        drawHead();
-      },
-      () => {},
+    return choice(
+      "Status",
+      [
+        { value: "", text: "all" },
+        ...shown.map((status) => ({
+          value: status,
+          text: status,
+          count: countOf(status) === undefined ? "" : count(countOf(status)),
+        })),
+      ],
+      chosen,
+      (status) => change({ status }, { push: true }),
     );
-  drawHead();
-  drawTools();
-  void loadCounts();
-  subscribe(
-    "pods",
-    (data) => {
-      counts = data.counts ?? counts;
-      grid.refresh();
-      drawHead();
-    },
-    signal,
-  );
-  onReturn(() => {
-    grid.refresh(true);
-    void loadCounts();
-  }, signal);
-  return (/** @type {import("../address.js").Place} */ next) => {
-    query = next.query;
-    grid.reset(query.get("sort") || DEFAULT_SORT);
-    drawHead();
-    drawTools();
-  };
+  }
+
+  drawActions() {
+    const { selected, grid } = this;
+    const waiting = [...selected].filter((key) => grid.find(key)?.status === "waiting");
+    const done = () => {
+      selected.clear();
+      grid.refresh(true);
+      this.drawActions();
+    };
+    draw(this.actions, selected.size ? actionBar(selected, waiting, done) : null);
+  }
 }
 
-/** All pods in a sentence: how many there are, and how many of them have no node. @param {any} counts */
+/** All pods in a sentence: how many there are, and how many of them have no node. @param {Api.PodTotals} counts */
 function standing(counts) {
-  const without = [
-    ["waiting", counts.waiting],
-    ["gated", counts.gated],
-  ]
-    .filter(([, pods]) => pods)
-    .map(([status, pods]) => `${count(pods)} ${STANDING[status][pods === 1 ? 0 : 1]}`);
+  const without = /** @type {const} */ (["waiting", "gated"])
+    .filter((status) => counts[status])
+    .map((status) => `${count(counts[status])} ${STANDING[status][counts[status] === 1 ? 0 : 1]}`);
   return `${counted(counts.pods, "pod")}${without.length ? `: ${without.join(", ")}` : ", none waits for a node"}`;
 }
 
-/** @param {Set<string>} selected @param {() => void} changed @returns {import("../grid.js").Column[]} */
+/** @param {Set<string>} selected @param {() => void} changed @returns {import("../grid.js").Column<Api.PodRow>[]} */
 function columns(selected, changed) {
-  return [
-    {
-      key: "pick",
-      title: "",
-      width: "28px",
-      render: (row) => {
-        const key = `${row.namespace}/${row.name}`;
-        return h("input", {
-          type: "checkbox",
-          checked: selected.has(key),
-          "aria-label": `Select ${key}`,
-          onchange: (/** @type {Event} */ event) => {
-            if (/** @type {HTMLInputElement} */ (event.target).checked) selected.add(key);
-            else selected.delete(key);
-            changed();
-          },
-        });
-      },
+  /** @type {import("../grid.js").Column<Api.PodRow>} */
+  const pick = {
+    key: "pick",
+    title: "",
+    width: "28px",
+    render: (row) => {
+      const key = `${row.namespace}/${row.name}`;
+      return h("input", {
+        type: "checkbox",
+        checked: selected.has(key),
+        "aria-label": `Select ${key}`,
+        onchange: (/** @type {Event} */ event) => {
+          if (/** @type {HTMLInputElement} */ (event.target).checked) selected.add(key);
+          else selected.delete(key);
+          changed();
+        },
+      });
     },
-    {
-      key: "name",
-      title: "Pod",
-      width: "minmax(170px, 1.7fr)",
-      sort: "name",
-      render: (row, _, letters) =>
-        h("a", { class: "name", href: podAddress(row), title: row.name }, shortened(row.name, letters)),
-    },
-    {
-      key: "namespace",
-      title: "Namespace",
-      width: "minmax(90px, .9fr)",
-      sort: "namespace",
-      minor: true,
-      render: (row) => row.namespace,
-    },
-    { key: "status", title: "Status", width: "108px", sort: "status", render: (row) => badge(row.status) },
-    {
-      key: "why",
-      title: "Reason",
-      hint: "Why it waits, or by how much its node is ahead",
-      width: "minmax(190px, 2.1fr)",
-      render: (row) => h("span", { class: "clip", title: row.why || null }, row.why || ""),
-    },
-    {
-      key: "node",
-      title: "Node",
-      width: "minmax(130px, 1.4fr)",
-      sort: "node",
-      render: (row, _, letters) => nodeLink(row.node, letters),
-    },
-    { key: "cpu", title: "CPU", width: "64px", right: true, minor: true, sort: "cpu", render: (row) => amount("cpu", row.cpu) },
-    {
-      key: "memory",
-      minor: true,
-      title: "Memory",
-      width: "76px",
-      right: true,
-      sort: "memory",
-      render: (row) => amount("memory", row.memory),
-    },
-    {
-      key: "priority",
-      minor: true,
-      title: "Priority",
-      width: "84px",
-      right: true,
-      sort: "priority",
-      render: (row) => count(row.priority),
-    },
-    {
-      key: "attempts",
-      minor: true,
-      title: "Attempts",
-      width: "80px",
-      right: true,
-      sort: "attempts",
-      render: (row) => count(row.attempts),
-    },
-    {
-      key: "age",
-      title: "Age",
-      width: "62px",
-      right: true,
-      sort: "created_at",
-      render: (row) => age(row.created_at, now()),
-    },
-  ];
+  };
+  return [pick, ...COLUMNS];
 }
 
-/** @param {Record<string, string>} filter @param {any} counts */
+/** @type {import("../grid.js").Column<Api.PodRow>[]} */
+const COLUMNS = [
+  {
+    key: "name",
+    title: "Pod",
+    width: "minmax(170px, 1.7fr)",
+    sort: "name",
+    render: (row, _, letters) =>
+      h("a", { class: "name", href: podAddress(row), title: row.name }, shortened(row.name, letters)),
+  },
+  {
+    key: "namespace",
+    title: "Namespace",
+    width: "minmax(90px, .9fr)",
+    sort: "namespace",
+    minor: true,
+    render: (row) => row.namespace,
+  },
+  { key: "status", title: "Status", width: "108px", sort: "status", render: (row) => badge(row.status) },
+  {
+    key: "why",
+    title: "Reason",
+    hint: "Why it waits, or by how much its node is ahead",
+    width: "minmax(190px, 2.1fr)",
+    render: (row) => h("span", { class: "clip", title: row.why || null }, row.why || ""),
+  },
+  {
+    key: "node",
+    title: "Node",
+    width: "minmax(130px, 1.4fr)",
+    sort: "node",
+    render: (row, _, letters) => nodeLink(row.node, letters),
+  },
+  { key: "cpu", title: "CPU", width: "64px", right: true, minor: true, sort: "cpu", render: (row) => amount("cpu", row.cpu) },
+  {
+    key: "memory",
+    minor: true,
+    title: "Memory",
+    width: "76px",
+    right: true,
+    sort: "memory",
+    render: (row) => amount("memory", row.memory),
+  },
+  {
+    key: "priority",
+    minor: true,
+    title: "Priority",
+    width: "84px",
+    right: true,
+    sort: "priority",
+    render: (row) => count(row.priority),
+  },
+  {
+    key: "attempts",
+    minor: true,
+    title: "Attempts",
+    width: "80px",
+    right: true,
+    sort: "attempts",
+    render: (row) => count(row.attempts),
+  },
+  {
+    key: "age",
+    title: "Age",
+    width: "62px",
+    right: true,
+    sort: "created_at",
+    render: (row) => age(row.created_at, now()),
+  },
+];
+
+/** @param {Filter} filter @param {Api.PodTotals | null} counts */
 function nothing(filter, counts) {
   const held = Object.entries(filter).filter(([, value]) => value);
   if (!held.length)
@@ -365,9 +402,7 @@ function actionBar(selected, waiting, done) {
     if (
       await perform(`Schedule ${counted(waiting.length, "pod")} again`, () =>
         eachPod(waiting, (pod) =>
-          send(`/bayplan/v1/pods/${encodeURIComponent(pod.namespace)}/${encodeURIComponent(pod.name)}/retry`, {
-            method: "POST",
-          }),
+          put("POST /pods/{namespace}/{name}/retry", pod),
         ),
       )
     )

@@ -4,7 +4,7 @@ import { draw, h } from "../dom.js";
 import { age, count, counted, span } from "../format.js";
 import { shortened } from "../names.js";
 import { change, podAddress } from "../address.js";
-import { get, put } from "../service.js";
+import { apiAddress, get, put } from "../service.js";
 import { now, onReturn, subscribe } from "../stream.js";
 import { copyMenu, perform } from "../parts.js";
 import { failure } from "../states.js";
@@ -12,69 +12,121 @@ import { Grid } from "../grid.js";
 import { until } from "./overview.js";
 import { title } from "../shell.js";
 
-const TIERS = [
+/** @typedef {keyof Api.QueueCounts} Tier */
+
+const TIERS = /** @type {const} */ ([
   ["active", "Active", "next to schedule"],
   ["backoff", "Backoff", "retried after a pause"],
   ["unschedulable", "Unschedulable", "wait for an event"],
   ["gated", "Gated", "held by gates"],
-];
-const CALM = /** @type {Record<string, string>} */ ({
+]);
+/** @type {Record<Tier, string>} */
+const CALM = {
   active: "No pod is about to be scheduled.",
   backoff: "No pod is in backoff.",
   unschedulable: "No pod is unschedulable.",
   gated: "No pod is gated.",
-});
+};
 
 /** @param {import("../main.js").Page} page */
 export function open({ place, root, signal }) {
   title("Queue");
   root.classList.add("full-height");
-  const head = h("div", null);
-  const tiers = h("div", { class: "tiers" });
-  const list = h("div", { class: "tier-list" });
-  root.append(head, tiers, list);
-  /** @type {any} */
-  let data = null;
-  let tier = place.query.get("tier") || "";
-  /** @type {Grid | null} */
-  let grid = null;
-  const load = async () => {
-    try {
-      data = await get("/queue", { tier: tier || "active", limit: 1 }, signal);
-      if (signal.aborted) return;
-      if (!tier) choose(first(data.counts));
-      drawAll();
-    } catch (problem) {
-      if (!signal.aborted) draw(head, h("h1", { class: "verdict" }, "Queue"), failure(problem, load));
-    }
+  const view = new QueueView(root, tierOf(place.query), signal);
+  return (/** @type {import("../address.js").Place} */ next) => {
+    view.choose(tierOf(next.query) ?? view.tier ?? "active");
+    void view.load();
   };
-  const first = (/** @type {any} */ counts) => TIERS.map(([key]) => key).find((key) => counts[key]) ?? "active";
-  /** @param {string} chosen */
-  const choose = (chosen) => {
-    tier = chosen;
-    grid = new Grid({
+}
+
+/** The tier that an address names, or null. @param {URLSearchParams} query */
+function tierOf(query) {
+  return TIERS.find(([key]) => key === query.get("tier"))?.[0] ?? null;
+}
+
+/** The first tier that holds pods. @param {Api.QueueCounts} counts */
+function firstTier(counts) {
+  return TIERS.find(([key]) => counts[key])?.[0] ?? "active";
+}
+
+class QueueView {
+  /** @param {HTMLElement} root @param {Tier | null} tier @param {AbortSignal} signal */
+  constructor(root, tier, signal) {
+    this.signal = signal;
+    this.tier = tier;
+    this.head = h("div", null);
+    this.tiers = h("div", { class: "tiers" });
+    this.list = h("div", { class: "tier-list" });
+    /** @type {Grid<Api.QueueRow> | null} */
+    this.grid = null;
+    root.append(this.head, this.tiers, this.list);
+    if (tier) this.choose(tier);
+    void this.load();
+    subscribe("queue", () => this.refresh(false), signal);
+    onReturn(() => this.refresh(true), signal);
+    const tick = setInterval(() => {
+      for (const each of root.querySelectorAll("[data-until]"))
+        each.textContent = until(/** @type {HTMLElement} */ (each).dataset.until ?? "");
+    }, 250);
+    signal.addEventListener("abort", () => clearInterval(tick));
+  }
+
+  /** @param {boolean} apply take the new order */
+  refresh(apply) {
+    void this.load();
+    this.grid?.refresh(apply);
+  }
+
+  async load() {
+    try {
+      const data = await get("/queue", { tier: this.tier ?? "active", limit: 1 }, this.signal);
+      if (this.signal.aborted) return;
+      if (!this.tier) this.choose(firstTier(data.counts));
+      this.drawHead(data);
+      draw(
+        this.tiers,
+        TIERS.map(([key, text, what]) => this.tierButton(data, key, text, what)),
+        histogram(data.histogram),
+      );
+    } catch (problem) {
+      if (this.signal.aborted) return;
+      draw(
+        this.head,
+        h("h1", { class: "verdict" }, "Queue"),
+        failure(problem, () => void this.load()),
+      );
+    }
+  }
+
+  /** @param {Tier} tier */
+  choose(tier) {
+    this.tier = tier;
+    this.grid = new Grid({
       label: `${tier} pods`,
-      signal,
+      signal: this.signal,
       test: "queue-table",
       keyOf: (row) => `${row.namespace}/${row.name}`,
       hrefOf: (row) => podAddress(row),
       columns: columns(tier),
       load: (offset, limit, asked) => get("/queue", { tier, offset, limit }, asked),
-      empty: () => h("div", { class: "empty" }, h("p", null, CALM[tier] ?? "Nothing here.")),
+      empty: () => h("div", { class: "empty" }, h("p", null, CALM[tier])),
     });
-    list.replaceChildren(grid.element);
-  };
-  const drawAll = () => {
+    this.list.replaceChildren(this.grid.element);
+  }
+
+  /** @param {Api.QueueList} data */
+  drawHead(data) {
+    const flush = () =>
+      perform("Flush", async () => {
+        await put("POST /queue/flush", {});
+        void this.load();
+      });
     draw(
-      head,
+      this.head,
       h(
         "div",
         { class: "head" },
-        h(
-          "h1",
-          { class: "verdict", "data-test": "verdict" },
-          data.sentence ?? TIERS.map(([key]) => `${count(data.counts[key])} ${key}`).join(", "),
-        ),
+        h("h1", { class: "verdict", "data-test": "verdict" }, data.sentence),
         h(
           "button",
           {
@@ -82,148 +134,99 @@ export function open({ place, root, signal }) {
             class: "button",
             "data-test": "flush",
             title: "Move all unschedulable pods to the active queue",
-            onclick: () =>
-              void perform("Flush", async () => {
-                await put("POST", "/queue/flush");
-                void load();
-              }),
+            onclick: () => void flush(),
           },
           "Flush",
         ),
-        copyMenu({ json: `/bayplan/v1/queue?tier=${tier}` }),
+        copyMenu({ json: apiAddress("/queue", { tier: this.tier }) }),
       ),
     );
-    draw(
-      tiers,
-      TIERS.map(([key, text, what]) =>
-        h(
-          "button",
-          {
-            type: "button",
-            class: `tier${key === tier ? " chosen" : ""}`,
-            key,
-            "aria-pressed": String(key === tier),
-            "data-test": `tier-${key}`,
-            onclick: () => change({ tier: key }),
-          },
-          h("span", { class: "tile-label" }, text),
-          h("span", { class: "tile-figure" }, count(data.counts[key])),
-          h(
-            "span",
-            { class: "tile-sub" },
-            key === "backoff" && data.next_retry_at
-              ? h("span", null, "next attempt ", h("span", { "data-until": data.next_retry_at }, until(data.next_retry_at)))
-              : what,
-          ),
-        ),
+  }
+
+  /** @param {Api.QueueList} data @param {Tier} key @param {string} text @param {string} what */
+  tierButton(data, key, text, what) {
+    const next = data.next_retry_at;
+    return h(
+      "button",
+      {
+        type: "button",
+        class: `tier${key === this.tier ? " chosen" : ""}`,
+        key,
+        "aria-pressed": String(key === this.tier),
+        "data-test": `tier-${key}`,
+        onclick: () => change({ tier: key }),
+      },
+      h("span", { class: "tile-label" }, text),
+      h("span", { class: "tile-figure" }, count(data.counts[key])),
+      h(
+        "span",
+        { class: "tile-sub" },
+        key === "backoff" && next
+          ? h("span", null, "next attempt ", h("span", { "data-until": next }, until(next)))
+          : what,
       ),
-      histogram(data.histogram),
     );
-  };
-  if (tier) choose(tier);
-  void load();
-  subscribe(
-    "queue",
-    () => {
-      void load();
-      grid?.refresh();
-    },
-    signal,
-  );
-  onReturn(() => {
-    void load();
-    grid?.refresh(true);
-  }, signal);
-  const tick = setInterval(() => {
-    for (const each of root.querySelectorAll("[data-until]"))
-      each.textContent = until(/** @type {HTMLElement} */ (each).dataset.until ?? "");
-  }, 250);
-  signal.addEventListener("abort", () => clearInterval(tick));
-  return (/** @type {import("../address.js").Place} */ next) => {
-    choose(next.query.get("tier") || tier || "active");
-    void load();
-  };
+  }
 }
 
-/** @param {string} tier @returns {import("../grid.js").Column[]} */
+/** @param {Tier} tier @returns {import("../grid.js").Column<Api.QueueRow>[]} */
 function columns(tier) {
-  const pod = {
+  const { position, pod, retry, priority, tries, by, wakes, waits } = COLUMNS;
+  if (tier === "active") return [position, pod, priority, tries, waits];
+  if (tier === "backoff") return [position, pod, retry, priority, tries, by, waits];
+  if (tier === "gated") return [pod, { ...by, title: "Gated by" }, priority, waits];
+  return [pod, by, wakes, priority, tries, waits];
+}
+
+/** @satisfies {Record<string, import("../grid.js").Column<Api.QueueRow>>} */
+const COLUMNS = {
+  pod: {
     key: "pod",
     title: "Pod",
     width: "minmax(220px, 1.6fr)",
-    render: (/** @type {any} */ row, /** @type {number} */ _, /** @type {number} */ letters) =>
+    render: (row, _, letters) =>
       h(
         "a",
         { class: "name", href: podAddress(row), title: `${row.namespace}/${row.name}` },
         shortened(`${row.namespace}/${row.name}`, letters),
       ),
-  };
-  const position = {
-    key: "position",
-    title: "#",
-    width: "64px",
-    right: true,
-    render: (/** @type {any} */ row, /** @type {number} */ index) => count(row.position ?? index + 1),
-  };
-  const priority = {
-    key: "priority",
-    title: "Priority",
-    width: "92px",
-    right: true,
-    render: (/** @type {any} */ row) => count(row.priority),
-  };
-  const tries = {
-    key: "attempts",
-    title: "Attempts",
-    width: "80px",
-    right: true,
-    render: (/** @type {any} */ row) => count(row.attempts),
-  };
-  const waits = {
-    key: "since",
-    title: "Waiting",
-    width: "84px",
-    right: true,
-    render: (/** @type {any} */ row) => age(row.since, now()),
-  };
-  const retry = {
+  },
+  position: { key: "position", title: "#", width: "64px", right: true, render: (row) => count(row.position + 1) },
+  priority: { key: "priority", title: "Priority", width: "92px", right: true, render: (row) => count(row.priority) },
+  tries: { key: "attempts", title: "Attempts", width: "80px", right: true, render: (row) => count(row.attempts) },
+  waits: { key: "since", title: "Waiting", width: "84px", right: true, render: (row) => age(row.since, now()) },
+  retry: {
     key: "retry",
     title: "Next attempt",
     width: "110px",
     right: true,
-    render: (/** @type {any} */ row) =>
-      row.retry_at ? h("span", { "data-until": row.retry_at }, until(row.retry_at)) : "–",
-  };
-  const by = {
+    render: (row) => (row.retry_at ? h("span", { "data-until": row.retry_at }, until(row.retry_at)) : "–"),
+  },
+  by: {
     key: "by",
-    title: tier === "gated" ? "Gated by" : "Rejected by",
+    title: "Rejected by",
     width: "minmax(150px, 1fr)",
-    render: (/** @type {any} */ row) =>
-      h(
-        "span",
-        { class: "clip", title: (row.rejected_by ?? []).join(", ") },
-        (row.rejected_by ?? []).join(", ") || "–",
-      ),
-  };
-  const wakes = {
+    render: (row) => listed(row.rejected_by, ", "),
+  },
+  wakes: {
     key: "wakes",
     title: "Wakes on",
     width: "minmax(200px, 1.6fr)",
-    render: (/** @type {any} */ row) =>
-      h("span", { class: "clip", title: (row.wakes_on ?? []).join("\n") }, (row.wakes_on ?? []).join(", ") || "–"),
-  };
-  if (tier === "active") return [position, pod, priority, tries, waits];
-  if (tier === "backoff") return [position, pod, retry, priority, tries, by, waits];
-  if (tier === "gated") return [pod, by, priority, waits];
-  return [pod, by, wakes, priority, tries, waits];
+    render: (row) => listed(row.wakes_on, "\n"),
+  },
+};
+
+/** Words in one line, all of them on hover. @param {string[]} words @param {string} between */
+function listed(words, between) {
+  return h("span", { class: "clip", title: words.join(between) }, words.join(", ") || "–");
 }
 
-/** @param {any} data */
+/** @param {Api.WaitHistogram} data */
 function histogram(data) {
-  if (!data?.pods?.some((/** @type {number} */ each) => each)) return null;
+  if (!data.pods.some((each) => each)) return null;
   const most = Math.max(...data.pods);
   const label = (/** @type {number} */ at) =>
-    data.seconds[at] === undefined || data.seconds[at] === null ? "longer" : `up to ${span(data.seconds[at])}`;
+    data.seconds[at] === undefined ? "longer" : `up to ${span(data.seconds[at])}`;
   return h(
     "figure",
     { class: "histogram tier", "aria-label": "How long pods have waited" },
@@ -234,10 +237,10 @@ function histogram(data) {
         class: "bars",
         role: "img",
         "aria-label": data.pods
-          .map((/** @type {number} */ pods, /** @type {number} */ at) => `${label(at)}: ${counted(pods, "pod")}`)
+          .map((pods, at) => `${label(at)}: ${counted(pods, "pod")}`)
           .join(", "),
       },
-      data.pods.map((/** @type {number} */ pods, /** @type {number} */ at) =>
+      data.pods.map((pods, at) =>
         h("span", {
           class: "bar-column",
           key: at,
@@ -249,11 +252,11 @@ function histogram(data) {
     h(
       "div",
       { class: "tile-sub row" },
-      h("span", { class: "grow" }, data.seconds.length ? `${span(data.seconds[0])}` : ""),
+      h("span", { class: "grow" }, span(data.seconds[0])),
       h(
         "span",
         null,
-        `${span(data.seconds.filter((/** @type {number | null} */ each) => each !== null).at(-1))} and more`,
+        `${span(data.seconds.at(-1))} and more`,
       ),
     ),
   );

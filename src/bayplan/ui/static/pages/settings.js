@@ -10,74 +10,18 @@ import { chosenTheme, setTheme, title } from "../shell.js";
 /** @param {import("../main.js").Page} page */
 export function open({ root, signal }) {
   title("Settings");
-  /** @type {any} */
+  /** @type {Api.Root | null} */
   let about = null;
-  const redraw = () => {
-    const { rows = "normal" } = document.documentElement.dataset;
+  const redraw = () =>
     draw(
       root,
       h("h1", { class: "verdict" }, "Settings"),
       h(
         "section",
         { class: "panel" },
-        h(
-          "dl",
-          { class: "facts roomy" },
-          h("dt", null, "Theme"),
-          h(
-            "dd",
-            null,
-            choice(
-              "Theme",
-              [
-                { value: "", text: "system" },
-                { value: "light", text: "light" },
-                { value: "dark", text: "dark" },
-              ],
-              chosenTheme(),
-              (value) => {
-                setTheme(value);
-                redraw();
-              },
-            ),
-          ),
-          h("dt", null, "Rows"),
-          h(
-            "dd",
-            null,
-            choice(
-              "Rows",
-              [
-                { value: "normal", text: "normal" },
-                { value: "dense", text: "dense" },
-              ],
-              rows,
-              (value) => {
-                document.documentElement.dataset.rows = value;
-                localStorage.setItem("bayplan.rows", value);
-                redraw();
-              },
-            ),
-          ),
-        ),
+        h("dl", { class: "facts roomy" }, setting("Theme", themes(redraw)), setting("Rows", rowHeights(redraw))),
       ),
-      h(
-        "section",
-        { class: "panel" },
-        h("h2", null, "Server"),
-        about
-          ? h(
-              "dl",
-              { class: "facts" },
-              ["version", "kubernetes_version", "build", "instance"].flatMap((key) => [
-                h("dt", null, key.replace("_", " ")),
-                h("dd", { class: "name" }, String(about[key] ?? "–")),
-              ]),
-              h("dt", null, "started"),
-              h("dd", null, `${String(about.started_at ?? "").slice(0, 10)} ${time(about.started_at)} UTC`),
-            )
-          : h("p", { class: "faint" }, "–"),
-      ),
+      h("section", { class: "panel" }, h("h2", null, "Server"), serverFacts(about)),
       h(
         "p",
         null,
@@ -88,7 +32,6 @@ export function open({ root, signal }) {
         h("a", { href: to("plugins") }, "Plugins"),
       ),
     );
-  };
   redraw();
   get("/", {}, signal).then(
     (data) => {
@@ -96,5 +39,58 @@ export function open({ root, signal }) {
       redraw();
     },
     () => {},
+  );
+}
+
+/** @param {string} name @param {Node} value */
+function setting(name, value) {
+  return [h("dt", null, name), h("dd", null, value)];
+}
+
+/** @param {() => void} changed */
+function themes(changed) {
+  return choice(
+    "Theme",
+    [
+      { value: "", text: "system" },
+      { value: "light", text: "light" },
+      { value: "dark", text: "dark" },
+    ],
+    chosenTheme(),
+    (value) => {
+      setTheme(value);
+      changed();
+    },
+  );
+}
+
+/** @param {() => void} changed */
+function rowHeights(changed) {
+  const { dataset } = document.documentElement;
+  return choice(
+    "Rows",
+    [
+      { value: "normal", text: "normal" },
+      { value: "dense", text: "dense" },
+    ],
+    dataset.rows ?? "normal",
+    (value) => {
+      dataset.rows = value;
+      localStorage.setItem("bayplan.rows", value);
+      changed();
+    },
+  );
+}
+
+/** @param {Api.Root | null} about */
+function serverFacts(about) {
+  if (!about) return h("p", { class: "faint" }, "–");
+  const keys = /** @type {const} */ (["version", "kubernetes_version", "build", "instance"]);
+  return h(
+    "dl",
+    { class: "facts" },
+    keys.flatMap((key) => [h("dt", null, key.replace("_", " ")), h("dd", { class: "name" }, about[key])]),
+    h("dt", null, "started"),
+    h("dd", null, `${about.started_at.slice(0, 10)} ${time(about.started_at)} UTC`),
   );
 }

@@ -17,7 +17,7 @@ export function open({ root, signal }) {
   const load = async () => {
     try {
       const data = await get("/sources", {}, signal);
-      if (!signal.aborted) show(root, Array.isArray(data) ? data : data.items);
+      if (!signal.aborted) show(root, data.items);
     } catch (problem) {
       if (!signal.aborted) draw(root, h("h1", { class: "verdict" }, "Sources"), failure(problem, load));
     }
@@ -30,7 +30,7 @@ export function open({ root, signal }) {
   signal.addEventListener("abort", () => clearInterval(timer));
 }
 
-/** @param {HTMLElement} root @param {any[]} items */
+/** @param {HTMLElement} root @param {Api.SourceRow[]} items */
 function show(root, items) {
   const words = items.length ? items.map((item) => item.sentence).join("; ") : "No sources";
   draw(
@@ -41,82 +41,90 @@ function show(root, items) {
       h("h1", { class: "verdict", "data-test": "verdict" }, words),
       copyMenu({ json: "/bayplan/v1/sources" }),
     ),
-    items.length
-      ? items.map((item) =>
-          h(
-            "section",
-            { class: "panel", key: item.name },
-            h("div", { class: "row" }, h("h2", { class: "grow name" }, item.name), badge(item.state)),
-            h(
-              "dl",
-              { class: "facts" },
-              fact("Kind", item.kind),
-              item.address === item.name ? [] : fact("Address", item.address),
-              fact("Position", item.position),
-              fact("Lag", item.kind === "sync" && item.state === "following" ? span(item.lag_seconds) : null),
-              fact("Message", item.message),
-            ),
-            Object.keys(item.policies ?? {}).length
-              ? h(
-                  "div",
-                  null,
-                  h("h3", null, "Policies"),
-                  h(
-                    "dl",
-                    { class: "facts" },
-                    Object.entries(item.policies).flatMap(([key, value]) => fact(key, String(value))),
-                  ),
-                )
-              : null,
-            item.left_out?.length
-              ? h(
-                  "div",
-                  null,
-                  h("h3", null, "Skipped kinds"),
-                  h(
-                    "ul",
-                    { class: "difference" },
-                    item.left_out.map((/** @type {string} */ line) => h("li", { key: line }, line)),
-                  ),
-                )
-              : null,
-            item.counts ? tally(item.counts) : null,
-          ),
-        )
-      : h(
-          "div",
-          { class: "stack" },
-          empty("Import a cluster or a dump, follow a cluster, or replay a recording."),
-          h(
-            "section",
-            { class: "panel" },
-            h("h2", null, "From a shell"),
-            h(
-              "dl",
-              { class: "facts" },
-              fact("Import", h("code", null, "bayplan import --from KUBECONFIG")),
-              fact("Follow", h("code", null, "bayplan sync --from KUBECONFIG")),
-              fact("Record", h("code", null, "bayplan record FILE")),
-              fact("Replay", h("code", null, "bayplan replay FILE")),
-            ),
-          ),
-        ),
+    items.length ? items.map(sourcePanel) : beginnings(),
   );
 }
 
-const COUNTS = /** @type {Record<string, string>} */ ({
-  created: "Created",
-  updated: "Updated",
-  deleted: "Deleted",
-  waiting: "Pending",
-});
+/** @param {Api.SourceRow} item */
+function sourcePanel(item) {
+  const policies = Object.entries(item.policies);
+  return h(
+    "section",
+    { class: "panel", key: item.name },
+    h("div", { class: "row" }, h("h2", { class: "grow name" }, item.name), badge(item.state)),
+    h(
+      "dl",
+      { class: "facts" },
+      fact("Kind", item.kind),
+      item.address === item.name ? [] : fact("Address", item.address),
+      fact("Position", item.position),
+      fact("Lag", item.kind === "sync" && item.state === "following" ? span(item.lag_seconds) : null),
+      fact("Message", item.message),
+    ),
+    policies.length
+      ? h(
+          "div",
+          null,
+          h("h3", null, "Policies"),
+          h(
+            "dl",
+            { class: "facts" },
+            policies.flatMap(([key, value]) => fact(key, value)),
+          ),
+        )
+      : null,
+    item.left_out.length
+      ? h(
+          "div",
+          null,
+          h("h3", null, "Skipped kinds"),
+          h(
+            "ul",
+            { class: "difference" },
+            item.left_out.map((line) => h("li", { key: line }, line)),
+          ),
+        )
+      : null,
+    tally(item.counts),
+  );
+}
 
-/** What the session has done here so far. @param {Record<string, number>} counts */
+/** Without a source: how to get one. */
+function beginnings() {
+  return h(
+    "div",
+    { class: "stack" },
+    empty("Import a cluster or a dump, follow a cluster, or replay a recording."),
+    h(
+      "section",
+      { class: "panel" },
+      h("h2", null, "From a shell"),
+      h(
+        "dl",
+        { class: "facts" },
+        fact("Import", h("code", null, "bayplan import --from KUBECONFIG")),
+        fact("Follow", h("code", null, "bayplan sync --from KUBECONFIG")),
+        fact("Record", h("code", null, "bayplan record FILE")),
+        fact("Replay", h("code", null, "bayplan replay FILE")),
+      ),
+    ),
+  );
+}
+
+/** @type {[keyof Api.SourceCounts, string][]} */
+const COUNTS = [
+  ["created", "Created"],
+  ["updated", "Updated"],
+  ["deleted", "Deleted"],
+  ["waiting", "Pending"],
+];
+
+/** What the session has done here so far. @param {Api.SourceCounts} counts */
 function tally(counts) {
   return h(
     "div",
     { class: "tiles fitting" },
-    Object.entries(counts).map(([key, value]) => tile(COUNTS[key] ?? key, count(value))),
+    COUNTS.map(([key, text]) => tile(text, count(counts[key]))),
   );
 }
 

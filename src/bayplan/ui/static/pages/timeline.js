@@ -45,7 +45,7 @@ class Timeline {
     this.tools = h("div", null);
     this.below = h("div", { class: "stack" });
     this.legend = h("div", { class: "legend" });
-    /** @type {any[]} */
+    /** @type {Api.DecisionSummary[]} */
     this.around = [];
     this.lanes = new Lanes({
       signal,
@@ -99,7 +99,7 @@ class Timeline {
       );
       if (this.signal.aborted) return;
       this.data = data;
-      if (data.newest === null || data.newest === undefined || data.newest < 0) {
+      if (data.newest < 0) {
         this.panel.hidden = true;
         draw(
           this.head,
@@ -120,7 +120,7 @@ class Timeline {
       );
       if (this.signal.aborted) return;
       this.around = near.items;
-      this.oldest = near.oldest ?? data.oldest;
+      this.oldest = near.oldest;
       this.picked = this.around.find((each) => each.number === at) ?? this.around.at(-1);
       lanes.show(data);
       lanes.pick(this.picked?.number ?? at, this.selection());
@@ -176,7 +176,7 @@ class Timeline {
         h(
           "h1",
           { class: "verdict", "data-test": "verdict" },
-          picked ? (picked.text ?? words(picked)) : `${count((data?.newest ?? -1) + 1)} decisions`,
+          picked ? (picked.text || words(picked)) : `${count((data?.newest ?? -1) + 1)} decisions`,
         ),
         picked
           ? h(
@@ -194,110 +194,83 @@ class Timeline {
       ),
     );
     this.drawTools();
-    draw(this.legend, ...legend(this.lanes.lanes));
+    draw(this.legend, ...legend(LANES));
     draw(this.below, this.measured(), this.table());
   }
 
   drawTools() {
-    const clock = clockNow();
-    const { lanes } = this;
     draw(
       this.tools,
-      h(
-        "div",
-        { class: "tools" },
-        choice(
-          "Follow",
-          [
-            { value: "live", text: "live" },
-            { value: "pinned", text: "pinned" },
-          ],
-          this.isLive ? "live" : "pinned",
-          (value) =>
-            change(
-              value === "live"
-                ? { from: "", to: "", at: "", sel: "" }
-                : { from: lanes.from, to: lanes.to, at: this.picked?.number ?? "" },
-            ),
-        ),
-        h(
-          "button",
-          {
-            type: "button",
-            class: "button",
-            "data-test": "timeline-pause",
-            onclick: () => void pause(),
-            disabled: !clock,
-          },
-          clock?.paused ? "▶ Resume" : "❚❚ Pause",
-        ),
-        h(
-          "button",
-          {
-            type: "button",
-            class: "button",
-            "data-test": "timeline-step",
-            disabled: !clock?.paused,
-            title: clock?.paused ? null : "Step works while paused",
-            onclick: () => void step("decision"),
-          },
-          "Step decision",
-        ),
-        h(
-          "button",
-          {
-            type: "button",
-            class: "button",
-            disabled: !clock?.paused,
-            title: clock?.paused ? null : "Step works while paused",
-            onclick: () => void step("event"),
-          },
-          "Step event",
-        ),
-        h(
-          "label",
-          { class: "check" },
-          "speed",
-          h(
-            "select",
-            {
-              class: "field",
-              "aria-label": "Speed",
-              disabled: !clock,
-              onchange: (/** @type {Event} */ event) =>
-                void setSpeed(Number(/** @type {HTMLSelectElement} */ (event.target).value)),
-            },
-            speeds().map((speed) =>
-              h("option", { value: String(speed), selected: clock?.speed === speed }, `×${speed}`),
-            ),
-          ),
-        ),
-        h("span", { class: "grow" }),
-        h(
-          "button",
-          { type: "button", class: "button quiet", title: "Earlier (a)", onclick: () => lanes.pan(-0.5) },
-          "← Earlier",
-        ),
-        h(
-          "button",
-          { type: "button", class: "button quiet", title: "Zoom in (w)", onclick: () => lanes.zoom(1 / 2) },
-          "Zoom in",
-        ),
-        h(
-          "button",
-          { type: "button", class: "button quiet", title: "Zoom out (s)", onclick: () => lanes.zoom(2) },
-          "Zoom out",
-        ),
-        h(
-          "button",
-          { type: "button", class: "button quiet", title: "Later (d)", onclick: () => lanes.pan(0.5) },
-          "Later →",
-        ),
-      ),
+      h("div", { class: "tools" }, this.followChoice(), ...this.clockTools(), h("span", { class: "grow" }), ...this.zoomTools()),
       this.oldest && this.data && this.oldest > this.data.from
         ? h("p", { class: "faint small" }, `Before decision ${count(this.oldest)}: summaries only.`)
         : null,
     );
+  }
+
+  followChoice() {
+    const { lanes } = this;
+    return choice(
+      "Follow",
+      [
+        { value: "live", text: "live" },
+        { value: "pinned", text: "pinned" },
+      ],
+      this.isLive ? "live" : "pinned",
+      (value) =>
+        change(
+          value === "live"
+            ? { from: "", to: "", at: "", sel: "" }
+            : { from: lanes.from, to: lanes.to, at: this.picked?.number ?? "" },
+        ),
+    );
+  }
+
+  /** Pause, steps and speed. */
+  clockTools() {
+    const clock = clockNow();
+    const paused = clock?.paused ?? false;
+    const button = (
+      /** @type {string} */ text,
+      /** @type {boolean} */ disabled,
+      /** @type {string | null} */ title,
+      /** @type {string | null} */ test,
+      /** @type {() => void} */ onclick,
+    ) => h("button", { type: "button", class: "button", "data-test": test, disabled, title, onclick }, text);
+    const why = paused ? null : "Step works while paused";
+    return [
+      button(paused ? "▶ Resume" : "❚❚ Pause", !clock, null, "timeline-pause", () => void pause()),
+      button("Step decision", !paused, why, "timeline-step", () => void step("decision")),
+      button("Step event", !paused, why, null, () => void step("event")),
+      h(
+        "label",
+        { class: "check" },
+        "speed",
+        h(
+          "select",
+          {
+            class: "field",
+            "aria-label": "Speed",
+            disabled: !clock,
+            onchange: (/** @type {Event} */ event) =>
+              void setSpeed(Number(/** @type {HTMLSelectElement} */ (event.target).value)),
+          },
+          speeds().map((speed) => h("option", { value: String(speed), selected: clock?.speed === speed }, `×${speed}`)),
+        ),
+      ),
+    ];
+  }
+
+  zoomTools() {
+    const { lanes } = this;
+    const button = (/** @type {string} */ text, /** @type {string} */ title, /** @type {() => void} */ onclick) =>
+      h("button", { type: "button", class: "button quiet", title, onclick }, text);
+    return [
+      button("← Earlier", "Earlier (a)", () => lanes.pan(-0.5)),
+      button("Zoom in", "Zoom in (w)", () => lanes.zoom(1 / 2)),
+      button("Zoom out", "Zoom out (s)", () => lanes.zoom(2)),
+      button("Later →", "Later (d)", () => lanes.pan(0.5)),
+    ];
   }
 
   measured() {
@@ -307,9 +280,9 @@ class Timeline {
     const width = (data.to - data.from + 1) / data.bins;
     const sums = LANES.flatMap((lane) => lane.parts)
       .map((part) => {
-        const values = data.lanes[part.key] ?? [];
+        const values = data.lanes[part.key];
         const sum = values.reduce(
-          (/** @type {number} */ total, /** @type {number} */ value, /** @type {number} */ bin) =>
+          (total, value, bin) =>
             total +
             (data.from + (bin + 1) * width > selection[0] && data.from + bin * width <= selection[1] ? value : 0),
           0,
@@ -404,7 +377,7 @@ class Timeline {
   }
 }
 
-/** @param {any} decision */
+/** @param {Api.DecisionSummary} decision */
 function words(decision) {
   return `${decision.namespace}/${decision.name} ${decision.node ? `→ ${decision.node}` : `${decision.outcome}: ${decision.message}`}`;
 }

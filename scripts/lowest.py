@@ -1,0 +1,88 @@
+"""Make an environment with the lowest versions of the dependencies that `pyproject.toml` allows, and Bayplan with its tests in it.
+
+    python scripts/lowest.py FOLDER [--print]
+
+Every direct dependency gets exactly its lower bound; what those depend on gets what they allow. `make test-lowest` runs a
+selection of the tests there. With `--print` the constraints are printed and nothing is made.
+"""
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+TOOLS = ("hatchling", "cython", "setuptools", "pytest", "hypothesis", "pytest-xdist")
+"""What builds and runs the tests; of these the versions of constraints.txt."""
+
+_REQUIREMENT = re.compile(r"([A-Za-z0-9._-]+)(\[[^]]*\])?>=([^,;\s]+)")
+
+
+def lower_bounds(project: dict[str, object]) -> dict[str, str]:
+    """Return the lower bound of each direct dependency, those of all extras except the tools of developers included.
+
+    Raises:
+        SystemExit: a dependency has none.
+    """
+    optional = project["optional-dependencies"]
+    assert isinstance(optional, dict)
+    listed = [*_texts(project["dependencies"])]
+    for extra, requirements in optional.items():
+        if extra != "dev":
+            listed += _texts(requirements)
+    found: dict[str, str] = {}
+    for requirement in listed:
+        if requirement.startswith("bayplan["):
+            continue
+        match = _REQUIREMENT.match(requirement)
+        if match is None:
+            raise SystemExit(f"pyproject.toml: {requirement!r} has no lower bound; say from which version on it works")
+        found[match[1]] = match[3]
+    return found
+
+
+def _texts(value: object) -> list[str]:
+    assert isinstance(value, list)
+    return [str(each) for each in value]
+
+
+def tool_versions() -> list[str]:
+    """Return the lines of constraints.txt about the tools."""
+    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    return [line for line in lines if line.partition("==")[0].lower() in TOOLS]
+
+
+def main() -> int:
+    """Make the environment; return pip's exit code."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("folder", type=Path, help="where the environment is made")
+    parser.add_argument("--print", action="store_true", help="print the constraints, and make nothing")
+    options = parser.parse_args()
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        bounds = lower_bounds(tomllib.load(file)["project"])
+    lines = [*(f"{name}=={version}" for name, version in sorted(bounds.items())), *tool_versions()]
+    if options.print:
+        print("\n".join(lines))
+        return 0
+    folder: Path = options.folder
+    subprocess.run([sys.executable, "-m", "venv", "--clear", str(folder)], check=True)
+    constraints = folder / "constraints.txt"
+    constraints.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    pip = [str(folder / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
+    environment = {**os.environ, "BAYPLAN_COMPILE": "0"}
+    for words in (
+        ["--constraint", str(constraints), *TOOLS],
+        ["--constraint", str(constraints), "--no-build-isolation", "--editable", f"{ROOT}[all,fast]"],
+    ):
+        code = subprocess.run([*pip, *words], env=environment, check=False).returncode
+        if code:
+            print("scripts/lowest.py: pip can't install the lowest versions together; raise a bound", file=sys.stderr)
+            return code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

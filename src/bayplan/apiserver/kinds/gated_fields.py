@@ -1,0 +1,95 @@
+"""Fields whose feature gates are off in the release: the API server drops them from what is written, unless the object had them.
+
+Source: the functions dropDisabledFields and the strategies of v1.36.3, and the defaults of its feature gates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from bayplan.apiserver.kinds.spec_memory import RememberedSpec
+from bayplan.base.plain_data import Document
+
+_CONTAINERS = ("containers[]", "initContainers[]", "ephemeralContainers[]")
+_POD = (
+    "volumes[].projected.sources[].clusterTrustBundle",  # ClusterTrustBundleProjection
+    "volumes[].projected.sources[].podCertificate",  # PodCertificateRequest
+    "schedulingGroup",  # GenericWorkload
+    *(f"{container}.lifecycle.stopSignal" for container in _CONTAINERS),  # ContainerStopSignals
+)
+_TEMPLATES = {
+    "pods": "spec",
+    "podtemplates": "template.spec",
+    "replicationcontrollers": "spec.template.spec",
+    "apps/deployments": "spec.template.spec",
+    "apps/replicasets": "spec.template.spec",
+    "apps/statefulsets": "spec.template.spec",
+    "apps/daemonsets": "spec.template.spec",
+    "batch/jobs": "spec.template.spec",
+    "batch/cronjobs": "spec.jobTemplate.spec.template.spec",
+}
+_PATHS: dict[str, tuple[str, ...]] = {
+    "apps/statefulsets": ("spec.updateStrategy.rollingUpdate.maxUnavailable",),  # MaxUnavailableStatefulSet
+    "coordination.k8s.io/leases": ("spec.strategy", "spec.preferredHolder"),  # CoordinatedLeaderElection
+    "nodes": ("spec.configSource",),  # DynamicKubeletConfig, gone since v1.26
+    "resource.k8s.io/resourceslices": (
+        "spec.devices[].nodeAllocatableResourceMappings",  # DRANodeAllocatableResources
+        *(
+            f"spec.devices[].attributes{{}}.{name}" for name in ("ints", "bools", "strings", "versions")
+        ),  # DRAListTypeAttributes
+    ),
+    "batch/jobs": ("spec.schedulingGroup",),  # WorkloadWithJob
+}
+_TOKENS: dict[str, tuple[tuple[str, ...], ...]] = {
+    table: tuple(
+        tuple(path.replace("[]", ".[]").replace("{}", ".{}").split("."))
+        for path in (
+            *_PATHS.get(table, ()),
+            *((f"{_TEMPLATES[table]}.{path}" for path in _POD) if table in _TEMPLATES else ()),
+        )
+    )
+    for table in {**_TEMPLATES, **_PATHS}
+}
+
+
+def drop_gated_fields(table: str, new: Document, old: Document | None) -> None:
+    """Drop what the release doesn't know yet from an object that is written, in place.
+
+    Args:
+        table: of the object.
+        new: as it was sent; parts that change are copied.
+        old: the object as it was, None for a create.
+    """
+    if isinstance(new.get("spec"), RememberedSpec):
+        return  # A spec with such fields is not remembered.
+    for path in _TOKENS.get(table, ()):
+        if _holds(new, path) and (old is None or not _holds(old, path)):
+            changed = _without(new, path)
+            if isinstance(changed, dict):
+                new.update(changed)
+
+
+def _inside(value: object, name: str) -> Iterable[object]:
+    if name == "[]":
+        return value if isinstance(value, list) else ()
+    if name == "{}":
+        return value.values() if isinstance(value, dict) else ()
+    return (value[name],) if isinstance(value, dict) and name in value else ()
+
+
+def _holds(value: object, path: tuple[str, ...]) -> bool:
+    return not path or any(_holds(each, path[1:]) for each in _inside(value, path[0]))
+
+
+def _without(value: object, path: tuple[str, ...]) -> object:
+    """Return a value without the field at a path; what doesn't hold it is shared."""
+    name, *rest = path
+    if name == "[]" and isinstance(value, list):
+        return [_without(each, tuple(rest)) for each in value]
+    if name == "{}" and isinstance(value, dict):
+        return {key: _without(item, tuple(rest)) for key, item in value.items()}
+    if not isinstance(value, dict) or name not in value:
+        return value
+    if not rest:
+        return {key: item for key, item in value.items() if key != name}
+    return {**value, name: _without(value[name], tuple(rest))}

@@ -1,0 +1,131 @@
+"""The scale subresource: reads, updates, patches and applies of how many replicas an object asks for."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from bayplan.apiserver.fields import managed
+from bayplan.apiserver.fields.field_set import Node, intersection
+from bayplan.apiserver.kinds.strategy import part
+from bayplan.apiserver.rest import writing
+from bayplan.apiserver.rest.backend import Backend
+from bayplan.apiserver.rest.decoding import Target, decode_request
+from bayplan.apiserver.rest.errors import Cause, conflict, invalid, not_found
+from bayplan.apiserver.rest.messages import Request
+from bayplan.apiserver.rest.object_meta import check_metadata
+from bayplan.apiserver.rest.options import WriteOptions, write_options
+from bayplan.apiserver.rest.patching import APPLY_PATCH, applied_value, conflicting, patch_type, patched
+from bayplan.apiserver.rest.request_info import RequestInfo
+from bayplan.apiserver.rest.resources import Resource
+from bayplan.apiserver.rest.scale import Scale, scale_paths
+from bayplan.apiserver.rest.updates import check_place
+from bayplan.apiserver.tables.cells import format_selector
+from bayplan.base.plain_data import Document
+
+_VERSION = "autoscaling/v1"
+_SCALE = Target(_VERSION, "Scale", "io.k8s.api.autoscaling.v1.Scale")
+
+
+def scale(backend: Backend, info: RequestInfo, request: Request) -> Document:
+    """Read or change how many replicas an object asks for.
+
+    Raises:
+        ApiError: the object is not there, has been changed since, or the change is refused.
+    """
+    resource = info.resource
+    item = backend.store.get(resource.table, (info.namespace, info.name))
+    if item is None:
+        raise not_found(resource.name, resource.group, info.name)
+    old = backend.document(resource, item)
+    paths = scale_paths(resource)
+    before = _scale_of(resource, old, paths)
+    if info.verb == "get":
+        return before
+    managers = managed.decode(part(old, "metadata").get("managedFields"))
+    if info.verb == "update":
+        options = write_options(request, "UpdateOptions")
+        wanted = decode_request(_SCALE, request, options.validation).document
+    else:
+        media_type = patch_type(request, custom=resource.custom is not None)
+        options = write_options(request, "PatchOptions", apply=media_type == APPLY_PATCH)
+        if media_type == APPLY_PATCH:
+            sent = applied_value(request)
+            wanted = {**before, "spec": {**part(before, "spec"), **part(sent, "spec")}}
+            return _apply(backend, info, old, wanted, managers, options)
+        wanted, warnings = patched(_SCALE, before, request.body, media_type, options.validation)
+        request.warnings += warnings
+    replicas = _checked(info, wanted, old)
+    new = paths.with_replicas(old, replicas)
+    owner = writing.ownership(backend, replace(info, subresource=""), options, "scale")
+    managers = managed.after_update(owner, old, new, managers, is_create=False)
+    written = writing.change(backend, replace(info, subresource=""), old, new, managers, options)
+    return _scale_of(resource, written.document, paths)
+
+
+def _checked(info: RequestInfo, wanted: Document, old: Document) -> int:
+    """Return the replicas of a valid Scale."""
+    resource, metadata = info.resource, part(wanted, "metadata")
+    check_place(info, metadata)
+    wanted["metadata"] = metadata
+    causes = check_metadata(metadata, resource.namespaced, "subdomain", standard=True)
+    replicas = part(wanted, "spec").get("replicas")
+    replicas = replicas if isinstance(replicas, int) else 0
+    if replicas < 0:
+        text = f"Invalid value: {replicas}: must be greater than or equal to 0"
+        causes.append(Cause("FieldValueInvalid", text, "spec.replicas"))
+    if causes:
+        raise invalid("Scale", "autoscaling", info.name, causes)
+    uid, found = metadata.get("uid"), part(old, "metadata").get("uid")
+    if uid and uid != found:
+        text = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {found}"
+        raise conflict(resource.name, resource.group, info.name, text)
+    writing.check_version(resource, info, wanted, old, required=False)
+    return replicas
+
+
+def _apply(
+    backend: Backend,
+    info: RequestInfo,
+    old: Document,
+    wanted: Document,
+    managers: managed.Managers,
+    options: WriteOptions,
+) -> Document:
+    resource, paths = info.resource, scale_paths(info.resource)
+    replicas = _checked(info, wanted, old)
+    owner = writing.ownership(backend, replace(info, subresource=""), options, "scale")
+    field: Node = {}
+    for name in reversed(paths.spec_path):
+        field = {f"f:{name}": field}
+    others = [
+        replace(who, api_version=_VERSION)
+        for who, owned in managers.items()
+        if intersection(owned.fields, field) and (who.name, who.operation) != (owner.manager, managed.APPLY)
+    ]
+    if others and not options.force and replicas != paths.spec_replicas(old):
+        raise conflicting(managed.ApplyConflict([(who, "." + ".".join(paths.spec_path)) for who in others]))
+    new = paths.with_replicas(old, replicas)
+    managers = managed.after_update(owner, old, new, managers, is_create=False)
+    who = managed.Manager(owner.manager, managed.APPLY, "", "scale")
+    managers.pop(replace(who, operation=managed.UPDATE, api_version=owner.api_version), None)
+    managers[who] = managed.Owned(field, owner.api_version, owner.time)
+    written = writing.change(backend, replace(info, subresource=""), old, new, managers, options)
+    return _scale_of(resource, written.document, paths)
+
+
+def _scale_of(resource: Resource, document: Document, paths: Scale) -> Document:
+    metadata = part(document, "metadata")
+    names = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+    status: Document = {"replicas": paths.status_replicas(document)}
+    selector = paths.selector(document)
+    text = format_selector(selector) if isinstance(selector, dict) else selector
+    if text:
+        status["selector"] = text
+    replicas = paths.spec_replicas(document)
+    return {
+        "kind": "Scale",
+        "apiVersion": "autoscaling/v1",
+        "metadata": {name: metadata[name] for name in names if name in metadata},
+        "spec": {"replicas": replicas} if replicas else {},
+        "status": status,
+    }

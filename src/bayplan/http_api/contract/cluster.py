@@ -1,0 +1,153 @@
+"""Answers about the cluster as a whole: who answers, the overview, and the clusters that it follows."""
+
+from __future__ import annotations
+
+from bayplan.http_api.contract.answer import Answer, Instant, ListAnswer
+from bayplan.http_api.contract.decisions import ClockStatus, DecisionSummary
+from bayplan.http_api.contract.nodes import UsageRow
+from bayplan.http_api.contract.pods import PodTotals
+from bayplan.http_api.contract.queue import QueueCounts
+
+
+class Root(Answer, frozen=True, kw_only=True):
+    """Who answers.
+
+    Attributes:
+        build: which build of the compiled modules runs. instance: another one at each start. links: paths by name.
+    """
+
+    version: str
+    kubernetes_version: str
+    build: str
+    instance: str
+    started_at: Instant
+    links: dict[str, str]
+
+
+class ClusterTotals(PodTotals, frozen=True, kw_only=True):
+    """How many pods and nodes there are, by status."""
+
+    nodes: int
+    nodes_not_ready: int
+    nodes_cordoned: int
+    nodes_full: int
+    nodes_empty: int
+
+
+class DecisionRate(Answer, frozen=True, kw_only=True):
+    """How many decisions were taken, how many a second lately, and how long 99 % of them took at most."""
+
+    total: int
+    per_second: float
+    p99_ms: float
+
+
+class ReasonRow(Answer, frozen=True, kw_only=True):
+    """Why pods wait.
+
+    Attributes:
+        pods: how many have it among their reasons. mainly: for how many of them it rejects most nodes.
+    """
+
+    text: str
+    pods: int
+    mainly: int
+
+
+class QueueStatus(QueueCounts, frozen=True, kw_only=True):
+    """How many pods are in each tier, and when the next backoff ends; null if none does, or it isn't known."""
+
+    next_retry_at: Instant | None
+
+
+class UsagePoint(Answer, frozen=True, kw_only=True):
+    """How full the cluster was at a time."""
+
+    at: Instant
+    cpu: float
+    memory: float
+
+
+class FailedPlugin(Answer, frozen=True, kw_only=True):
+    """What went wrong in a plugin."""
+
+    plugin: str
+    point: str
+    message: str
+
+
+class SchedulerStatus(Answer, frozen=True, kw_only=True):
+    """The names of the profiles, and plugins that failed."""
+
+    profiles: list[str]
+    plugins_failed: list[FailedPlugin]
+
+
+class SourceFacts(Answer, frozen=True, kw_only=True):
+    """A cluster that this one follows, in short.
+
+    Attributes:
+        kind: the command that brings it here. state: listing, following, done or stopped. sentence: the same in words.
+    """
+
+    name: str
+    kind: str
+    state: str
+    lag_seconds: float
+    sentence: str
+
+
+class SourceCounts(Answer, frozen=True, kw_only=True):
+    """How many objects were written here, and how many wait for it."""
+
+    created: int
+    updated: int
+    deleted: int
+    waiting: int
+
+
+class SourceRow(SourceFacts, frozen=True, kw_only=True):
+    """A cluster that this one follows.
+
+    Attributes:
+        position: how far a recording was played; null if that isn't known. message: problems, one a line.
+        left_out: kinds that are not followed.
+    """
+
+    address: str
+    position: str | None
+    policies: dict[str, str]
+    counts: SourceCounts
+    message: str
+    left_out: list[str]
+
+
+class SourceList(ListAnswer, frozen=True, kw_only=True):
+    """The clusters that this one follows; there is one at most."""
+
+    items: list[SourceRow]
+
+
+class Overview(Answer, frozen=True, kw_only=True):
+    """Whether anything is wrong, and what.
+
+    Attributes:
+        version: changes with pods, nodes and decisions. sentence: says it in one line.
+        utilisation: by resource and zone. utilisation_history: of the last five minutes, the oldest first.
+        latest: decisions, the newest first. source: the cluster that this one follows.
+    """
+
+    version: str
+    sentence: str
+    counts: ClusterTotals
+    decisions: DecisionRate
+    reasons: list[ReasonRow]
+    queue: QueueStatus
+    utilisation: list[UsageRow]
+    utilisation_history: list[UsagePoint]
+    preemptions: int
+    binding_failures: int
+    latest: list[DecisionSummary]
+    clock: ClockStatus
+    scheduler: SchedulerStatus
+    source: SourceFacts | None

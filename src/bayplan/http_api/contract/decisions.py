@@ -1,0 +1,139 @@
+"""Answers about decisions: summaries, lists of them, and how many there were when."""
+
+from __future__ import annotations
+
+from bayplan.http_api.contract.answer import Answer, Instant, ListAnswer
+
+
+class DecisionSummary(Answer, frozen=True, kw_only=True):
+    """A decision in a list.
+
+    Attributes:
+        number: of the decision since the server started. at: when. namespace, name: of the pod.
+        attempt: 1-based number of the pod's attempt. outcome: scheduled, unschedulable, error or skipped.
+        node, feasible_nodes, evaluated_nodes, ties, total, message, nominated_node, victims: as in the record.
+        margin: how many points the chosen node was ahead of the runner-up; null if there is none, or it isn't known.
+        runner_up: the best node outside of the tie set, or "".
+        tier: of the queue that the pod came from. woken_by: the event that moved it there.
+        annotated: whether another scheduler decided. text: the decision in a sentence.
+    """
+
+    number: int
+    at: Instant
+    namespace: str
+    name: str
+    attempt: int
+    outcome: str
+    node: str
+    feasible_nodes: int
+    evaluated_nodes: int
+    ties: int
+    total: int
+    margin: int | None
+    runner_up: str
+    message: str
+    nominated_node: str
+    victims: list[str]
+    tier: str | None
+    woken_by: str | None
+    annotated: bool
+    text: str
+
+
+class AttemptSummary(DecisionSummary, frozen=True, kw_only=True):
+    """A decision in the list of one pod's attempts.
+
+    Attributes:
+        difference: from the attempt before it, in words.
+    """
+
+    difference: str
+
+
+class AttemptList(ListAnswer, frozen=True, kw_only=True):
+    """A page of the attempts of one pod, the newest last."""
+
+    items: list[AttemptSummary]
+
+
+class DecisionList(Answer, frozen=True, kw_only=True):
+    """Decisions, the newest last.
+
+    Attributes:
+        version: changes with new decisions. total: how many there are. total_is_exact: False if there may be more.
+        oldest: number of the oldest full record. oldest_summary: number of the oldest record. next: number of the next decision.
+        limit: of the list.
+    """
+
+    version: int
+    items: list[DecisionSummary]
+    total: int
+    total_is_exact: bool
+    oldest: int
+    oldest_summary: int
+    next: int
+    limit: int
+
+
+class DensityLanes(Answer, frozen=True, kw_only=True):
+    """How many there were in each part of a span: decisions by outcome, those that made room, and changes of nodes."""
+
+    scheduled: list[int]
+    waits: list[int]
+    error: list[int]
+    preemptions: list[int]
+    nodes: list[int]
+
+
+class Density(Answer, frozen=True, kw_only=True, rename={"first": "from", "last": "to"}):
+    """How many decisions there were in equal parts of a span.
+
+    Attributes:
+        first, last: numbers of the decisions at its ends (``from`` and ``to``). from_at, to_at: the same as times.
+        oldest, newest: numbers of the decisions that are known. bins: how many parts.
+        lanes: the counts. numbers: of the first decision of each part.
+    """
+
+    first: int
+    last: int
+    oldest: int
+    newest: int
+    from_at: Instant
+    to_at: Instant
+    bins: int
+    lanes: DensityLanes
+    numbers: list[int]
+
+
+class ClockStatus(Answer, frozen=True, kw_only=True):
+    """What time it is, how fast it passes, and which time it is: ``real`` or ``virtual``."""
+
+    now: Instant
+    paused: bool
+    speed: float
+    mode: str
+
+
+class ClockStep(ClockStatus, frozen=True, kw_only=True):
+    """The clock after a step.
+
+    Attributes:
+        done: whether there was anything to step to. decisions: that were taken, the last 20 at most.
+    """
+
+    done: bool
+    decisions: list[DecisionSummary]
+
+
+class DecisionsChanged(Answer, frozen=True, kw_only=True):
+    """New decisions in a frame of the stream.
+
+    Attributes:
+        version: number of the next decision. oldest: of the oldest full record. items: the newest ones.
+        left_out: how many were decided since the last frame and are not among the items.
+    """
+
+    version: int
+    oldest: int
+    items: list[DecisionSummary]
+    left_out: int

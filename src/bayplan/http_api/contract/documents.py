@@ -1,0 +1,65 @@
+"""Answers to writes of documents."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from bayplan.http_api.contract.answer import Answer, KubernetesDocument
+
+
+class AppliedProblem(Answer, frozen=True, kw_only=True):
+    """What the API refused in a document."""
+
+    line: int
+    path: str
+    message: str
+
+
+class AppliedItem(Answer, frozen=True, kw_only=True):
+    """What became of one document.
+
+    Attributes:
+        index: its place among all. line: on which it begins. path: of the object in the Kubernetes API, or "".
+        action: created, replaced or refused. message: why it was refused.
+    """
+
+    index: int
+    line: int
+    kind: str
+    namespace: str
+    name: str
+    path: str
+    problems: list[AppliedProblem]
+    action: Literal["created", "replaced", "refused"]
+    message: str
+
+
+class Applied(Answer, frozen=True, kw_only=True):
+    """What became of the documents of a text; replaced ones count as created."""
+
+    items: list[AppliedItem]
+    created: int
+    refused: int
+
+
+class Imported(Answer, frozen=True, kw_only=True):
+    """What was loaded.
+
+    Attributes:
+        loaded: how many objects, by kind. replaced: how many of them took the place of another.
+        unknown_fields: fields that the release does not have, by file, line and object. total: how many objects.
+    """
+
+    loaded: dict[str, int]
+    replaced: int
+    unknown_fields: dict[str, list[str]]
+    total: int
+
+
+class Exported(Answer, frozen=True, kw_only=True, rename={"api_version": "apiVersion"}):
+    """Everything but events, as a List of Kubernetes documents, with the scheduler's configuration as text."""
+
+    api_version: str
+    kind: str
+    configuration: str
+    items: list[KubernetesDocument]

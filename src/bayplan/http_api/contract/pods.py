@@ -1,0 +1,200 @@
+"""Answers about pods: the table, and all about one of them."""
+
+from __future__ import annotations
+
+import msgspec
+
+from bayplan.http_api.contract.answer import Answer, Facet, Instant, KubernetesDocument, ListAnswer
+from bayplan.http_api.contract.decisions import AttemptSummary
+from bayplan.http_api.contract.queue import QueueCounts, QueueRow
+
+
+class PodRow(Answer, frozen=True, kw_only=True):
+    """A pod in a table.
+
+    Attributes:
+        status: waiting, gated, placed, terminating or finished. node: its name, or "".
+        why: why it waits, or how far its node was ahead of the others.
+        cpu, memory: requests in milli-CPU and bytes. workload: kind, namespace and name of what made it, or "".
+    """
+
+    namespace: str
+    name: str
+    status: str
+    node: str
+    why: str
+    cpu: int
+    memory: int
+    priority: int
+    attempts: int
+    created_at: Instant
+    workload: str
+    scheduler_name: str
+
+
+class PodFacets(Answer, frozen=True, kw_only=True):
+    """The values of the pods that were found, the most frequent first."""
+
+    status: list[Facet]
+    reason: list[Facet]
+    namespace: list[Facet]
+    node: list[Facet]
+    priority: list[Facet]
+
+
+class PodList(ListAnswer, frozen=True, kw_only=True):
+    """A page of the table of pods.
+
+    Attributes:
+        version: changes with the pods. facets: if they were asked for.
+    """
+
+    version: int
+    items: list[PodRow]
+    facets: PodFacets | msgspec.UnsetType = msgspec.UNSET
+
+
+class PodFacts(Answer, frozen=True, kw_only=True):
+    """What a pod is and asks for.
+
+    Attributes:
+        cpu, memory: requests in milli-CPU and bytes. requests: all of them, by resource.
+        imported: whether it came with its node. created_at: by its metadata. bound_at, ended_at: null if it is not.
+    """
+
+    namespace: str
+    name: str
+    uid: str
+    workload: str
+    priority: int
+    priority_class: str
+    scheduler_name: str
+    qos: str
+    phase: str
+    cpu: int
+    memory: int
+    requests: dict[str, int]
+    node: str
+    nominated_node: str
+    imported: bool
+    created_at: str | None
+    bound_at: Instant | None
+    ended_at: Instant | None
+    labels: dict[str, str]
+
+
+class NodesRejected(Answer, frozen=True, kw_only=True):
+    """How many nodes were rejected with the same words by the same plugin."""
+
+    text: str
+    plugin: str
+    code: str
+    nodes: int
+
+
+class EventRow(Answer, frozen=True, kw_only=True):
+    """A Kubernetes event."""
+
+    type: str
+    reason: str
+    note: str
+    first_at: Instant
+    last_at: Instant
+    count: int
+
+
+class PodPage(Answer, frozen=True, kw_only=True):
+    """All about one pod.
+
+    Attributes:
+        sentence: where it is or why it waits. short: the same without the pod's name.
+        message: of a pod that waits, upstream's words.
+        status: as in `PodRow`, or ``deleted``. deleted: whether it has gone. pod: what it is. attempts: all, the newest last.
+        rejections: of the newest attempt. events: Kubernetes events. queue: its place in the queue, if it is there.
+        manifest: the object, null if it has gone. manifest_text: the same as YAML.
+    """
+
+    sentence: str
+    short: str
+    message: str
+    status: str
+    deleted: bool
+    pod: PodFacts
+    attempts: list[AttemptSummary]
+    rejections: list[NodesRejected]
+    events: list[EventRow]
+    queue: QueueRow | None
+    manifest: KubernetesDocument | None
+    manifest_text: str
+
+
+class RemedyRow(Answer, frozen=True, kw_only=True):
+    """One change that would let a pod onto nodes.
+
+    Attributes:
+        plugin: that rejects the pod there. text: the change. nodes: names of the nodes that it would open.
+        verified: whether the engine placed the pod after the change. objects: as they would be, if the change was tried.
+    """
+
+    plugin: str
+    text: str
+    nodes: list[str]
+    verified: bool
+    objects: list[KubernetesDocument] | msgspec.UnsetType = msgspec.UNSET
+
+
+class Remedies(Answer, frozen=True, kw_only=True):
+    """What would have to change for a waiting pod to fit; `why` says why there is nothing."""
+
+    items: list[RemedyRow]
+    why: str
+
+
+class PodTotals(Answer, frozen=True, kw_only=True):
+    """How many pods there are except finished ones, and how many have each status."""
+
+    pods: int
+    placed: int
+    waiting: int
+    gated: int
+    terminating: int
+    finished: int
+
+
+class PodsChanged(Answer, frozen=True, kw_only=True):
+    """A frame of the stream: the pods have another version."""
+
+    version: int
+    counts: PodTotals
+
+
+class PodChanged(Answer, frozen=True, kw_only=True):
+    """A frame of the stream about one pod: what to show of it until all of it has been asked for.
+
+    Attributes:
+        version: changes with the pod. exists: whether anything is known of it. deleted: whether it has gone.
+        sentence, short, status, node: as in `PodPage`. attempts: how many. All of these only if it exists.
+    """
+
+    version: str
+    exists: bool
+    deleted: bool
+    sentence: str | msgspec.UnsetType = msgspec.UNSET
+    short: str | msgspec.UnsetType = msgspec.UNSET
+    status: str | msgspec.UnsetType = msgspec.UNSET
+    node: str | msgspec.UnsetType = msgspec.UNSET
+    attempts: int | msgspec.UnsetType = msgspec.UNSET
+
+
+class QueueChanged(Answer, frozen=True, kw_only=True):
+    """A frame of the stream about the queue.
+
+    Attributes:
+        version: of the queue; 0 if the engine is busy. busy: whether it is; then only counts are known.
+    """
+
+    version: int
+    busy: bool
+    counts: QueueCounts
+    sentence: str | msgspec.UnsetType = msgspec.UNSET
+    next_retry_at: Instant | msgspec.UnsetType | None = msgspec.UNSET

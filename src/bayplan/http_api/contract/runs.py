@@ -1,0 +1,157 @@
+"""Answers about snapshots, forks and comparisons."""
+
+from __future__ import annotations
+
+import msgspec
+
+from bayplan.analysis.run_facts import RunFacts
+from bayplan.http_api.contract.answer import Answer, Instant, ListAnswer
+from bayplan.http_api.contract.cluster import SourceFacts
+from bayplan.http_api.contract.matrix import AnyMatrix
+
+
+class SnapshotRow(Answer, frozen=True, kw_only=True):
+    """A snapshot of the cluster; `revision` is the resource version of the moment."""
+
+    name: str
+    taken_at: Instant
+    revision: int
+
+
+class SnapshotList(ListAnswer, frozen=True, kw_only=True):
+    """The snapshots that are kept."""
+
+    items: list[SnapshotRow]
+
+
+class Restored(Answer, frozen=True, kw_only=True):
+    """The resource version after the cluster went back to a moment."""
+
+    revision: int
+
+
+class ForkProgress(Answer, frozen=True, kw_only=True):
+    """How far a fork is."""
+
+    now: Instant
+    decisions: int
+    waiting: int
+
+
+class ForkStatus(Answer, frozen=True, kw_only=True, rename={"origin": "from"}):
+    """A fork.
+
+    Attributes:
+        origin: ``now`` or a snapshot (``from``). state: running, done or failed. message: why it failed.
+        progress: null before it began. facts: of its run, if it is done.
+    """
+
+    id: str
+    name: str
+    origin: str
+    state: str
+    created_at: Instant
+    message: str
+    progress: ForkProgress | None
+    facts: RunFacts | None
+
+
+class ForkList(ListAnswer, frozen=True, kw_only=True):
+    """All forks, the oldest first."""
+
+    items: list[ForkStatus]
+
+
+class ComparedRun(Answer, frozen=True, kw_only=True):
+    """One of two runs.
+
+    Attributes:
+        kind: ``now``, ``fork`` or ``server``.
+        at: the time there, not of another server. sources: that it follows, not of a fork.
+        url, instance: of another server. digest, id: of a fork.
+    """
+
+    name: str
+    kind: str
+    at: Instant | msgspec.UnsetType = msgspec.UNSET
+    sources: list[SourceFacts] | msgspec.UnsetType = msgspec.UNSET
+    url: str | msgspec.UnsetType = msgspec.UNSET
+    instance: str | msgspec.UnsetType = msgspec.UNSET
+    digest: str | msgspec.UnsetType = msgspec.UNSET
+    id: str | msgspec.UnsetType = msgspec.UNSET
+
+
+class ComparisonCounts(Answer, frozen=True, kw_only=True):
+    """How many pods both runs have, and how many of them differ in which way."""
+
+    pods: int
+    moved: int
+    only_a: int
+    only_b: int
+
+
+class ComparedFigure(Answer, frozen=True, kw_only=True):
+    """A figure of both runs."""
+
+    name: str
+    a: int
+    b: int
+
+
+class FirstPlugin(Answer, frozen=True, kw_only=True):
+    """The first plugin that decided otherwise: the reason of a filter on the side that rejected, or points of a scorer on both."""
+
+    name: str
+    a: int | str | None
+    b: int | str | None
+
+
+class PodDifference(Answer, frozen=True, kw_only=True):
+    """A pod that is elsewhere; `kind` is moved, only_a or only_b."""
+
+    pod: str
+    kind: str
+    a_node: str
+    b_node: str
+    first_plugin: FirstPlugin | None
+
+
+class Comparison(ListAnswer, frozen=True, kw_only=True):
+    """Two runs side by side."""
+
+    sentence: str
+    a: ComparedRun
+    b: ComparedRun
+    counts: ComparisonCounts
+    metrics: list[ComparedFigure]
+    items: list[PodDifference]
+
+
+class ComparedMatrix(Answer, frozen=True, kw_only=True):
+    """The last attempt of a pod in a run."""
+
+    name: str
+    matrix: AnyMatrix
+
+
+class PodComparison(Answer, frozen=True, kw_only=True):
+    """The last attempts of a pod in two runs."""
+
+    pod: str
+    a_node: str
+    b_node: str
+    first_plugin: FirstPlugin | None
+    a: ComparedMatrix
+    b: ComparedMatrix
+
+
+class Placements(Answer, frozen=True, kw_only=True):
+    """The node of each pod that is not finished.
+
+    Attributes:
+        pods: ``namespace/name``. nodes: their nodes, "" for those that wait. instance: of the server.
+    """
+
+    pods: list[str]
+    nodes: list[str]
+    instance: str

@@ -1,0 +1,1635 @@
+// The types of our HTTP API, generated from the structs of bayplan.http_api by scripts/make_page_types.py: don't edit.
+declare namespace Api {
+  /** By how much one plugin preferred the chosen node to the runner-up, in weighted points; below 0: it preferred the other. */
+  interface Advantage {
+    plugin: string;
+    points: number;
+  }
+
+  /** What became of the documents of a text; replaced ones count as created. */
+  interface Applied {
+    items: AppliedItem[];
+    created: number;
+    refused: number;
+  }
+
+  /** What became of one document. */
+  interface AppliedItem {
+    index: number;
+    line: number;
+    kind: string;
+    namespace: string;
+    name: string;
+    path: string;
+    problems: AppliedProblem[];
+    action: "created" | "refused" | "replaced";
+    message: string;
+  }
+
+  /** What the API refused in a document. */
+  interface AppliedProblem {
+    line: number;
+    path: string;
+    message: string;
+  }
+
+  /** What is to be written. */
+  interface ApplyRequest {
+    text: string;
+    count?: number | null;
+    dry_run?: boolean;
+    replace?: boolean;
+  }
+
+  /** One cycle of the pod. */
+  interface Attempt {
+    number: number;
+    attempt: number;
+    time_ns: number;
+    outcome: string;
+    node: string;
+    feasible_nodes: number;
+    evaluated_nodes: number;
+    ties: number;
+    total: number;
+    message: string;
+    nominated_node: string;
+    victims: string[];
+  }
+
+  /** What the plugins said in one attempt. */
+  interface AttemptDetail {
+    attempt: Attempt;
+    nodes: number;
+    examined: number;
+    feasible: number;
+    ended_early: boolean;
+    tried_alone: string;
+    rejections: Rejection[];
+    rejected_by_pre_filter: boolean;
+    scored: boolean;
+    best: NodeScore[];
+    tie_set: string[];
+    runner_up: string;
+    margin: number;
+    advantages: Advantage[];
+    remedies: Remedy[];
+    extenders: ExtenderReport[];
+  }
+
+  /** Cycles by pod. */
+  interface AttemptFacts {
+    pods: number;
+    total: number;
+    most: number;
+    most_pod: string;
+    repeated: number;
+  }
+
+  /** A page of the attempts of one pod, the newest last. */
+  interface AttemptList {
+    total: number;
+    total_is_exact: boolean;
+    offset: number;
+    limit: number;
+    items: AttemptSummary[];
+  }
+
+  /** A decision in the list of one pod's attempts. */
+  interface AttemptSummary {
+    number: number;
+    at: string;
+    namespace: string;
+    name: string;
+    attempt: number;
+    outcome: string;
+    node: string;
+    feasible_nodes: number;
+    evaluated_nodes: number;
+    ties: number;
+    total: number;
+    margin: number | null;
+    runner_up: string;
+    message: string;
+    nominated_node: string;
+    victims: string[];
+    tier: string | null;
+    woken_by: string | null;
+    annotated: boolean;
+    text: string;
+    difference: string;
+  }
+
+  /** The answer: outcomes in the order of the entries, and how many there are of each. */
+  interface Batch {
+    items: Outcome[];
+    created: number;
+    exists: number;
+    deleted: number;
+    absent: number;
+    refused: number;
+  }
+
+  /** A node on which preemption could have made room. */
+  interface CandidateReport {
+    node: string;
+    chosen: boolean;
+    victims: Victim[];
+    pdb_violations: number;
+    priority_sum: number;
+    lost_by: string;
+  }
+
+  /** A group of the heat map. */
+  interface CellGroup {
+    name: string;
+    nodes: string[];
+    cells: number[];
+    flags: number[];
+  }
+
+  /** The heat map. */
+  interface Cells {
+    version: number;
+    layout: number;
+    metric: string;
+    by: string;
+    metrics: string[];
+    groups: CellGroup[];
+  }
+
+  /** A frame of the stream about the heat map. */
+  interface CellsChanged {
+    version: number;
+    layout: number;
+    metric: string;
+    known: boolean;
+    whole: boolean;
+    names: string[];
+    cells: number[];
+    flags: number[];
+  }
+
+  /** How the clock should go on; what is left out stays. */
+  interface ClockChange {
+    paused?: boolean | null;
+    speed?: number | null;
+  }
+
+  /** What time it is, how fast it passes, and which time it is: ``real`` or ``virtual``. */
+  interface ClockStatus {
+    now: string;
+    paused: boolean;
+    speed: number;
+    mode: string;
+  }
+
+  /** The clock after a step. */
+  interface ClockStep {
+    now: string;
+    paused: boolean;
+    speed: number;
+    mode: string;
+    done: boolean;
+    decisions: DecisionSummary[];
+  }
+
+  /** How many pods and nodes there are, by status. */
+  interface ClusterTotals {
+    pods: number;
+    placed: number;
+    waiting: number;
+    gated: number;
+    terminating: number;
+    finished: number;
+    nodes: number;
+    nodes_not_ready: number;
+    nodes_cordoned: number;
+    nodes_full: number;
+    nodes_empty: number;
+  }
+
+  /** One attempt with a list a column: the answer to ``form=columns``. */
+  interface ColumnMatrix {
+    form: "columns";
+    number: number;
+    kept: true;
+    record_level: string;
+    nodes: number;
+    counts: MatrixCounts;
+    winner: string;
+    runner_up: string;
+    margin: number | null;
+    tie_set: string[];
+    pre_filters: string[];
+    filters: string[];
+    scorers: MatrixScorer[];
+    statuses: MatrixStatus[];
+    total: number;
+    total_is_exact: boolean;
+    offset: number;
+    limit: number;
+    attempt: number;
+    sentence: string;
+    skipped: string[];
+    max_score: number;
+    points: MatrixPoints;
+    annotated?: boolean;
+    rows: MatrixColumns;
+  }
+
+  /** A figure of both runs. */
+  interface ComparedFigure {
+    name: string;
+    a: number;
+    b: number;
+  }
+
+  /** The last attempt of a pod in a run. */
+  interface ComparedMatrix {
+    name: string;
+    matrix: RowMatrix | ColumnMatrix | NoMatrix;
+  }
+
+  /** One of two runs. */
+  interface ComparedRun {
+    name: string;
+    kind: string;
+    at?: string;
+    sources?: SourceFacts[];
+    url?: string;
+    instance?: string;
+    digest?: string;
+    id?: string;
+  }
+
+  /** Two runs side by side. */
+  interface Comparison {
+    total: number;
+    total_is_exact: boolean;
+    offset: number;
+    limit: number;
+    sentence: string;
+    a: ComparedRun;
+    b: ComparedRun;
+    counts: ComparisonCounts;
+    metrics: ComparedFigure[];
+    items: PodDifference[];
+  }
+
+  /** How many pods both runs have, and how many of them differ in which way. */
+  interface ComparisonCounts {
+    pods: number;
+    moved: number;
+    only_a: number;
+    only_b: number;
+  }
+
+  /** The configuration that decides now: as it was given, and as it comes out. */
+  interface Configuration {
+    text: string;
+    effective: Record<string, unknown>;
+    extension_points: Record<string, Record<string, PointPlugin[]>>;
+  }
+
+  /** What is wrong with a configuration, where, and what may have been meant. */
+  interface ConfigurationProblem {
+    line: number;
+    column: number;
+    path: string;
+    message: string;
+    hint: string;
+  }
+
+  /** How many cycles were run and how they ended; how they are recorded. */
+  interface DecisionCounts {
+    total: number;
+    scheduled: number;
+    unschedulable: number;
+    errors: number;
+    skipped: number;
+    record_level: string;
+    record_bytes: number;
+  }
+
+  /** Decisions, the newest last. */
+  interface DecisionList {
+    version: number;
+    items: DecisionSummary[];
+    total: number;
+    total_is_exact: boolean;
+    oldest: number;
+    oldest_summary: number;
+    next: number;
+    limit: number;
+  }
+
+  /** How many decisions were taken, how many a second lately, and how long 99 % of them took at most. */
+  interface DecisionRate {
+    total: number;
+    per_second: number;
+    p99_ms: number;
+  }
+
+  /** A decision in a list. */
+  interface DecisionSummary {
+    number: number;
+    at: string;
+    namespace: string;
+    name: string;
+    attempt: number;
+    outcome: string;
+    node: string;
+    feasible_nodes: number;
+    evaluated_nodes: number;
+    ties: number;
+    total: number;
+    margin: number | null;
+    runner_up: string;
+    message: string;
+    nominated_node: string;
+    victims: string[];
+    tier: string | null;
+    woken_by: string | null;
+    annotated: boolean;
+    text: string;
+  }
+
+  /** New decisions in a frame of the stream. */
+  interface DecisionsChanged {
+    version: number;
+    oldest: number;
+    items: DecisionSummary[];
+    left_out: number;
+  }
+
+  /** The configuration that holds if none is given, also as YAML. */
+  interface DefaultConfiguration {
+    text: string;
+    effective: Record<string, unknown>;
+  }
+
+  /** How many decisions there were in equal parts of a span. */
+  interface Density {
+    from: number;
+    to: number;
+    oldest: number;
+    newest: number;
+    from_at: string;
+    to_at: string;
+    bins: number;
+    lanes: DensityLanes;
+    numbers: number[];
+  }
+
+  /** How many there were in each part of a span: decisions by outcome, those that made room, and changes of nodes. */
+  interface DensityLanes {
+    scheduled: number[];
+    waits: number[];
+    error: number[];
+    preemptions: number[];
+    nodes: number[];
+  }
+
+  /** How many pods of a node were evicted, and which were not. */
+  interface Drained {
+    evicted: number;
+    refused: EvictionRefused[];
+  }
+
+  /** The body of every answer with a status from 400 on. */
+  interface Error {
+    error: Refused;
+  }
+
+  /** A Kubernetes event about the pod; times since the start of the run. */
+  interface EventLine {
+    type: string;
+    reason: string;
+    note: string;
+    first_ns: number;
+    last_ns: number;
+    count: number;
+  }
+
+  /** A Kubernetes event. */
+  interface EventRow {
+    type: string;
+    reason: string;
+    note: string;
+    first_at: string;
+    last_at: string;
+    count: number;
+  }
+
+  /** A pod that was not evicted, and why. */
+  interface EvictionRefused {
+    pod: string;
+    message: string;
+  }
+
+  /** All about one pod of a run. Times are nanoseconds of virtual time since the start of the run. */
+  interface Explanation {
+    verdict: string;
+    message: string;
+    pod: string;
+    workload: string;
+    priority: number;
+    scheduler_name: string;
+    fate: string;
+    node: string;
+    imported: boolean;
+    arrived_ns: number;
+    bound_ns: number | null;
+    ended_ns: number | null;
+    attempts: Attempt[];
+    detail: AttemptDetail | null;
+    node_detail: NodeDetail | null;
+    preemption: PreemptionReport | null;
+    events: EventLine[];
+    notes: string[];
+  }
+
+  /** Everything but events, as a List of Kubernetes documents, with the scheduler's configuration as text. */
+  interface Exported {
+    apiVersion: string;
+    kind: string;
+    configuration: string;
+    items: Record<string, unknown>[];
+  }
+
+  /** What an HTTP extender did: see `bayplan.analysis.explanation.ExtenderReport`. */
+  interface ExtenderAnswer {
+    extender: string;
+    asked: number;
+    rejected: number;
+    scored: boolean;
+    filter_error: string;
+    ignored: boolean;
+    prioritize_error: string;
+  }
+
+  /** What an HTTP extender did in an attempt. Whom it rejected and what it scored stands with the plugins, under its name. */
+  interface ExtenderReport {
+    extender: string;
+    asked: number;
+    rejected: number;
+    scored: boolean;
+    filter_error: string;
+    ignored: boolean;
+    prioritize_error: string;
+  }
+
+  /** A value, and how many of the items that were found have it. */
+  interface Facet {
+    value: string;
+    count: number;
+  }
+
+  /** What went wrong in a plugin. */
+  interface FailedPlugin {
+    plugin: string;
+    point: string;
+    message: string;
+  }
+
+  /** The first plugin that decided otherwise: the reason of a filter on the side that rejected, or points of a scorer on both. */
+  interface FirstPlugin {
+    name: string;
+    a: number | string | null;
+    b: number | string | null;
+  }
+
+  /** All forks, the oldest first. */
+  interface ForkList {
+    total: number;
+    total_is_exact: boolean;
+    offset: number;
+    limit: number;
+    items: ForkStatus[];
+  }
+
+  /** How far a fork is. */
+  interface ForkProgress {
+    now: string;
+    decisions: number;
+    waiting: number;
+  }
+
+  /** What is to be tried. */
+  interface ForkRequest {
+    from?: string;
+    config?: string | null;
+    objects?: Record<string, unknown>[];
+    delete?: Reference[];
+    seed?: number | null;
+    until?: number | null;
+    name?: string;
+  }
+
+  /** A fork. */
+  interface ForkStatus {
+    id: string;
+    name: string;
+    from: string;
+    state: string;
+    created_at: string;
+    message: string;
+    progress: ForkProgress | null;
+    facts: RunFacts | null;
+  }
+
+  /** Fragmentation at the end of a run. */
+  interface FragmentationFacts {
+    resources: ResourceFragmentation[];
+    waiting: ShapeFacts[];
+    shapes: number;
+    common_pods: number;
+    pods: number;
+  }
+
+  /** What was loaded. */
+  interface Imported {
+    loaded: Record<string, number>;
+    replaced: number;
+    unknown_fields: Record<string, string[]>;
+    total: number;
+  }
+
+  /** What was read and what was ignored. */
+  interface InputFacts {
+    files: number;
+    objects: Record<string, number>;
+    unused: Record<string, number>;
+    warnings: Record<string, number>;
+    first_warnings: WarningFacts[];
+    failures: Record<string, string>;
+  }
+
+  /** What a plugin said after the choice of the node. */
+  interface LateAnswer {
+    plugin: string;
+    status: string;
+    message: string;
+  }
+
+  /** The same as rows, one list a column; each has an entry for each node. */
+  interface MatrixColumns {
+    node: string[];
+    total: (number | null)[];
+    tie: boolean[];
+    plugin: string[];
+    gap: string[];
+    pre_filters: number[][];
+    filters: ((number | null)[])[];
+    raw: ((number | null)[])[];
+    normalized: ((number | null)[])[];
+    weighted: ((number | null)[])[];
+  }
+
+  /** How many nodes fit, failed, or were not looked at. */
+  interface MatrixCounts {
+    fit: number;
+    failed: number;
+    not_looked_at: number;
+  }
+
+  /** What plugins said at the points around filters and scores; those after the choice of a node only if they are recorded. */
+  interface MatrixPoints {
+    pre_filter: PreFilterAnswer[];
+    pre_score: PreScoreAnswer[];
+    extenders: ExtenderAnswer[];
+    reserve?: LateAnswer[];
+    permit?: LateAnswer[];
+    pre_bind?: LateAnswer[];
+    bind?: LateAnswer[];
+  }
+
+  /** A node. */
+  interface MatrixRow {
+    node: string;
+    total: number | null;
+    tie: boolean;
+    plugin: string;
+    gap: string;
+    pre_filters: number[];
+    filters: (number | null)[];
+    raw: (number | null)[];
+    normalized: (number | null)[];
+    weighted: (number | null)[];
+  }
+
+  /** A score plugin. */
+  interface MatrixScorer {
+    name: string;
+    weight: number | null;
+    scale: number[] | null;
+  }
+
+  /** A status that filters returned; `index` is what stands for it in the rows. */
+  interface MatrixStatus {
+    index: number;
+    code: string;
+    plugin: string;
+    reasons: string[];
+  }
+
+  /** How many pods were moved to the active queue. */
+  interface Moved {
+    moved: number;
+  }
+
+  /** An attempt of which no full record is kept; `why` says the reason. Without any attempt the number is -1. */
+  interface NoMatrix {
+    form: "none";
+    number: number;
+    kept: false;
+    why: string;
+    record_level: string;
+    rows: MatrixRow[];
+    total: number;
+    attempt?: number;
+  }
+
+  /** A pod on a node, by what it takes: milli-CPU and bytes. */
+  interface NodeBlock {
+    namespace: string;
+    name: string;
+    cpu: number;
+    memory: number;
+    priority: number;
+  }
+
+  /** A condition of a node. */
+  interface NodeCondition {
+    type: string;
+    status: string;
+    reason: string;
+    message: string;
+  }
+
+  /** How many nodes there are at the end, in how many zones, and how many came and went. */
+  interface NodeCounts {
+    total: number;
+    zones: number;
+    added: number;
+    removed: number;
+  }
+
+  /** One node in one attempt, through all plugins. */
+  interface NodeDetail {
+    node: string;
+    fate: string;
+    verdicts: PluginVerdict[];
+    score: NodeScore | null;
+    advantages: Advantage[];
+    free: Record<string, number>;
+    requested: Record<string, number>;
+  }
+
+  /** The zones and pools of the nodes that were found, the largest first. */
+  interface NodeFacets {
+    zone: Facet[];
+    pool: Facet[];
+  }
+
+  /** A page of the table of nodes. */
+  interface NodeList {
+    total: number;
+    total_is_exact: boolean;
+    offset: number;
+    limit: number;
+    version: number;
+    items: NodeRow[];
+    facets?: NodeFacets;
+  }
+
+  /** All about one node. */
+  interface NodePage {
+    name: string;
+    zone: string;
+    pool: string;
+    ready: boolean;
+    cordoned: boolean;
+    allocatable: Record<string, number>;
+    requested: Record<string, number>;
+    free: Record<string, number>;
+    shares: Record<string, number>;
+    most_pods: number;
+    taints: string[];
+    created_at: string;
+    version: number;
+    sentence: string;
+    labels: Record<string, string>;
+    conditions: NodeCondition[];
+    pods: PodRow[];
+    pods_total: number;
+    events: EventRow[];
+    rejected: PodsRejected[];
+    rejected_is_exact: boolean;
+    rejected_missing: string;
+  }
+
+  /** A node in a table. */
+  interface NodeRow {
+    name: string;
+    zone: string;
+    pool: string;
+    ready: boolean;
+    cordoned: boolean;
+    allocatable: Record<string, number>;
+    requested: Record<string, number>;
+    free: Record<string, number>;
+    shares: Record<string, number>;
+    most_pods: number;
+    taints: string[];
+    created_at: string;
+    pods: number;
+    blocks?: NodeBlock[];
+  }
+
+  /** A feasible node with its scores. */
+  interface NodeScore {
+    node: string;
+    rank: number;
+    total: number;
+    tied: boolean;
+    chosen: boolean;
+    scores: PluginScore[];
+  }
+
+  /** How many nodes were rejected with the same words by the same plugin. */
+  interface NodesRejected {
+    text: string;
+    plugin: string;
+    code: string;
+    nodes: number;
+  }
+
+  /** What became of one entry of a batch. */
+  interface Outcome {
+    outcome: string;
+    code: number;
+    kind?: string;
+    namespace?: string;
+    name?: string;
+    uid?: string;
+    resource_version?: string;
+    message?: string;
+    warnings?: string[];
+    object?: Record<string, unknown>;
+  }
+
+  /** Whether anything is wrong, and what. */
+  interface Overview {
+    version: string;
+    sentence: string;
+    counts: ClusterTotals;
+    decisions: DecisionRate;
+    reasons: ReasonRow[];
+    queue: QueueStatus;
+    utilisation: UsageRow[];
+    utilisation_history: UsagePoint[];
+    preemptions: number;
+    binding_failures: number;
+    latest: DecisionSummary[];
+    clock: ClockStatus;
+    scheduler: SchedulerStatus;
+    source: SourceFacts | null;
+  }
+
+  /** Pods that wait with one and the same message. */
+  interface PendingFacts {
+    fate: string;
+    message: string;
+    pods: number;
+    examples: string[];
+  }
+
+  /** The node of each pod that is not finished. */
+  interface Placements {
+    pods: string[];
+    nodes: string[];
+    instance: string;
+  }
+
+  /** An exception of a plugin, and how often it was raised; the newest time and traceback. */
+  interface PluginIncident {
+    at: string;
+    point: string;
+    exception: string;
+    traceback: string;
+    count: number;
+  }
+
+  /** All plugins that there are. */
+  interface PluginList {
+    total: number;
+    total_is_exact: boolean;
+    offset: number;
+    limit: number;
+    items: PluginRow[];
+  }
+
+  /** A plugin. */
+  interface PluginRow {
+    name: string;
+    points: string[];
+    enabled: string[];
+    file: string | null;
+    built_in: boolean;
+    failures: PluginIncident[];
+    documentation: string | null;
+  }
+
+  /** What one plugin gave one node: raw, normalised to 0..100, and that times its weight. */
+  interface PluginScore {
+    plugin: string;
+    weight: number;
+    raw: number;
+    normalized: number;
+    weighted: number;
+  }
+
+  /** What one filter said about one node: Success, or another code with reasons. */
+  interface PluginVerdict {
+    plugin: string;
+    code: string;
+    reasons: string[];
+  }
+
+  /** A frame of the stream about one pod: what to show of it until all of it has been asked for. */
+  interface PodChanged {
+    version: string;
+    exists: boolean;
+    deleted: boolean;
+    sentence?: string;
+    short?: string;
+    status?: string;
+    node?: string;
+    attempts?: number;
+  }
+
+  /** The last attempts of a pod in two runs. */
+  interface PodComparison {
+    pod: string;
+    a_node: string;
+    b_node: string;
+    first_plugin: FirstPlugin | null;
+    a: ComparedMatrix;
+    b: ComparedMatrix;
+  }
+
+  /** How many pods there were, and where they stand at the end. */
+  interface PodCounts {
+    total: number;
+    imported: number;
+    bound: number;
+    placed: number;
+    succeeded: number;
+    failed: number;
+    deleted: number;
+    evicted: number;
+    pending: number;
+    gated: number;
+    unattended: number;
+  }
+
+  /** A pod that is elsewhere; `kind` is moved, only_a or only_b. */
+  interface PodDifference {
+    pod: string;
+    kind: string;
+    a_node: string;
+    b_node: string;
+    first_plugin: FirstPlugin | null;
+  }
+
+  /** The values of the pods that were found, the most frequent first. */
+  interface PodFacets {
+    status: Facet[];
+    reason: Facet[];
+    namespace: Facet[];
+    node: Facet[];
+    priority: Facet[];
+  }
+
+  /** What a pod is and asks for. */
+  interface PodFacts {
+    namespace: string;
+    name: string;
+    uid: string;
+    workload: string;
+    priority: number;
+    priority_class: string;
+    scheduler_name: string;
+    qos: string;
+    phase: string;
+    cpu: number;
+    memory: number;
+    requests: Record<string, number>;
+    node: string;
+    nominated_node: string;
+    imported: boolean;
+    created_at: string | null;
+    bound_at: string | null;
+    ended_at: string | null;
+    labels: Record<string, string>;
+  }
+
+  /** A page of the table of pods. */
+  interface PodList {
+    total: number;
+    total_is_exact: boolean;
+    offset: number;
+    limit: number;
+    version: number;
+    items: PodRow[];
+    facets?: PodFacets;
+  }
+
+  /** All about one pod. */
+  interface PodPage {
+    sentence: string;
+    short: string;
+    message: string;
+    status: string;
+    deleted: boolean;
+    pod: PodFacts;
+    attempts: AttemptSummary[];
+    rejections: NodesRejected[];
+    events: EventRow[];
+    queue: QueueRow | null;
+    manifest: Record<string, unknown> | null;
+    manifest_text: string;
+  }
+
+  /** A pod in a table. */
+  interface PodRow {
+    namespace: string;
+    name: string;
+    status: string;
+    node: string;
+    why: string;
+    cpu: number;
+    memory: number;
+    priority: number;
+    attempts: number;
+    created_at: string;
+    workload: string;
+    scheduler_name: string;
+  }
+
+  /** How many pods there are except finished ones, and how many have each status. */
+  interface PodTotals {
+    pods: number;
+    placed: number;
+    waiting: number;
+    gated: number;
+    terminating: number;
+    finished: number;
+  }
+
+  /** A frame of the stream: the pods have another version. */
+  interface PodsChanged {
+    version: number;
+    counts: PodTotals;
+  }
+
+  /** How many waiting pods a node rejected with the same words in their last attempts. */
+  interface PodsRejected {
+    text: string;
+    pods: number;
+  }
+
+  /** A plugin at an extension point; `source` (``from``) is ``default``, ``configuration``, or the file of a custom plugin. */
+  interface PointPlugin {
+    plugin: string;
+    weight: number;
+    from: string;
+  }
+
+  /** What a PreFilter plugin said; `nodes` is how many nodes it left in, null for all. */
+  interface PreFilterAnswer {
+    plugin: string;
+    status: string;
+    message: string;
+    nodes: number | null;
+  }
+
+  /** What a PreScore plugin said. */
+  interface PreScoreAnswer {
+    plugin: string;
+    status: string;
+  }
+
+  /** Nodes on which a pod would not fit even without all pods of lower priority; of many only some are named. */
+  interface PreemptionRefusal {
+    plugin: string;
+    code: string;
+    reasons: string[];
+    nodes: string[];
+    count: number;
+  }
+
+  /** How a search for pods to preempt went. */
+  interface PreemptionReport {
+    attempt: number;
+    chosen: string;
+    candidates: CandidateReport[];
+    candidate_count: number;
+    refusals: PreemptionRefusal[];
+    struck_out: string[];
+    untried: number;
+    not_helpful: number;
+  }
+
+  /** A frame of the stream about the queue. */
+  interface QueueChanged {
+    version: number;
+    busy: boolean;
+    counts: QueueCounts;
+    sentence?: string;
+    next_retry_at?: string | null;
+  }
+
+  /** How many pods are in each tier. */
+  interface QueueCounts {
+    active: number;
+    backoff: number;
+    unschedulable: number;
+    gated: number;
+  }
+
+  /** A page of the queue, or of one of its tiers. */
+  interface QueueList {
+    total: number;
+    total_is_exact: boolean;
+    offset: number;
+    limit: number;
+    version: number;
+    sentence: string;
+    counts: QueueCounts;
+    next_retry_at: string | null;
+    items: QueueRow[];
+    histogram: WaitHistogram;
+  }
+
+  /** A pod in the queue. */
+  interface QueueRow {
+    namespace: string;
+    name: string;
+    position: number;
+    priority: number;
+    attempts: number;
+    tier: string;
+    since: string;
+    retry_at: string | null;
+    rejected_by: string[];
+    message: string;
+    wakes_on: string[];
+  }
+
+  /** How many pods are in each tier, and when the next backoff ends; null if none does, or it isn't known. */
+  interface QueueStatus {
+    active: number;
+    backoff: number;
+    unschedulable: number;
+    gated: number;
+    next_retry_at: string | null;
+  }
+
+  /** Why pods wait. */
+  interface ReasonRow {
+    text: string;
+    pods: number;
+    mainly: number;
+  }
+
+  /** An object, by what it is called. */
+  interface Reference {
+    kind: string;
+    name: string;
+    namespace?: string;
+  }
+
+  /** Why a request was refused; texts that don't apply are empty. */
+  interface Refused {
+    what: string;
+    where: string;
+    got: string;
+    wanted: string;
+    hint: string;
+    request_id: string;
+  }
+
+  /** Nodes that were rejected in the same words by the same plugin. */
+  interface Rejection {
+    plugin: string;
+    code: string;
+    reasons: string[];
+    nodes: string[];
+  }
+
+  /** What would have to change for a waiting pod to fit; `why` says why there is nothing. */
+  interface Remedies {
+    items: RemedyRow[];
+    why: string;
+  }
+
+  /** One change that would let the pod onto some nodes. */
+  interface Remedy {
+    plugin: string;
+    text: string;
+    nodes: string[];
+  }
+
+  /** One change that would let a pod onto nodes. */
+  interface RemedyRow {
+    plugin: string;
+    text: string;
+    nodes: string[];
+    verified: boolean;
+    objects?: Record<string, unknown>[];
+  }
+
+  /** The fragmentation of one resource; amounts in units of the state. */
+  interface ResourceFragmentation {
+    resource: string;
+    idle: number;
+    stranded: number;
+    share: number;
+    unusable: number;
+    unusable_share: number;
+    shapes: number;
+    pods: number;
+  }
+
+  /** The resource version after the cluster went back to a moment. */
+  interface Restored {
+    revision: number;
+  }
+
+  /** Who answers. */
+  interface Root {
+    version: string;
+    kubernetes_version: string;
+    build: string;
+    instance: string;
+    started_at: string;
+    links: Record<string, string>;
+  }
+
+  /** One attempt with an object a node. */
+  interface RowMatrix {
+    form: "rows";
+    number: number;
+    kept: true;
+    record_level: string;
+    nodes: number;
+    counts: MatrixCounts;
+    winner: string;
+    runner_up: string;
+    margin: number | null;
+    tie_set: string[];
+    pre_filters: string[];
+    filters: string[];
+    scorers: MatrixScorer[];
+    statuses: MatrixStatus[];
+    total: number;
+    total_is_exact: boolean;
+    offset: number;
+    limit: number;
+    attempt: number;
+    sentence: string;
+    skipped: string[];
+    max_score: number;
+    points: MatrixPoints;
+    annotated?: boolean;
+    rows: MatrixRow[];
+  }
+
+  /** All facts about one run. Times are nanoseconds of virtual time since 1970. */
+  interface RunFacts {
+    format: number;
+    version: string;
+    kubernetes: string;
+    seed: number;
+    digest: string;
+    start_ns: number;
+    end_ns: number;
+    stopped: string;
+    missing_plugins: string[];
+    instants: number;
+    events: number;
+    pods: PodCounts;
+    nodes: NodeCounts;
+    decisions: DecisionCounts;
+    pending: PendingFacts[];
+    pending_groups: number;
+    waits: WaitFacts;
+    still_waiting: WaitFacts;
+    attempts: AttemptFacts;
+    utilisation: UtilisationFacts[];
+    fragmentation: FragmentationFacts;
+    input: InputFacts;
+  }
+
+  /** The names of the profiles, and plugins that failed. */
+  interface SchedulerStatus {
+    profiles: string[];
+    plugins_failed: FailedPlugin[];
+  }
+
+  /** Where one more pod of a shape would fit. */
+  interface ShapeFacts {
+    example: string;
+    pods: number;
+    waiting: number;
+    requests: Record<string, number>;
+    allowed: number;
+    fits: number;
+    idle: Record<string, number>;
+    idle_on_one: Record<string, number>;
+  }
+
+  /** The snapshots that are kept. */
+  interface SnapshotList {
+    total: number;
+    total_is_exact: boolean;
+    offset: number;
+    limit: number;
+    items: SnapshotRow[];
+  }
+
+  /** The name of a snapshot. */
+  interface SnapshotName {
+    name: string;
+  }
+
+  /** A snapshot of the cluster; `revision` is the resource version of the moment. */
+  interface SnapshotRow {
+    name: string;
+    taken_at: string;
+    revision: number;
+  }
+
+  /** How many objects were written here, and how many wait for it. */
+  interface SourceCounts {
+    created: number;
+    updated: number;
+    deleted: number;
+    waiting: number;
+  }
+
+  /** A cluster that this one follows, in short. */
+  interface SourceFacts {
+    name: string;
+    kind: string;
+    state: string;
+    lag_seconds: number;
+    sentence: string;
+  }
+
+  /** The clusters that this one follows; there is one at most. */
+  interface SourceList {
+    total: number;
+    total_is_exact: boolean;
+    offset: number;
+    limit: number;
+    items: SourceRow[];
+  }
+
+  /** A cluster that this one follows. */
+  interface SourceRow {
+    name: string;
+    kind: string;
+    state: string;
+    lag_seconds: number;
+    sentence: string;
+    address: string;
+    position: string | null;
+    policies: Record<string, string>;
+    counts: SourceCounts;
+    message: string;
+    left_out: string[];
+  }
+
+  /** What to step by. */
+  interface Step {
+    by?: "decision" | "event";
+  }
+
+  /** How full the cluster was at a time. */
+  interface UsagePoint {
+    at: string;
+    cpu: number;
+    memory: number;
+  }
+
+  /** How full the cluster (zone "") or a zone is of a resource. */
+  interface UsageRow {
+    resource: string;
+    zone: string;
+    nodes: number;
+    allocatable: number;
+    requested: number;
+    share: number;
+    free: number;
+    largest_gap: number;
+  }
+
+  /** One resource, in the whole cluster or in one zone. Amounts are those of the state: milli-CPU, bytes, pieces. */
+  interface UtilisationFacts {
+    resource: string;
+    zone: string | null;
+    nodes: number;
+    allocatable: number;
+    requested: number;
+    share: number;
+    mean_share: number;
+    peak_share: number;
+    peak_requested: number;
+    peak_ns: number;
+  }
+
+  /** What is wrong with a configuration, or what it would change. */
+  interface Validation {
+    stage: string | null;
+    problems: ConfigurationProblem[];
+    effective: Record<string, unknown> | null;
+    extension_points?: Record<string, Record<string, PointPlugin[]>>;
+    difference: string[];
+    will: string;
+  }
+
+  /** A pod that would have to go; `started_ns` is since the start of the run, None for one that has not started. */
+  interface Victim {
+    pod: string;
+    priority: number;
+    started_ns: number | null;
+  }
+
+  /** Waiting times of some pods, in nanoseconds of virtual time; all 0 where there are none. */
+  interface WaitFacts {
+    pods: number;
+    median_ns: number;
+    p95_ns: number;
+    max_ns: number;
+  }
+
+  /** How many pods have waited how long: up to each number of seconds, and, in the last place, longer than all of them. */
+  interface WaitHistogram {
+    seconds: number[];
+    pods: number[];
+  }
+
+  /** A warning about the input: its kind, file and line, object, problem and suggestion ("" for none). */
+  interface WarningFacts {
+    kind: string;
+    where: string;
+    what: string;
+    problem: string;
+    hint: string;
+  }
+
+  /** All operations by method and path. */
+  interface Operations {
+    "GET /": {
+      parameters: { [name: string]: never };
+      body: undefined;
+      answer: Root;
+    };
+    "GET /overview": {
+      parameters: { [name: string]: never };
+      body: undefined;
+      answer: Overview;
+    };
+    "GET /nodes": {
+      parameters: { q?: string | null; zone?: string | null; pool?: string | null; label?: string | null; state?: string | null; run?: string | null; sort?: string | null; offset?: number | string | null; limit?: number | string | null; facets?: boolean; blocks?: boolean; };
+      body: undefined;
+      answer: NodeList;
+    };
+    "GET /nodes/cells": {
+      parameters: { metric?: string | null; by?: string | null; q?: string | null; zone?: string | null; pool?: string | null; label?: string | null; state?: string | null; run?: string | null; };
+      body: undefined;
+      answer: Cells;
+    };
+    "GET /nodes/{name}": {
+      parameters: { name: string; offset?: number | string | null; limit?: number | string | null; };
+      body: undefined;
+      answer: NodePage;
+    };
+    "POST /nodes/{name}/drain": {
+      parameters: { name: string; };
+      body: undefined;
+      answer: Drained;
+    };
+    "GET /pods": {
+      parameters: { q?: string | null; status?: string | null; reason?: string | null; namespace?: string | null; node?: string | null; priority?: number | string | null; workload?: string | null; sort?: string | null; offset?: number | string | null; limit?: number | string | null; facets?: boolean; run?: string | null; };
+      body: undefined;
+      answer: PodList;
+    };
+    "GET /pods/{namespace}/{name}": {
+      parameters: { namespace: string; name: string; run?: string | null; };
+      body: undefined;
+      answer: PodPage;
+    };
+    "GET /pods/{namespace}/{name}/attempts": {
+      parameters: { namespace: string; name: string; offset?: number | string | null; limit?: number | string | null; run?: string | null; };
+      body: undefined;
+      answer: AttemptList;
+    };
+    "GET /pods/{namespace}/{name}/attempts/{attempt}/matrix": {
+      parameters: { namespace: string; name: string; attempt: string; sort?: string | null; only?: string | null; q?: string | null; offset?: number | string | null; limit?: number | string | null; form?: string | null; exhaustive?: boolean; run?: string | null; };
+      body: undefined;
+      answer: RowMatrix | ColumnMatrix | NoMatrix;
+    };
+    "GET /pods/{namespace}/{name}/attempts/{attempt}/preemption": {
+      parameters: { namespace: string; name: string; attempt: string; run?: string | null; };
+      body: undefined;
+      answer: PreemptionReport | null;
+    };
+    "GET /pods/{namespace}/{name}/explanation": {
+      parameters: { namespace: string; name: string; attempt?: number | string | null; node?: string | null; best?: number | string | null; run?: string | null; };
+      body: undefined;
+      answer: Explanation;
+    };
+    "GET /pods/{namespace}/{name}/remedies": {
+      parameters: { namespace: string; name: string; };
+      body: undefined;
+      answer: Remedies;
+    };
+    "POST /pods/{namespace}/{name}/retry": {
+      parameters: { namespace: string; name: string; };
+      body: undefined;
+      answer: Moved;
+    };
+    "GET /decisions": {
+      parameters: { after?: number | string | null; before?: number | string | null; pod?: string | null; outcome?: string | null; node?: string | null; limit?: number | string | null; run?: string | null; };
+      body: undefined;
+      answer: DecisionList;
+    };
+    "GET /decisions/density": {
+      parameters: { from?: number | string | null; to?: number | string | null; from_at?: string | null; to_at?: string | null; bins?: number | string | null; };
+      body: undefined;
+      answer: Density;
+    };
+    "GET /queue": {
+      parameters: { tier?: string | null; offset?: number | string | null; limit?: number | string | null; };
+      body: undefined;
+      answer: QueueList;
+    };
+    "POST /queue/flush": {
+      parameters: { [name: string]: never };
+      body: undefined;
+      answer: Moved;
+    };
+    "GET /clock": {
+      parameters: { [name: string]: never };
+      body: undefined;
+      answer: ClockStatus;
+    };
+    "PUT /clock": {
+      parameters: { [name: string]: never };
+      body: ClockChange | undefined;
+      answer: ClockStatus;
+    };
+    "POST /clock/step": {
+      parameters: { [name: string]: never };
+      body: Step | undefined;
+      answer: ClockStep;
+    };
+    "GET /config": {
+      parameters: { [name: string]: never };
+      body: undefined;
+      answer: Configuration;
+    };
+    "PUT /config": {
+      parameters: { [name: string]: never };
+      body: string | Record<string, unknown>;
+      answer: Configuration;
+    };
+    "GET /config/default": {
+      parameters: { [name: string]: never };
+      body: undefined;
+      answer: DefaultConfiguration;
+    };
+    "POST /config/validate": {
+      parameters: { [name: string]: never };
+      body: string | Record<string, unknown>;
+      answer: Validation;
+    };
+    "GET /plugins": {
+      parameters: { [name: string]: never };
+      body: undefined;
+      answer: PluginList;
+    };
+    "POST /plugins/reload": {
+      parameters: { [name: string]: never };
+      body: undefined;
+      answer: PluginList;
+    };
+    "GET /snapshots": {
+      parameters: { [name: string]: never };
+      body: undefined;
+      answer: SnapshotList;
+    };
+    "POST /snapshots": {
+      parameters: { [name: string]: never };
+      body: SnapshotName | undefined;
+      answer: SnapshotRow;
+    };
+    "DELETE /snapshots/{name}": {
+      parameters: { name: string; };
+      body: undefined;
+      answer: SnapshotList;
+    };
+    "POST /snapshots/{name}/restore": {
+      parameters: { name: string; };
+      body: undefined;
+      answer: Restored;
+    };
+    "POST /reset": {
+      parameters: { [name: string]: never };
+      body: undefined;
+      answer: Restored;
+    };
+    "GET /forks": {
+      parameters: { [name: string]: never };
+      body: undefined;
+      answer: ForkList;
+    };
+    "POST /forks": {
+      parameters: { [name: string]: never };
+      body: ForkRequest | undefined;
+      answer: ForkStatus;
+    };
+    "GET /forks/{id}": {
+      parameters: { id: string; };
+      body: undefined;
+      answer: ForkStatus;
+    };
+    "DELETE /forks/{id}": {
+      parameters: { id: string; };
+      body: undefined;
+      answer: ForkList;
+    };
+    "GET /compare": {
+      parameters: { a?: string | null; b?: string | null; kind?: string | null; offset?: number | string | null; limit?: number | string | null; };
+      body: undefined;
+      answer: Comparison;
+    };
+    "GET /compare/pods/{namespace}/{name}": {
+      parameters: { namespace: string; name: string; a?: string | null; b?: string | null; };
+      body: undefined;
+      answer: PodComparison;
+    };
+    "GET /placements": {
+      parameters: { [name: string]: never };
+      body: undefined;
+      answer: Placements;
+    };
+    "POST /apply": {
+      parameters: { [name: string]: never };
+      body: ApplyRequest | undefined;
+      answer: Applied;
+    };
+    "POST /objects": {
+      parameters: { objects?: boolean; };
+      body: string | { items?: Record<string, unknown>[] };
+      answer: Batch;
+    };
+    "GET /export": {
+      parameters: { [name: string]: never };
+      body: undefined;
+      answer: Exported;
+    };
+    "POST /import": {
+      parameters: { replace?: boolean; };
+      body: { items?: Record<string, unknown>[]; configuration?: string };
+      answer: Imported;
+    };
+    "GET /sources": {
+      parameters: { [name: string]: never };
+      body: undefined;
+      answer: SourceList;
+    };
+  }
+
+  /** The data of the stream's frames by topic. */
+  interface Topics {
+    overview: Overview;
+    pods: PodsChanged;
+    queue: QueueChanged;
+    clock: ClockStatus;
+    decisions: DecisionsChanged;
+    [topic: `nodes:${string}`]: CellsChanged;
+    [topic: `pod:${string}/${string}`]: PodChanged;
+  }
+
+  /** What can be read: parameters and answers by path. */
+  type Gets = { [K in keyof Operations as K extends `GET ${infer P}` ? P : never]: Operations[K] };
+
+  /** What can be written. */
+  type Writes = Exclude<keyof Operations, `GET ${string}`>;
+}

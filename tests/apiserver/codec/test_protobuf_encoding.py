@@ -1,0 +1,91 @@
+"""Protobuf answers: what is written can be read again, and a Status is byte for byte the recorded one."""
+
+from __future__ import annotations
+
+import pytest
+
+from bayplan.apiserver.codec.protobuf import decode_envelope, decode_message
+from bayplan.apiserver.codec.protobuf_encoding import encode_event, encode_object
+from bayplan.apiserver.codec.shape import shape_of
+from bayplan.apiserver.rest.negotiation import negotiate, wants_protobuf
+from bayplan.apiserver.schema.facts import api_facts
+from tests.apiserver.client import Document
+
+PROTOBUF = "application/vnd.kubernetes.protobuf"
+META: Document = {
+    "name": "x",
+    "namespace": "n",
+    "labels": {"b": "2", "a": "1"},
+    "creationTimestamp": "2026-01-02T03:04:05Z",
+}
+SERVICE: Document = {
+    "apiVersion": "v1", "kind": "Service", "metadata": META,
+    "spec": {"ports": [{"port": 80, "targetPort": "web"}, {"port": -1, "targetPort": 8080}], "clusterIPs": ["None"]},
+}  # fmt: skip
+LEASE: Document = {
+    "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": META,
+    "spec": {"renewTime": "2026-01-02T03:04:05.000006Z", "leaseTransitions": 0},
+}  # fmt: skip
+QUOTA: Document = {
+    "apiVersion": "v1", "kind": "ResourceQuota", "metadata": META, "spec": {"hard": {"pods": "5", "cpu": "1500m"}},
+}  # fmt: skip
+SECRET: Document = {"apiVersion": "v1", "kind": "Secret", "metadata": META, "data": {"k": "AP8="}, "immutable": False}
+REVISION: Document = {
+    "apiVersion": "apps/v1", "kind": "ControllerRevision", "metadata": META, "data": {"a": [1, None]}, "revision": 3,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        pytest.param(SERVICE, id="a Service, with a port by name and a negative number"),
+        pytest.param(LEASE, id="a Lease, with a time of microseconds and a zero that is set"),
+        pytest.param(QUOTA, id="a quota, with a map of amounts"),
+        pytest.param(SECRET, id="a Secret, with bytes and a false that is set"),
+        pytest.param(REVISION, id="a revision, with raw JSON"),
+    ],
+)
+def test_what_is_written_can_be_read_again(document: Document) -> None:
+    body = encode_object(document)
+    assert body is not None
+    api_version, kind, raw = decode_envelope(body)
+    assert (api_version, kind) == (document["apiVersion"], document["kind"])
+    shape = shape_of(api_facts().kinds[f"{api_version}/{kind}"])
+    found = shape.read(decode_message(shape.type_name, raw))
+    assert found == shape.read({name: item for name, item in document.items() if name not in ("apiVersion", "kind")})
+
+
+def test_a_status_is_what_the_real_server_sends() -> None:
+    status: Document = {
+        "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": 'pods "absent" not found',
+        "reason": "NotFound", "details": {"name": "absent", "kind": "pods"}, "code": 404,
+    }  # fmt: skip
+    assert encode_object(status) == (
+        b'k8s\x00\n\x0c\n\x02v1\x12\x06Status\x12M\n\x06\n\x00\x12\x00\x1a\x00\x12\x07Failure\x1a\x17pods "absent" not found'
+        b'"\x08NotFound*\x14\n\x06absent\x12\x00\x1a\x04pods(\x002\x000\x94\x03\x1a\x00"\x00'
+    )
+
+
+def test_an_event_of_a_watch_says_its_length_first() -> None:
+    frame = encode_event("ADDED", b"body")
+    assert frame == len(frame[4:]).to_bytes(4, "big") + b"\n\x05ADDED\x12\x06\n\x04body"
+
+
+def test_kinds_without_protobuf_have_none() -> None:
+    assert encode_object({"apiVersion": "example.com/v1", "kind": "Gadget", "metadata": {}}) is None
+
+
+@pytest.mark.parametrize(
+    ("accept", "want"),
+    [
+        pytest.param(PROTOBUF, PROTOBUF, id="only protobuf"),
+        pytest.param(f"{PROTOBUF},application/json", "application/json", id="JSON as well, which is ready-made"),
+    ],
+)
+def test_who_accepts_json_gets_it(accept: str, want: str) -> None:
+    assert negotiate(accept).media_type == want
+
+
+def test_a_refusal_is_protobuf_for_who_accepts_nothing_else() -> None:
+    assert wants_protobuf(PROTOBUF)
+    assert not wants_protobuf(f"{PROTOBUF},application/json")

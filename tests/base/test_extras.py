@@ -1,0 +1,127 @@
+"""Optional packages: what works without them, what names the command that installs them, and that the tables agree."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tomllib
+from collections.abc import Sequence
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+import pytest
+
+from bayplan.base.errors import MissingExtra
+from bayplan.base.extras import EXTRAS, named_extras
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLE = ROOT / "src" / "bayplan" / "examples" / "three-zones"
+BLOCK = """
+import sys
+
+class Blocked:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {packages!r}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+
+sys.meta_path.insert(0, Blocked())
+"""
+
+
+def run_without(packages: Sequence[str], program: str) -> subprocess.CompletedProcess[str]:
+    """Run a program in a process in which these packages can't be imported."""
+    code = BLOCK.format(packages=tuple(packages)) + program
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+
+
+def command(*words: str) -> str:
+    return f"from bayplan.cli.main import main\nraise SystemExit(main({list(words)!r}))"
+
+
+@pytest.mark.parametrize(
+    ("program", "want"),
+    [
+        pytest.param(command("simulate", str(EXAMPLE)), "pods", id="simulate"),
+        pytest.param(command("explain", "shop/year-in-memory", str(EXAMPLE)), "waits", id="explain"),
+        pytest.param(command("config", "--help"), "configuration", id="config"),
+        pytest.param(command("example"), "three-zones", id="example"),
+        pytest.param(
+            "import bayplan\ncluster = bayplan.Cluster([bayplan.make_node('n').obj()])\n"
+            "print(cluster.add(bayplan.make_pod('p').req(cpu='1').obj()))",
+            "n",
+            id="a cluster in a notebook",
+        ),
+    ],
+)
+def test_without_any_extra_simulations_and_notebooks_work(program: str, want: str) -> None:
+    done = run_without([*EXTRAS, "uvloop", "ryaml"], program)
+    assert done.returncode == 0, done.stderr
+    assert want in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("package", "words", "want"),
+    [
+        pytest.param("uvicorn", ["up", "--port", "0"], "server", id="up"),
+        pytest.param("starlette", ["extender", "--port", "0"], "server", id="extender"),
+        pytest.param("aiohttp", ["sync", "--from", "nowhere"], "live", id="sync"),
+        pytest.param("kubernetes", ["schedule", "--kubeconfig", "{kubeconfig}"], "live", id="schedule"),
+        pytest.param("pyarrow", ["simulate", str(EXAMPLE), "--out", "{folder}/new"], "parquet", id="simulate --out"),
+        pytest.param("pyarrow", ["explain", "default/p", "{folder}"], "parquet", id="explain, of a result"),
+    ],
+)
+def test_a_command_that_lacks_its_extra_names_what_installs_it(
+    package: str, words: list[str], want: str, tmp_path: Path
+) -> None:
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.write_text("{apiVersion: v1, kind: Config}")
+    (tmp_path / "summary.json").write_text('{"format": 1, "digest": ""}')
+    given = [word.format(folder=tmp_path, kubeconfig=kubeconfig) for word in words]
+    done = run_without([package], command(*given))
+    assert (done.returncode, done.stderr) == (
+        2,
+        f"bayplan: {package} is not installed; try pip install 'bayplan[{want}]'\n",
+    )
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize(
+    ("package", "program", "want"),
+    [
+        pytest.param("pyarrow", "import bayplan\nbayplan.open_result('x')", "bayplan[parquet]", id="open_result"),
+        pytest.param(
+            "httpx",
+            "import bayplan\nbayplan.Cluster(configuration={'apiVersion': 'kubescheduler.config.k8s.io/v1', "
+            "'kind': 'KubeSchedulerConfiguration', 'extenders': [{'urlPrefix': 'http://127.0.0.1:9', 'filterVerb': 'f'}]})",
+            "bayplan[server]",
+            id="a configuration with an extender",
+        ),
+    ],
+)
+def test_a_name_of_the_library_that_lacks_its_extra_names_what_installs_it(
+    package: str, program: str, want: str
+) -> None:
+    done = run_without([package], program)
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1].endswith(f"MissingExtra: {package} is not installed; try pip install '{want}'")
+
+
+def test_other_modules_that_are_missing_are_a_bug_and_stay_one() -> None:
+    with pytest.raises(ModuleNotFoundError, match="no_such_module"), named_extras():
+        import no_such_module  # type: ignore[import-not-found]  # noqa: F401
+
+
+def test_a_part_of_a_package_counts_as_the_package() -> None:
+    with pytest.raises(MissingExtra, match=r"pip install 'bayplan\[parquet\]'"), named_extras():
+        raise ModuleNotFoundError(name="pyarrow.parquet")
+
+
+def test_the_table_of_extras_is_that_of_the_package() -> None:
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        optional = tomllib.load(file)["project"]["optional-dependencies"]
+    names = {name: distributions[0].lower() for name, distributions in packages_distributions().items()}
+    for package, extra in EXTRAS.items():
+        distribution = names.get(package, package).replace("_", "-")
+        assert any(each.lower().startswith(distribution) for each in optional[extra]), f"{package} is not in [{extra}]"
+    told = set(EXTRAS.values()) | {"all", "dev", "fast"}
+    assert told == set(optional)

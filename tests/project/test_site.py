@@ -1,0 +1,67 @@
+"""The documentation site: it builds without a warning, each public name is documented, each decision is listed."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import bayplan
+from tests.project.tree import ROOT
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)]
+    done = subprocess.run(
+        command,
+        cwd=ROOT,
+        env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder
+
+
+def test_each_page_of_docs_is_on_the_site(site: Path) -> None:
+    pages = {path.relative_to(ROOT / "docs").with_suffix(".html") for path in (ROOT / "docs").rglob("*.md")}
+    assert pages <= {path.relative_to(site) for path in site.rglob("*.html")}
+
+
+def test_each_public_name_has_its_signature_and_description(site: Path) -> None:
+    text = (site / "library.html").read_text(encoding="utf-8")
+    names = [name for name in bayplan.__all__ if name != "__version__"]
+    assert [name for name in names if not re.search(rf'id="bayplan\.[\w.]*\b{name}"', text)] == []
+
+
+def test_no_link_leaves_the_site_for_a_file_of_the_repository(site: Path) -> None:
+    outside = [
+        f"{path.relative_to(site)}: {link}"
+        for path in sorted(site.rglob("*.html"))
+        for link in re.findall(r'href="(\.\./[^"#]*)', path.read_text(encoding="utf-8"))
+        if not (path.parent / link).resolve().is_relative_to(site.resolve())
+    ]
+    assert outside == []
+
+
+def test_nothing_is_loaded_from_another_host(site: Path) -> None:
+    loaded = [
+        f"{path.relative_to(site)}: {address}"
+        for path in sorted(site.rglob("*.html"))
+        for address in re.findall(r'<(?:script|img|link)\b[^>]*(?:src|href)="(https?:[^"]*)', path.read_text("utf-8"))
+    ]
+    assert loaded == []
+
+
+def test_each_decision_is_listed_with_its_title() -> None:
+    folder = ROOT / "docs" / "adr"
+    listed = dict(re.findall(r"\[(.+)\]\((\d{4}-[\w-]+\.md)\)", (folder / "index.md").read_text(encoding="utf-8")))
+    titles = {path.read_text("utf-8").partition("\n")[0]: path.name for path in sorted(folder.glob("0*.md"))}
+    assert {re.sub(r"^# (ADR )?\d+[:.]?\s*", "", title): name for title, name in titles.items()} == listed
