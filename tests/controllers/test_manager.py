@@ -19,6 +19,7 @@ from bayplan.controllers.manager import ControllerManager
 from bayplan.controllers.node_lifecycle import NodeLifecycleController
 from bayplan.controllers.pod_gc import PodGarbageCollector
 from bayplan.controllers.pod_maker import PodMaker
+from bayplan.controllers.writer import AwaitsAnswers
 from bayplan.objects.meta import ObjectMeta
 from bayplan.objects.workloads import ReplicaSet
 from bayplan.sim.store_writer import StoreWriter
@@ -71,6 +72,7 @@ def managed(*problems: Exception | None, retries: bool) -> tuple[ControllerManag
 
 
 REFUSED = InputError("n/a", wanted="something else")
+AWAITS = AwaitsAnswers("n/a", "a webhook is asked")
 
 
 @pytest.mark.parametrize(
@@ -82,6 +84,11 @@ REFUSED = InputError("n/a", wanted="something else")
             (REFUSED, None, REFUSED, REFUSED),
             [("n/a", 0.0), ("n/b", 0.0), ("n/a", 0.25), ("n/a", 0.75), ("n/a", 1.75)],
             id="ever more slowly",
+        ),
+        pytest.param(
+            (AWAITS, None, AWAITS),
+            [("n/a", 0.0), ("n/b", 0.0), ("n/a", 0.02), ("n/a", 0.04)],
+            id="an answer comes soon",
         ),
         pytest.param((ZeroDivisionError(),), [("n/a", 0.0), ("n/b", 0.0)], id="a bug is not, and others go on"),
     ],

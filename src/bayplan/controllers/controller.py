@@ -59,6 +59,7 @@ class Controller(ABC):
         self.writer = tools.writer
         self.pods = tools.pods
         self.burst = tools.burst
+        self._reports = tools.writer.records_events
 
     @property
     def watches_pods(self) -> bool:
@@ -115,13 +116,15 @@ class Controller(ABC):
         except WriteRefused as refusal:
             self.record(owner, "FailedCreate", f"Error creating: {refusal.message}", type_=WARNING)
             raise
-        self.record(owner, "SuccessfulCreate", f"Created pod: {pod.metadata.name}")
+        if self._reports:
+            self.record(owner, "SuccessfulCreate", f"Created pod: {pod.metadata.name}")
         return pod
 
     def delete_pod(self, owner: KubernetesObject, pod: Pod, now_ns: int) -> None:
         """Delete a pod of an owner and report it."""
         self.writer.delete(pod, now_ns)
-        self.record(owner, "SuccessfulDelete", f"Deleted pod: {pod.metadata.name}")
+        if self._reports:
+            self.record(owner, "SuccessfulDelete", f"Deleted pod: {pod.metadata.name}")
 
     def pod_changed(self, key: str, event: ChangeEvent) -> None:
         """Note an event of a pod that the object of this key controls; the object is reconciled after it anyway."""

@@ -140,9 +140,9 @@ class GarbageCollector(Controller, Generic[P]):
             return self._serve(place, refs, now_ns)
         if not self.graph.is_gone(key):
             return None
-        left = [each for each in self.graph.dependents(key) if not self._is_going(each)]
-        for dependent in left[: self.burst]:
-            self._lose_owner(dependent, key, now_ns)
+        left = self._staying(key)
+        for dependent, refs in left[: self.burst]:
+            self._lose_owner(dependent, refs, key, now_ns)
         if len(left) > self.burst:
             return now_ns
         self.graph.forget_gone(key)
@@ -159,12 +159,10 @@ class GarbageCollector(Controller, Generic[P]):
                 return now_ns
             self._let_go(place, uid, ORPHAN_FINALIZER)
             return None
-        left = [each for each in dependents if not self._is_going(each)]
-        for dependent in left[: self.burst]:
+        left = self._staying(uid)
+        for dependent, refs in left[: self.burst]:
             # What it owns in turn goes before it as well.
-            refs = self.graph.refs(dependent)
-            owns = refs is not None and bool(self.graph.dependents(refs.uid))
-            self.graph.delete(dependent, now_ns, foreground=owns)
+            self.graph.delete(dependent, now_ns, foreground=bool(self.graph.dependents(refs.uid)))
         if len(left) > self.burst:
             return now_ns
         if not any(self._blocks(each, uid) for each in self.graph.dependents(uid)):
@@ -175,17 +173,16 @@ class GarbageCollector(Controller, Generic[P]):
         self._waiting.pop(uid, None)
         self.graph.drop_finalizer(place, finalizer)
 
-    def _lose_owner(self, dependent: P, uid: str, now_ns: int) -> None:
-        refs = self.graph.refs(dependent)
-        owners = refs.owner_references if refs is not None else ()
-        if any(not self.graph.is_gone(owner.uid) for owner in owners if owner.uid != uid):
+    def _lose_owner(self, dependent: P, refs: OwnerRefs, uid: str, now_ns: int) -> None:
+        if any(not self.graph.is_gone(owner.uid) for owner in refs.owner_references if owner.uid != uid):
             self.graph.drop_reference(dependent, uid)
         else:
             self.graph.delete(dependent, now_ns, foreground=False)
 
-    def _is_going(self, place: P) -> bool:
-        refs = self.graph.refs(place)
-        return refs is None or refs.deletion_timestamp is not None
+    def _staying(self, uid: str) -> list[tuple[P, OwnerRefs]]:
+        """Return the dependents that are not being deleted."""
+        found = ((place, self.graph.refs(place)) for place in self.graph.dependents(uid))
+        return [(place, refs) for place, refs in found if refs is not None and refs.deletion_timestamp is None]
 
     def _blocks(self, place: P, uid: str) -> bool:
         """Say whether an object that is still there holds back the deletion of its owner."""

@@ -14,7 +14,7 @@ import logging
 from collections import deque
 from collections.abc import Iterable, Sequence
 
-from bayplan.base.durations import SECOND_NS
+from bayplan.base.durations import MILLISECOND_NS, SECOND_NS
 from bayplan.base.errors import InputError, InvariantError
 from bayplan.cluster.admission import PodAdmission
 from bayplan.cluster.store import DELETED, MODIFIED, ChangeEvent, Kind, ObjectStore
@@ -39,6 +39,8 @@ _FIRST_WAIT_NS = SECOND_NS // 4
 _ANSWER_WAIT_NS = 20 * SECOND_NS // 1000
 """Until a webhook has most likely answered."""
 _LONGEST_WAIT_NS = 16 * SECOND_NS
+_ANSWER_WAIT_NS = 20 * MILLISECOND_NS
+"""Until something outside has answered, most likely."""
 _log = logging.getLogger("bayplan.controllers")
 
 _Work = tuple[Controller, str]

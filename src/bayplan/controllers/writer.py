@@ -47,7 +47,16 @@ class AwaitsAnswers(WriteRefused):
 
 
 class Writer(Protocol):
-    """Writes of controllers. All of them raise `WriteRefused` if the write is refused."""
+    """Writes of controllers. All of them raise `WriteRefused` if the write is refused.
+
+    Attributes:
+        records_events: whether anybody reads events; otherwise controllers need not word them.
+    """
+
+    @property
+    def records_events(self) -> bool:
+        """Whether anybody reads events."""
+        ...
 
     def create(self, new: T, now_ns: int) -> T:
         """Store a new object and return it as stored: with resource version, uid and creation time."""

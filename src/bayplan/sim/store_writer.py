@@ -33,6 +33,8 @@ class StoreWriter:
         kubelet: takes care of pods.
     """
 
+    records_events = False
+
     def __init__(self, store: ObjectStore, kubelet: VirtualKubelet) -> None:
         self._store = store
         self._kubelet = kubelet

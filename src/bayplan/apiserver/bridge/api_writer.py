@@ -48,6 +48,8 @@ class ApiWriter:
         recorder: of events.
     """
 
+    records_events = True
+
     def __init__(self, store: TypedStore, documents: Store, writer: ObjectWriter, recorder: EventRecorder) -> None:
         self._store = store
         self._documents = documents
