@@ -10,7 +10,7 @@ from bayplan.conformance.cases import JsonObject
 from bayplan.conformance.mutants import compare_mutants, compared_parts, read_mutants
 
 FOLDER = Path(__file__).parents[2] / "conformance" / "api_mutants"
-EVERY = 6
+EVERY = 10
 """One of so many of our own recorded mutants is asked here; `python -m bayplan.conformance.mutants FILE` asks all."""
 
 
@@ -18,7 +18,7 @@ def test_mutants_are_answered_as_by_a_real_server() -> None:
     total = compare_mutants(read_mutants(FOLDER / "shown.jsonl.gz")).total()
     assert total.mutants == 4155
     assert total.verdicts >= 4155
-    assert total.agreed >= 4138
+    assert total.agreed >= 4155
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,7 @@ def test_mutants_patches_reads_and_subresources_of_other_objects(name: str, verd
     for base, mutants in read_mutants(FOLDER / name).items():
         bases[base] = [each for at, each in enumerate(mutants) if each["op"] == "base" or at % EVERY == 0]
     total = compare_mutants(bases).total()
-    assert total.mutants > 2000
+    assert total.mutants > 1000
     assert total.verdicts >= verdicts * total.mutants
     assert total.agreed >= agreed * total.mutants
 

@@ -198,6 +198,9 @@ def default_daemon_set(spec: Document) -> None:
         rolling = strategy["rollingUpdate"] = dict(_part(strategy, "rollingUpdate"))
         rolling.setdefault("maxUnavailable", 1)
         rolling.setdefault("maxSurge", 0)
+    elif isinstance(strategy.get("rollingUpdate"), dict):
+        # Both are numbers inside the server, and zero where nothing was sent.
+        strategy["rollingUpdate"] = {"maxUnavailable": 0, "maxSurge": 0} | _part(strategy, "rollingUpdate")
 
 
 def default_daemon_set_object(daemon_set: Document) -> None:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from bayplan.apiserver.kinds.strategy import Context, Strategy, part, parts
+from bayplan.apiserver.rest.errors import Cause, forbidden_value
 from bayplan.base.plain_data import Document
+
+_ADMIN = "resource.kubernetes.io/admin-access"
 
 
 class DeviceStrategy(Strategy):
@@ -15,6 +18,18 @@ class DeviceStrategy(Strategy):
     def __init__(self, *, counts_generations: bool = False, name_check: str = "subdomain") -> None:
         self.counts_generations = counts_generations
         self.name_check = name_check
+
+    def validate(self, context: Context, document: Document) -> list[Cause]:
+        """Check a new object; devices for administrators are given only in namespaces that say so."""
+        causes = super().validate(context, document)
+        spec = part(document, "spec")
+        requests = parts(part(spec, "devices") or part(spec, "spec", "devices"), "requests")
+        asked = [index for index, each in enumerate(requests) if part(each, "exactly").get("adminAccess")]
+        namespace = context.cluster.find("namespaces", "", context.namespace) if asked else None
+        if namespace is not None and part(namespace, "metadata", "labels").get(_ADMIN) == "true":
+            return causes
+        text = f"admin access to devices requires the `{_ADMIN}: true` label on the containing namespace"
+        return [forbidden_value(f"spec.devices.requests[{index}].adminAccess", text) for index in asked] + causes
 
 
 class DeviceSliceStrategy(Strategy):

@@ -8,6 +8,7 @@ import re
 
 from bayplan.apiserver.kinds.parts import part, parts, texts
 from bayplan.apiserver.rest.errors import Cause, duplicate, forbidden_value, invalid_value, required, too_long
+from bayplan.apiserver.rest.object_meta import check_labels
 from bayplan.apiserver.validation.engine import (
     Causes,
     Change,
@@ -129,8 +130,10 @@ _SECURITY_VERSION = re.compile(r"v1\.(0|[1-9][0-9]*)|latest")
 
 
 def _security_labels(namespace: Document, path: str, out: Causes) -> None:
-    """Check the labels of pod security (the admission plugin PodSecurity)."""
+    """Check the labels of pod security (the admission plugin PodSecurity), if they are labels at all."""
     found = part(namespace, "metadata", "labels")
+    if check_labels(found, "metadata.labels"):
+        return
     for mode in ("enforce", "audit", "warn"):
         for name, fits, detail in (
             (f"pod-security.kubernetes.io/{mode}", _LEVELS.__contains__, f"must be one of {', '.join(_LEVELS)}"),

@@ -1,0 +1,59 @@
+"""The scale subresource: what it changes, what it refuses, and who owns the replicas afterwards."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.apiserver.client import APPLY, MERGE, Client, Document
+
+PATH = "/apis/apps/v1/namespaces/default/deployments"
+SCALE = f"{PATH}/d/scale"
+DEPLOYMENT: Document = {
+    "metadata": {"name": "d"},
+    "spec": {
+        "replicas": 2,
+        "selector": {"matchLabels": {"a": "b"}},
+        "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}},
+    },
+}
+
+
+@pytest.fixture
+def client() -> Client:
+    client = Client()
+    assert client.post(PATH, DEPLOYMENT).status == 201
+    return client
+
+
+@pytest.mark.parametrize(
+    ("metadata", "want"),
+    [
+        pytest.param({"name": "d"}, 200, id="the name is enough"),
+        pytest.param({}, 400, id="without a name"),
+        pytest.param({"name": "e"}, 400, id="another name"),
+        pytest.param({"name": "d", "labels": {"Bad Key!": "x"}}, 422, id="labels are checked"),
+        pytest.param({"name": "d", "finalizers": ["bad"]}, 422, id="finalizers as well"),
+        pytest.param({"name": "d", "uid": "other"}, 409, id="another uid"),
+        pytest.param({"name": "d", "resourceVersion": "1"}, 409, id="an old version"),
+        pytest.param({"name": "d", "resourceVersion": "x"}, 500, id="a version that is no number"),
+    ],
+)
+def test_an_update_is_checked_as_a_scale(client: Client, metadata: Document, want: int) -> None:
+    assert client.put(SCALE, {"metadata": metadata, "spec": {"replicas": 5}}).status == want
+    assert client.get(f"{PATH}/d").at("spec.replicas") == (5 if want == 200 else 2)
+
+
+def test_an_apply_conflicts_with_who_set_another_number(client: Client) -> None:
+    wanted = {"apiVersion": "autoscaling/v1", "kind": "Scale", "spec": {"replicas": 5}}
+    refused = client.patch(f"{SCALE}?fieldManager=me", wanted, APPLY)
+    assert refused.status == 409
+    assert refused.at("details.causes.0.field") == ".spec.replicas"
+    assert client.patch(f"{SCALE}?fieldManager=me&force=true", wanted, APPLY).at("spec.replicas") == 5
+    owners = client.get(f"{PATH}/d").at("metadata.managedFields")
+    assert isinstance(owners, list)
+    assert [each["manager"] for each in owners if each.get("subresource") == "scale"] == ["me"]
+
+
+def test_an_unknown_field_is_warned_about(client: Client) -> None:
+    answer = client.patch(SCALE, {"spec": {"nope": 1}}, MERGE)
+    assert [value for name, value in answer.headers if name == "warning"] == ['299 - "unknown field \\"spec.nope\\""']
