@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
@@ -14,7 +15,7 @@ from bayplan.answers.trial_cluster import TrialCluster, stays_on_node
 from bayplan.framework.preemption.disruption_budgets import DisruptionBudgets
 from bayplan.objects.affinity import PodAffinityTerm
 from bayplan.objects.pod import Pod
-from bayplan.objects.selectors import SelectorError, compile_label_selector
+from bayplan.objects.selectors import Selector, SelectorError, compile_label_selector
 from bayplan.state.pod_info import PodInfo
 
 HIGHEST_PRIORITY = 2**31 - 1
@@ -24,11 +25,17 @@ SHOWN = 3
 _MOST_DOMAINS = 4
 
 
-def move_steps(judged: Judgement, trial: TrialCluster) -> Iterator[Step]:
-    """Yield sets of pods whose leaving may make room; budgets forbid none of them."""
+def move_steps(judged: Judgement, trial: TrialCluster, only: str = "") -> Iterator[Step]:
+    """Yield sets of pods whose leaving may make room; budgets forbid none of them.
+
+    Args:
+        judged: the pod. trial: the cluster. only: a node on which all pods that could leave are a set, too; "" for none.
+    """
     budgets = DisruptionBudgets(trial.catalog)
     seen: set[tuple[str, ...]] = set()
-    for node, keys in (*_by_preemption(judged, trial), *_by_devices(judged, trial), *_by_neighbours(judged, trial)):
+    movable = [] if not only else [(only, [pod.key for pod in trial.pods_on(only) if not stays_on_node(pod)])]
+    sets = (*_by_preemption(judged, trial), *_by_devices(judged, trial), *_by_neighbours(judged, trial), *movable)
+    for node, keys in sets:
         chosen = tuple(sorted(keys))
         infos = [trial.state.pods[key] for key in chosen if key in trial.state.pods]
         if chosen in seen or not infos or len(infos) > MOST_VICTIMS:
@@ -105,18 +112,27 @@ def _by_neighbours(judged: Judgement, trial: TrialCluster) -> Iterator[tuple[str
 
 def _rivals(pod: Pod, trial: TrialCluster, names: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
     """Yield for each domain the pods that the pod keeps away from, and those that keep away from it."""
-    own = _anti_terms(pod)
-    others = [info for info in trial.state.pods.values() if info.owned_counters and _anti_terms(info.pod)]
-    keys = {term.topology_key for term in own} | {
-        term.topology_key for info in others for term in _anti_terms(info.pod)
-    }
+    own = _compiled(_anti_terms(pod))
+    known: dict[int, list[_Term]] = {}
+    others: dict[str, list[_Term]] = {}
+    for info in trial.state.pods.values():
+        terms = _anti_terms(info.pod) if info.owned_counters else ()
+        if terms:
+            # Pods of one template share their terms.
+            if id(terms) not in known:
+                known[id(terms)] = _compiled(terms)
+            others[info.key] = known[id(terms)]
+    keys = {each.term.topology_key for terms in (own, *known.values()) for each in terms}
     for key in sorted(keys):
         for name, infos in _domains(key, trial, names):
             against = [
                 info.key
                 for info in infos
-                if any(term.topology_key == key and _concerns(term, pod, info.pod) for term in own)
-                or any(term.topology_key == key and _concerns(term, info.pod, pod) for term in _anti_terms(info.pod))
+                if any(each.term.topology_key == key and _concerns(each, pod, info.pod) for each in own)
+                or any(
+                    each.term.topology_key == key and _concerns(each, info.pod, pod)
+                    for each in others.get(info.key, ())
+                )
             ]
             if against:
                 yield name, against
@@ -167,11 +183,25 @@ def _anti_terms(pod: Pod) -> tuple[PodAffinityTerm, ...]:
     return anti.required_during_scheduling_ignored_during_execution if anti is not None else ()
 
 
-def _concerns(term: PodAffinityTerm, owner: Pod, other: Pod) -> bool:
-    try:
-        selector = compile_label_selector(term.label_selector)
-    except SelectorError:
-        return False
+class _Term(NamedTuple):
+    """A term with its selector, compiled."""
+
+    term: PodAffinityTerm
+    selector: Selector
+
+
+def _compiled(terms: Sequence[PodAffinityTerm]) -> list[_Term]:
+    found = []
+    for term in terms:
+        try:
+            found.append(_Term(term, compile_label_selector(term.label_selector)))
+        except SelectorError:
+            continue
+    return found
+
+
+def _concerns(each: _Term, owner: Pod, other: Pod) -> bool:
+    term = each.term
     namespaces = term.namespaces or (owner.metadata.namespace,)
     here = other.metadata.namespace in namespaces or term.namespace_selector is not None
-    return here and selector.matches(other.metadata.labels)
+    return here and each.selector.matches(other.metadata.labels)

@@ -68,6 +68,11 @@ class NodeShape(msgspec.Struct, frozen=True, kw_only=True):
         return f"{like}{where} ({self.size})" if self.size else f"{like}{where}"
 
     @property
+    def distance(self) -> int:
+        """Return in how many labels, taints and amounts it differs from its template."""
+        return sum(each.count(",") + 1 for each in self.differs)
+
+    @property
     def size(self) -> str:
         """Return what a node offers, in words."""
         amounts = node_amounts(self.node.status.allocatable)

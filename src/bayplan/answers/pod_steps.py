@@ -52,14 +52,23 @@ def is_condition_taint(taint: Taint) -> bool:
     return taint.key.startswith(CONDITION_PREFIXES) or taint.key in LEAVING_TAINTS
 
 
-def pod_steps(judged: Judgement, trial: TrialCluster) -> Iterator[Step]:
-    """Yield the steps that change the pod, or create what it refers to."""
+def pod_steps(judged: Judgement, trial: TrialCluster, node: str = "") -> Iterator[Step]:
+    """Yield the steps that change the pod, or create what it refers to.
+
+    Args:
+        judged: the pod. trial: the cluster. node: the only one that counts; "" for all.
+    """
     yield from _gates(judged)
     yield from _missing(judged, trial)
-    yield from _shrinks(judged, trial)
+    yield from _shrinks(judged, trial, node)
     yield from _relaxations(judged.pod)
     yield from _priorities(judged, trial)
-    yield from _tolerations(judged, trial)
+    yield from _tolerations(judged, trial, node)
+
+
+def matrix_name(judged: Judgement, row: int) -> str:
+    """Return the name of a node of the matrix."""
+    return judged.matrix.nodes[row]
 
 
 def _with_spec(pod: Pod, **fields: object) -> Pod:
@@ -156,7 +165,7 @@ def bound_pair(
 # --- taints -----------------------------------------------------------------------------------------------------------
 
 
-def _tolerations(judged: Judgement, trial: TrialCluster) -> Iterator[Step]:
+def _tolerations(judged: Judgement, trial: TrialCluster, only: str) -> Iterator[Step]:
     """Yield the sets of taints that keep the pod away from nodes which are well, those of most nodes first."""
     if TAINTS not in judged.matrix.filters:
         return
@@ -165,7 +174,7 @@ def _tolerations(judged: Judgement, trial: TrialCluster) -> Iterator[Step]:
     for row in np.flatnonzero(judged.matrix.failing[number]).tolist():
         node = trial.node(judged.matrix.nodes[row])
         taints = () if node is None else tuple(untolerated_taints(judged.pod, node))
-        if not taints or any(map(is_condition_taint, taints)):
+        if not taints or any(map(is_condition_taint, taints)) or only not in ("", matrix_name(judged, row)):
             continue
         key = tuple(sorted(map(taint_text, taints)))
         groups.setdefault(key, (taints, []))[1].append(judged.matrix.nodes[row])
@@ -350,7 +359,7 @@ def selector_text(selector: LabelSelector | None) -> str:
 # --- requests ---------------------------------------------------------------------------------------------------------
 
 
-def _shrinks(judged: Judgement, trial: TrialCluster) -> Iterator[Step]:
+def _shrinks(judged: Judgement, trial: TrialCluster, only: str) -> Iterator[Step]:
     """Yield smaller requests that would fit on some node, the one that gives up least first."""
     pod, matrix = judged.pod, judged.matrix
     if FIT not in matrix.filters:
@@ -359,7 +368,8 @@ def _shrinks(judged: Judgement, trial: TrialCluster) -> Iterator[Step]:
     failing = matrix.failing[matrix.filters.index(FIT)]
     others = matrix.failing.sum(axis=0) - failing
     found: dict[tuple[tuple[str, int], ...], tuple[float, list[str]]] = {}
-    for row in np.flatnonzero(failing & (others <= 1)).tolist():
+    rows = np.flatnonzero(failing & (others <= 1)).tolist() if not only else [matrix.nodes.index(only)]
+    for row in rows:
         cut = _cut(requests, trial, matrix.nodes[row])
         if cut is not None:
             share = max(1 - left / requests[resource] for resource, left in cut.items())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 
+from bayplan.analysis.root_cause import Lookup
 from bayplan.analysis.run_source import RecordSequence
 from bayplan.answers.trial_cluster import TrialCluster, as_waiting
 from bayplan.base.errors import InputError
@@ -132,6 +133,11 @@ class PresentSource:
     def nodes(self) -> Mapping[str, Node]:
         """See `RunSource`."""
         return {node.metadata.name: node for node in self._trial.nodes()}
+
+    @property
+    def catalog(self) -> Lookup:
+        """See `bayplan.analysis.run_source.CatalogSource`."""
+        return self._trial.catalog
 
     def records_of(self, key: str) -> Iterable[tuple[int, Record]]:
         """See `RunSource`."""

@@ -37,7 +37,7 @@ def configuration_assumption(
     elif pod:
         text = f"kube-scheduler's defaults decide: {pod} runs without --config"
     else:
-        text = "kube-scheduler's defaults are assumed, as nothing tells its configuration (--config)"
+        text = "kube-scheduler's defaults decide, as nothing tells its configuration (--config)"
     return Assumption("configuration", text)
 
 

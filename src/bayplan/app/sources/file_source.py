@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import BinaryIO
 
 from bayplan.analysis.units import format_count, format_duration
@@ -24,6 +24,7 @@ from bayplan.cluster.cluster import VirtualCluster
 from bayplan.engine.event_driven_queue import EventDrivenQueue
 from bayplan.engine.records import RecordLevel
 from bayplan.formats.inputs import Inputs, load_inputs
+from bayplan.formats.manifest import Manifest
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.namespace import Namespace
 from bayplan.objects.node import Node
@@ -39,22 +40,23 @@ from bayplan.objects.workloads import (
 )
 from bayplan.sim import arrivals
 from bayplan.sim.pod_count import check_pod_count
+from bayplan.sim.result import SimulationResult
 from bayplan.sim.simulator import Simulator
 
 _WORKLOADS = (DaemonSet, Deployment, Job, ReplicaSet, ReplicationController, StatefulSet)
 _FOR_ADMISSION = (Namespace, PriorityClass, LimitRange, ResourceQuota, Node)
 
 
-def open_files(options: SourceOptions, *, stdin: BinaryIO | None = None) -> ClusterSource:
-    """Read files as a source.
+def open_files(options: SourceOptions, *, stdin: BinaryIO | None = None, inputs: Inputs | None = None) -> ClusterSource:
+    """Read files as a source; `inputs` are those of the options, if they were read already.
 
     Raises:
         InputError: see `bayplan.formats.inputs.load_inputs` and `bayplan.app.scheduler_setup.read_setup`.
     """
     # Mistakes in the configuration show before anything large is read.
     setup = read_setup_of(options)
-    inputs = load_inputs(options.paths, stdin=stdin, strict=options.strict)
-    if inputs.trace is None and is_dump(inputs.manifest.objects()):
+    inputs = inputs or load_inputs(options.paths, stdin=stdin, strict=options.strict)
+    if is_dump(inputs):
         return _dump(options, setup, inputs)
     return _manifests(options, setup, inputs)
 
@@ -94,9 +96,9 @@ def with_source_gates(
     return found, [Assumption("configuration", f"feature gates are those of {pod}: {gates}")]
 
 
-def is_dump(objects: Iterable[KubernetesObject]) -> bool:
+def is_dump(inputs: Inputs) -> bool:
     """Return whether objects were in a cluster: some pod or node has what only a cluster gives it."""
-    for item in objects:
+    for item in inputs.manifest.objects() if inputs.trace is None else ():
         if isinstance(item, Node) and item.metadata.uid:
             return True
         if isinstance(item, Pod):
@@ -239,3 +241,18 @@ def _source(
         assumptions=assumptions,
         warnings=inputs.manifest.warnings,
     )
+
+
+def source_of(result: SimulationResult, options: SourceOptions) -> ClusterSource:
+    """Return the cluster at the end of a simulation as a source.
+
+    Args:
+        result: of the simulation. options: it was run with.
+    """
+    setup = read_setup_of(options)
+    store = result.cluster.store
+    objects = [item for kind in store.kinds() for item in store.all(kind)]
+    text = f"the cluster is that of the end of the simulation, {time_text(result.end_ns)}"
+    assumptions = [configuration_assumption(options, objects), Assumption("time", text)]
+    inputs = Inputs(manifest=Manifest(), trace=None)
+    return _source(options, SourceKind.MANIFESTS, setup, objects, result.end_ns, assumptions, inputs)
