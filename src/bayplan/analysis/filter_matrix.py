@@ -141,7 +141,8 @@ def filter_matrix(decision: Decision, whole: Mapping[str, Status] | None = None)
             rows.append(np.zeros(count, dtype=np.bool_))
         number = names.index(said.plugin)
         rows[number] = rows[number] | left_out
-    failing = np.array([*(np.ones(count, dtype=np.bool_) for _ in rejected), *rows], dtype=np.bool_).reshape(-1, count)
+    all_rows = [*(np.ones(count, dtype=np.bool_) for _ in rejected), *rows]
+    failing = np.array(all_rows, dtype=np.bool_).reshape(len(all_rows), count)
     known = np.ones(count, dtype=np.bool_)
     if not decision.pre_filters:
         # Stored records don't tell who left nodes out.

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from msgspec.structs import replace
 
 from bayplan.analysis.filter_matrix import FilterMatrix, filter_matrix
 from bayplan.analysis.root_cause import RootCause, root_cause
 from bayplan.answers.trial_cluster import TrialCluster
-from bayplan.engine.decision import Decision
+from bayplan.engine.decision import Decision, Outcome
 from bayplan.framework.status import Status
 from bayplan.objects.pod import Pod
 from bayplan.objects.requests import accounted_requests
@@ -62,5 +63,8 @@ def judge(trial: TrialCluster, pod: Pod) -> Judgement:
     nodes = {node.metadata.name: node for node in trial.nodes()}
     requests = accounted_requests(pod, trial.state.request_gates).requests
     cause = root_cause(matrix, pod, nodes, requests, trial.catalog)
+    if decision is not None and decision.record.outcome is Outcome.ERROR:
+        # What the scheduler stumbled over counts, not what filters say.
+        cause = replace(cause, plugin="", sentence=decision.record.message, everywhere=[], sole=[])
     fits = not whole and decision is not None and bool(decision.record.node)
     return Judgement(pod, decision, matrix, cause, fits)

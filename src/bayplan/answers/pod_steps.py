@@ -15,12 +15,20 @@ from bayplan.answers.judgement import Judgement
 from bayplan.answers.steps import Step, StepKind
 from bayplan.answers.trial_cluster import TrialCluster
 from bayplan.objects.affinity import Affinity, NodeSelectorRequirement, Toleration
-from bayplan.objects.meta import LabelSelector, ObjectMeta, ObjectReference, ResourceList
+from bayplan.objects.meta import (
+    KubernetesObject,
+    LabelSelector,
+    ObjectMeta,
+    ObjectReference,
+    OwnerReference,
+    ResourceList,
+)
 from bayplan.objects.node import Taint
-from bayplan.objects.pod import Container, Pod, PodSpec, ResourceRequirements
+from bayplan.objects.pod import Container, Pod, PodResourceClaimStatus, PodSpec, ResourceRequirements
 from bayplan.objects.policy import PriorityClass
 from bayplan.objects.quantity import milli_value, value
 from bayplan.objects.requests import fit_requests
+from bayplan.objects.resource import ResourceClaim, ResourceClaimSpec, ResourceClaimTemplate
 from bayplan.objects.storage import (
     PersistentVolume,
     PersistentVolumeClaim,
@@ -38,6 +46,8 @@ LEAVING_TAINTS = ("ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted", "k
 
 SYSTEM_PRIORITY = 1_000_000_000
 """Priorities above it are those of system classes."""
+
+VOLUME_PLUGINS = frozenset(("VolumeBinding", "VolumeRestrictions", "VolumeZone", "NodeVolumeLimits"))
 
 _MOST_SETS = 8
 _MOST_SHRINKS = 3
@@ -101,44 +111,95 @@ def _without_gate(name: str, pod: Pod) -> Pod:
 
 
 def _missing(judged: Judgement, trial: TrialCluster) -> Iterator[Step]:
-    """Yield a volume for each claim that is not bound and can't be, with the claim if that is not there either."""
-    pod, names = judged.pod, []
+    """Yield what the pod refers to and what is not there: volumes and their claims, claims for devices, and both together."""
+    volumes, devices = _missing_volumes(judged, trial), _missing_devices(judged, trial)
+    if volumes is not None:
+        yield volumes
+    if devices is not None:
+        yield devices
+    if volumes is not None and devices is not None:
+        yield Step(
+            StepKind.CREATE,
+            f"{volumes.text} and {devices.text.removeprefix('create ')}",
+            "VolumeBinding",
+            adds=(*volumes.adds, *devices.adds),
+            edit_pod=devices.edit_pod,
+        )
+
+
+def _missing_volumes(judged: Judgement, trial: TrialCluster) -> Step | None:
+    """Return a volume for each claim that has none, with the claim if that is not there either; None if all have one."""
+    if not set(judged.matrix.everywhere) & VOLUME_PLUGINS:
+        return None
+    pod = judged.pod
+    namespace, told, objects = pod.metadata.namespace, list[str](), list[KubernetesObject]()
     for volume in pod.spec.volumes:
         name = claim_name_of(pod.metadata.name, volume)
-        if not name or volume.persistent_volume_claim is None:
+        claim = trial.catalog.get(PersistentVolumeClaim, f"{namespace}/{name}") if name else None
+        bound_to = claim.spec.volume_name if claim is not None else ""
+        if not name or (bound_to and trial.catalog.get(PersistentVolume, bound_to) is not None):
             continue
-        claim = trial.catalog.get(PersistentVolumeClaim, f"{pod.metadata.namespace}/{name}")
-        if claim is None or not claim.spec.volume_name:
-            names.append(name)
-    if not names or not set(judged.matrix.everywhere) & {
-        "VolumeBinding",
-        "VolumeRestrictions",
-        "VolumeZone",
-        "NodeVolumeLimits",
-    }:
-        return
-    objects: list[PersistentVolume | PersistentVolumeClaim] = []
-    told = []
-    for name in names:
-        key = f"{pod.metadata.namespace}/{name}"
-        claim = trial.catalog.get(PersistentVolumeClaim, key)
-        told.append(
-            f"PersistentVolumeClaim {key} with a volume"
-            if claim is None
-            else f"a volume for PersistentVolumeClaim {key}"
-        )
-        objects += bound_pair(claim, pod.metadata.namespace, name)
-    yield Step(StepKind.CREATE, f"create {' and '.join(told)}", "VolumeBinding", adds=tuple(objects))
+        key = f"PersistentVolumeClaim {namespace}/{name}"
+        told.append(f"{key} with a volume" if claim is None else f"a volume for {key}")
+        found, made = bound_pair(claim, namespace, name, bound_to or f"pv-for-{namespace}-{name}")
+        if claim is None and volume.ephemeral is not None:
+            owner = OwnerReference(
+                api_version="v1", kind="Pod", name=pod.metadata.name, uid=pod.metadata.uid, controller=True
+            )
+            made = replace(made, metadata=replace(made.metadata, owner_references=(owner,)))
+        objects += (found, made)
+    return Step(StepKind.CREATE, f"create {' and '.join(told)}", "VolumeBinding", adds=tuple(objects)) if told else None
+
+
+def _missing_devices(judged: Judgement, trial: TrialCluster) -> Step | None:
+    """Return the claims for devices that are not there; None if all are.
+
+    What a claim asks for that somebody has to create is not known: it is tried with one that asks for nothing.
+    """
+    pod = judged.pod
+    made_for = {each.name for each in pod.status.resource_claim_statuses}
+    told, objects, statuses = list[str](), list[KubernetesObject](), list[PodResourceClaimStatus]()
+    for entry in pod.spec.resource_claims:
+        if entry.resource_claim_name:
+            key = f"{pod.metadata.namespace}/{entry.resource_claim_name}"
+            if trial.catalog.get(ResourceClaim, key) is None:
+                told.append(f"ResourceClaim {key}")
+                metadata = ObjectMeta(
+                    name=entry.resource_claim_name, namespace=pod.metadata.namespace, uid=f"uid-{key}"
+                )
+                objects.append(ResourceClaim(metadata=metadata))
+        elif entry.resource_claim_template_name and entry.name not in made_for:
+            key = f"{pod.metadata.namespace}/{entry.resource_claim_template_name}"
+            template = trial.catalog.get(ResourceClaimTemplate, key)
+            name = f"{pod.metadata.name}-{entry.name}"
+            told.append(f"ResourceClaim {pod.metadata.namespace}/{name} from the template {key}")
+            owner = OwnerReference(
+                api_version="v1", kind="Pod", name=pod.metadata.name, uid=pod.metadata.uid, controller=True
+            )
+            metadata = ObjectMeta(
+                name=name, namespace=pod.metadata.namespace, uid=f"uid-{name}", owner_references=(owner,)
+            )
+            spec = ResourceClaimSpec() if template is None else template.spec.spec
+            objects.append(ResourceClaim(metadata=metadata, spec=spec))
+            statuses.append(PodResourceClaimStatus(name=entry.name, resource_claim_name=name))
+    if not told:
+        return None
+    edit = partial(_with_claims, tuple(statuses)) if statuses else None
+    return Step(StepKind.CREATE, f"create {' and '.join(told)}", "DynamicResources", adds=tuple(objects), edit_pod=edit)
+
+
+def _with_claims(statuses: tuple[PodResourceClaimStatus, ...], pod: Pod) -> Pod:
+    status = replace(pod.status, resource_claim_statuses=(*pod.status.resource_claim_statuses, *statuses))
+    return replace(pod, status=status)
 
 
 def bound_pair(
-    claim: PersistentVolumeClaim | None, namespace: str, name: str
+    claim: PersistentVolumeClaim | None, namespace: str, name: str, volume_name: str
 ) -> tuple[PersistentVolume, PersistentVolumeClaim]:
     """Return a claim that is bound to a volume which every node reaches."""
     found = claim or PersistentVolumeClaim(
         metadata=ObjectMeta(name=name, namespace=namespace, uid=f"{namespace}-{name}")
     )
-    volume_name = f"pv-for-{namespace}-{name}"
     reference = ObjectReference(
         api_version="v1", kind="PersistentVolumeClaim", namespace=namespace, name=name, uid=found.metadata.uid
     )
@@ -266,11 +327,29 @@ def _affinity_relaxations(affinity: Affinity) -> Iterator[Step]:
             cost=0.4,
             edit_pod=_soft_node_affinity,
         )
+    if (affinity.pod_affinity is not None and affinity.pod_anti_affinity is not None) or (
+        node is not None and required is not None
+    ):
+        yield Step(
+            StepKind.RELAX,
+            "make all required affinity preferred",
+            "InterPodAffinity",
+            cost=0.9,
+            edit_pod=lambda pod: _with_spec(pod, affinity=None),
+        )
     for anti in (False, True):
         side = affinity.pod_anti_affinity if anti else affinity.pod_affinity
         terms = side.required_during_scheduling_ignored_during_execution if side is not None else ()
+        name = "anti-affinity" if anti else "affinity"
+        if len(terms) > 1:
+            yield Step(
+                StepKind.RELAX,
+                f"make all required pod {name} preferred",
+                "InterPodAffinity",
+                cost=0.6,
+                edit_pod=partial(_without_side, anti),
+            )
         for place, term in enumerate(terms):
-            name = "anti-affinity" if anti else "affinity"
             yield Step(
                 StepKind.RELAX,
                 f"make the {name} to {selector_text(term.label_selector)} in {term.topology_key} a preferred one",
@@ -326,6 +405,12 @@ def _soft_pod_term(anti: bool, place: int, pod: Pod) -> Pod:
     left = replace(side, required_during_scheduling_ignored_during_execution=(*terms[:place], *terms[place + 1 :]))
     name = "pod_anti_affinity" if anti else "pod_affinity"
     return _with_spec(pod, affinity=replace(affinity, **{name: left}))
+
+
+def _without_side(anti: bool, pod: Pod) -> Pod:
+    name = "pod_anti_affinity" if anti else "pod_affinity"
+    affinity = pod.spec.affinity
+    return pod if affinity is None else _with_spec(pod, affinity=replace(affinity, **{name: None}))
 
 
 def _soft_spread(place: int, pod: Pod) -> Pod:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from itertools import chain, combinations, islice
 
 import msgspec
@@ -25,6 +26,9 @@ from bayplan.objects.pod import Pod
 
 MAX_PAIRS = 60
 """Pairs of steps that are tried, if no single step does but a new node."""
+
+MAX_NODES_IN_PAIRS = 6
+"""Shapes of new nodes that are tried together with other steps."""
 
 MAX_OF_KIND = 3
 """Steps of one kind that are told."""
@@ -213,15 +217,33 @@ class _Search:
         return list(islice((done for pair in pairs[:MAX_PAIRS] if (done := self._try(pair)) is not None), MAX_OF_KIND))
 
     def _pairs_with_nodes(self) -> list[Suggestion]:
-        nodes = list(added_nodes(self._judged.pod, self._shapes, tailored=True))[:2]
-        pairs = [(node, step) for step in self._steps if not step.edit_nodes for node in nodes][:MAX_PAIRS]
+        nodes = list(added_nodes(self._judged.pod, self._shapes, tailored=True))[:MAX_NODES_IN_PAIRS]
+        pairs = [(node, step) for node in nodes for step in self._steps if not step.edit_nodes][:MAX_PAIRS]
         return list(islice((done for pair in pairs if (done := self._try(pair)) is not None), MAX_OF_KIND))
 
     # --- one trial ----------------------------------------------------------------------------------------------------
 
     def _try(self, steps: Sequence[Step]) -> Suggestion | None:
+        """Return a suggestion if these steps get the first pod placed, if need be by preemption, as the scheduler does it then."""
+        if any(step.preempts for step in steps):
+            return self._try_once(steps, preempts=True)
+        found = self._try_once(steps, preempts=False)
+        if found is None and self._may_preempt:
+            found = self._try_once(steps, preempts=True)
+        return found
+
+    @cached_property
+    def _may_preempt(self) -> bool:
+        """Return whether there are pods that have to give way to the pod."""
+        spec = self._waiting[0].spec
+        own = spec.priority or 0
+        return spec.preemption_policy != "Never" and any(
+            info.priority < own for info in self._trial.state.pods.values()
+        )
+
+    def _try_once(self, steps: Sequence[Step], *, preempts: bool) -> Suggestion | None:
         """Return a suggestion if these steps get the first pod placed, and take nothing from pods that are as important."""
-        trial, preempts = self._trial, any(step.preempts for step in steps)
+        trial = self._trial
         pods = [edited(pod, steps) for pod in self._waiting]
         changes = changes_of(steps, trial)
         result = trial.attempt(pods, changes, preempts=preempts)
@@ -257,8 +279,12 @@ class _Search:
     ) -> Suggestion:
         trial = self._trial
         kinds = [StepKind.EVICT if step.kind is StepKind.MOVE and left else step.kind for step in steps]
+        if result.victims and not any(step.preempts for step in steps):
+            kinds.append(StepKind.EVICT)
         kind = max(kinds, key=lambda each: RANKS[each])
-        texts = [_text(step, kind, result, left) for step, kind in zip(steps, kinds, strict=True)]
+        texts = [_text(step, each, result, left) for step, each in zip(steps, kinds, strict=False)]
+        if result.victims and kinds != [StepKind.WAIT]:
+            texts[-1] += f"; it then preempts {_named(result.victims)}"
         changes = changes_of(steps, trial)
         changed = [new for _, new in changes if new is not None]
         edits = [pod for pod, old in zip(pods, self._waiting, strict=True) if pod != old]
@@ -288,10 +314,13 @@ def _text(step: Step, kind: StepKind, result: TrialResult, left: Sequence[str]) 
         if kind is StepKind.EVICT:
             return f"evict {format_list(list(step.evicts[:SHOWN]), more=max(0, len(step.evicts) - SHOWN))} from {where}"
         return f"move {format_list(told[:SHOWN], more=max(0, len(told) - SHOWN))} (off {where})"
-    gone = format_list(list(result.victims[:SHOWN]), more=max(0, len(result.victims) - SHOWN)) if result.victims else ""
     if step.kind is StepKind.WAIT:
-        return f"wait: the scheduler preempts {gone or 'others'} on {result.placed[0].node} by itself"
-    return f"{step.text}; it then preempts {gone}" if step.kind is StepKind.PRIORITY and gone else step.text
+        return f"wait: the scheduler preempts {_named(result.victims)} on {result.placed[0].node} by itself"
+    return step.text
+
+
+def _named(pods: Sequence[str]) -> str:
+    return format_list(list(pods[:SHOWN]), more=max(0, len(pods) - SHOWN)) if pods else "others"
 
 
 def _go_together(first: Step, second: Step) -> bool:
