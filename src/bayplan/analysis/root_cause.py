@@ -140,11 +140,9 @@ class _Words:
             told = [f"{self._reasons(name, pinned)} ({found:,})" for name, found in _largest(counts) if found]
             where = format_count(usable, "node") if usable < count else f"all {count:,} nodes"
             text = f"of {where} that it may use none has room: {', '.join(told[:SHOWN])}"
-            return (
-                text
-                if usable == count
-                else f"{text}; {count - usable:,} others are not for it: {self._pinned(~pinned)}"
-            )
+            if usable == count:
+                return text
+            return f"{text}; the other {count - usable:,} are not for it: {self._pinned(~pinned)}"
         return f"no node passes all of {self._pinned(matrix.known)}"
 
     def _pinned(self, rows: Bools) -> str:

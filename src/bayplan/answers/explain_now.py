@@ -49,6 +49,11 @@ def explain_now(
     if node and trial.node(node) is None:
         close = near_name(node, [each.metadata.name for each in trial.nodes()])
         raise InputError("--node", got=f"'{node}'", wanted="a node of the cluster", hint=f"'{close}'" if close else "")
+    # Where nothing tells when the pod came, it has just come.
+    arrived_ns = min(life.arrived_ns, now_ns) or now_ns
+    life = replace(
+        life, arrived_ns=arrived_ns, bound_ns=None if life.bound_ns is None else max(life.bound_ns, arrived_ns)
+    )
     source = PresentSource(trial, pods, life, now_ns)
     found = explain(source, [life], node=node if source.records else "", best=best)
     if life.pod is None or life.fate in (PodFate.UNATTENDED, PodFate.SUCCEEDED, PodFate.FAILED):

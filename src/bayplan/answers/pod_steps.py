@@ -459,7 +459,7 @@ def _shrinks(judged: Judgement, trial: TrialCluster, only: str) -> Iterator[Step
         if cut is not None:
             share = max(1 - left / requests[resource] for resource, left in cut.items())
             key = tuple(sorted(cut.items()))
-            found.setdefault(key, (share + 0.001 * others[row], []))[1].append(matrix.nodes[row])
+            found.setdefault(key, (share + 0.001 * int(others[row]), []))[1].append(matrix.nodes[row])
     least = sorted(found.items(), key=lambda each: (each[1][0], each[0]))
     for key, (share, names) in least[:_MOST_SHRINKS]:
         told = " and ".join(

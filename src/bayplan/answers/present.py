@@ -105,7 +105,7 @@ class PresentSource:
 
     def __init__(self, trial: TrialCluster, pods: Sequence[PodTimeline], life: PodTimeline, now_ns: int) -> None:
         self.level = RecordLevel.FULL
-        self.start_ns = min(now_ns, life.arrived_ns)
+        self.start_ns = life.arrived_ns
         self.end_ns = now_ns
         self.pods = pods
         self.events: Sequence[SimulatedEvent] = ()

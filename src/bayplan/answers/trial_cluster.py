@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
 import msgspec
 from msgspec.structs import replace
@@ -227,6 +228,19 @@ class TrialCluster:
                 self._stop_waiting(pod)
             host.undo()
             self._nominate(self._scheduler)
+
+    @contextmanager
+    def after(self, pods: Sequence[Pod]) -> Iterator[None]:
+        """Let some pods be scheduled for the time of a block, in which nothing but questions is asked."""
+        host = self._host
+        host.begin()
+        try:
+            for pod in pods:
+                host.handle(None, pod)
+            self._run(len(pods), preempts=False)
+            yield
+        finally:
+            host.undo()
 
     def _run(self, pods: int, *, preempts: bool) -> list[Pod]:
         """Schedule until no pod is ready; return the pods that had to leave."""

@@ -43,7 +43,7 @@ class Suggestion(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         rank: 1 for the first. kind: what is changed, see `StepKind`; of a pair the riskier one.
         text: what to do. risk: what it may cost others. cost: from 0 to 1, among suggestions of the same kind.
-        node: where the first pod goes.
+        node: where the first pod that waits goes; "" if another one gets the place.
         placed: how many of the waiting pods get a node. waiting: how many there are.
         moved: pods that leave their nodes and get other ones. evicted: pods that leave and then wait, or do not come back.
         commands: how it is done, as far as kubectl can do it.
@@ -114,8 +114,10 @@ def unblock(trial: TrialCluster, pods: Sequence[Pod], catalogue: Sequence[Node] 
         return Unblocking(
             verdict=_fitting(now), pods=keys, waiting=[], fits=True, cause=None, suggestions=[], trials=1, limits=[]
         )
-    judged = judge(trial, waiting[0])
-    search = _Search(trial, judged, waiting, ShapeCatalogue(trial, catalogue))
+    # Those that fit take room from those that don't.
+    with trial.after([pod for pod, place in zip(pods, now.placed, strict=True) if place.node]):
+        judged = judge(trial, waiting[0])
+    search = _Search(trial, judged, pods, now.count, ShapeCatalogue(trial, catalogue))
     found = search.run()
     ranked = [replace(each, rank=place) for place, each in enumerate(found, start=1)]
     return Unblocking(
@@ -145,13 +147,21 @@ def _verdict(judged: Judgement, waiting: Sequence[Pod], asked: int, found: Seque
 
 
 class _Search:
-    """Tries steps one by one, then in pairs."""
+    """Tries steps one by one, then in pairs.
 
-    def __init__(self, trial: TrialCluster, judged: Judgement, waiting: Sequence[Pod], shapes: ShapeCatalogue) -> None:
+    Args:
+        trial: the cluster. judged: the first pod that waits. pods: all that were asked about. fit: how many of them fit already.
+        shapes: of nodes that can be added.
+    """
+
+    def __init__(
+        self, trial: TrialCluster, judged: Judgement, pods: Sequence[Pod], fit: int, shapes: ShapeCatalogue
+    ) -> None:
         self.limits: list[str] = []
         self._trial = trial
         self._judged = judged
-        self._waiting = waiting
+        self._pods = pods
+        self._fit = fit
         self._shapes = shapes
         self._budgets = DisruptionBudgets(trial.catalog)
         self._steps: list[Step] = []
@@ -175,13 +185,9 @@ class _Search:
 
     def _by_itself(self) -> Iterator[Suggestion]:
         """Yield what the scheduler is going to do by itself: preempt others."""
-        step = Step(StepKind.EVICT, "wait: the scheduler preempts", "DefaultPreemption", preempts=True)
-        done = self._try((step,))
+        done = self._try((Step(StepKind.WAIT, "wait", "DefaultPreemption", preempts=True),))
         if done is not None:
-            gone = (
-                format_list(done.evicted[:SHOWN], more=max(0, len(done.evicted) - SHOWN)) if done.evicted else "others"
-            )
-            yield replace(done, text=f"wait: the scheduler preempts {gone} on {done.node} by itself", cost=0.0)
+            yield done
 
     def _try_all(self, steps: Iterable[Step], most: int) -> list[Suggestion]:
         """Return what works of some steps, at most so many of a kind."""
@@ -235,7 +241,7 @@ class _Search:
     @cached_property
     def _may_preempt(self) -> bool:
         """Return whether there are pods that have to give way to the pod."""
-        spec = self._waiting[0].spec
+        spec = self._judged.pod.spec
         own = spec.priority or 0
         return spec.preemption_policy != "Never" and any(
             info.priority < own for info in self._trial.state.pods.values()
@@ -244,33 +250,38 @@ class _Search:
     def _try_once(self, steps: Sequence[Step], *, preempts: bool) -> Suggestion | None:
         """Return a suggestion if these steps get the first pod placed, and take nothing from pods that are as important."""
         trial = self._trial
-        pods = [edited(pod, steps) for pod in self._waiting]
+        pods = [edited(pod, steps) for pod in self._pods]
         changes = changes_of(steps, trial)
         result = trial.attempt(pods, changes, preempts=preempts)
-        if not result.placed[0].node:
+        if result.count <= self._fit:
             return None
         own = pods[0].spec.priority or 0
         gone = [info for each in result.displaced if (info := trial.state.pods.get(each.pod)) is not None]
         left = [each.pod for each in result.displaced if not each.node]
         if any(info.priority >= own for info in gone if info.key in left):
             return None
-        if preempts and any(self._budgets.violated_by(gone)):
+        breaks = preempts and any(self._budgets.violated_by(gone))
+        if breaks and steps[0].kind is not StepKind.WAIT:
             return None
         more: list[Step] = []
         grown = self._more_nodes(steps, result)
         if grown is not None:
             more, result = grown
-        return self._suggestion([*steps, *more], pods, result, left)
+        found = self._suggestion([*steps, *more], pods, result, left)
+        if breaks:
+            # Preemption breaks budgets if nothing else helps. Whoever waits for it should know.
+            found = replace(found, kind=StepKind.EVICT.value, text=f"{found.text}, and breaks a disruption budget")
+        return found
 
     def _more_nodes(self, steps: Sequence[Step], result: TrialResult) -> tuple[list[Step], TrialResult] | None:
         """Return more nodes of the shape that is added, if one does not do for all pods; None if it does, or they don't help."""
         step = next((each for each in steps if each.copies is not None), None)
         if step is None or step.copies is None or result.fits:
             return None
-        wanted = min(-(-len(self._waiting) // result.count), MAX_ADDED_NODES)
+        wanted = min(-(-(len(self._pods) - self._fit) // (result.count - self._fit)), MAX_ADDED_NODES)
         copies = tuple(item for number in range(1, wanted) for item in step.copies(number))
         more = [Step(step.kind, f"{wanted:,} of them", step.lifts, adds=copies)]
-        pods = [edited(pod, steps) for pod in self._waiting]
+        pods = [edited(pod, steps) for pod in self._pods]
         found = self._trial.attempt(pods, changes_of([*steps, *more], self._trial))
         return (more, found) if found.count > result.count else None
 
@@ -287,16 +298,16 @@ class _Search:
             texts[-1] += f"; it then preempts {_named(result.victims)}"
         changes = changes_of(steps, trial)
         changed = [new for _, new in changes if new is not None]
-        edits = [pod for pod, old in zip(pods, self._waiting, strict=True) if pod != old]
+        edits = [pod for pod, old in zip(pods, self._pods, strict=True) if pod != old]
         return Suggestion(
             rank=0,
             kind=kind.value,
             text=" and ".join(texts),
             risk="; ".join(dict.fromkeys(RISKS[each] for each in kinds)),
             cost=round(min(sum(step.cost for step in steps) / len(steps) + (0.5 if len(texts) > 1 else 0.0), 1.0), 4),
-            node=result.placed[0].node,
-            placed=result.count,
-            waiting=len(result.placed),
+            node=next((each.node for each in result.placed if each.node and each.pod == self._judged.pod.key), ""),
+            placed=result.count - self._fit,
+            waiting=len(result.placed) - self._fit,
             moved=[each for each in result.displaced if each.node],
             evicted=list(left),
             commands=[command for step in steps for command in step.commands],

@@ -41,7 +41,8 @@ def render_unblocking(found: Unblocking, *, everything: bool = False) -> list[Re
 def _suggestion(each: Suggestion, found: Unblocking) -> list[RenderableType]:
     head = Text.assemble(f"{each.rank:>2}  ", (each.text, "bold"))
     many = f"; {each.placed:,} of {each.waiting:,} pods get a node" if each.waiting > 1 else ""
-    lines = [f"{each.kind}: {found.waiting[0]} goes to {each.node}{many}. {each.risk[:1].upper()}{each.risk[1:]}."]
+    goes = f"{found.waiting[0]} goes to {each.node}" if each.node else "another of its pods gets a node"
+    lines = [f"{each.kind}: {goes}{many}. {each.risk[:1].upper()}{each.risk[1:]}."]
     if each.moved:
         lines.append(f"moves {_listed([f'{place.pod} to {place.node}' for place in each.moved])}")
     if each.evicted:

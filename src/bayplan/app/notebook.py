@@ -251,7 +251,8 @@ class Cluster:
             )
 
         pods = self.scheduler.pods
-        return TrialCluster(self.state.fork(), make, [pods[key] for key in self.pending])
+        now_ns = 0 if self.source is None else self.source.now_ns
+        return TrialCluster(self.state.fork(), make, [pods[key] for key in self.pending], now_ns)
 
     def _timelines(self, pods: Iterable[Pod]) -> list[PodTimeline]:
         """Return pods with their workloads."""

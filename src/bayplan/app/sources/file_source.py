@@ -97,15 +97,12 @@ def with_source_gates(
 
 
 def is_dump(inputs: Inputs) -> bool:
-    """Return whether objects were in a cluster: some pod or node has what only a cluster gives it."""
-    for item in inputs.manifest.objects() if inputs.trace is None else ():
-        if isinstance(item, Node) and item.metadata.uid:
-            return True
-        if isinstance(item, Pod):
-            runs = bool(item.spec.node_name and item.status.phase)
-            if item.metadata.uid or item.metadata.owner_references or runs:
-                return True
-    return False
+    """Return whether objects were in a cluster: some pod or node has a uid, or a pod has an owner."""
+    return inputs.trace is None and any(
+        bool(item.metadata.uid or (isinstance(item, Pod) and item.metadata.owner_references))
+        for item in inputs.manifest.objects()
+        if isinstance(item, Pod | Node)
+    )
 
 
 # --- a dump -----------------------------------------------------------------------------------------------------------
