@@ -1,4 +1,4 @@
-"""Root causes by switching filters off: the one that rejects every node alone, and those without which the pod would fit."""
+"""Root causes by switching filters off: filters that reject every node, and filters without which the pod would fit."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FILTERS = tuple(plugin.name for plugin in default_configuration().profiles[0].pl
 
 
 def prove(cases: int, seed: int) -> Proof:
-    """Return what came of so many waiting pods."""
+    """Check that many waiting pods."""
     proof = Proof()
     for case in islice(waiting_pods(seed), cases):
         proof.cases += 1

@@ -24,7 +24,7 @@ MAX_SUBSETS = 256
 
 
 def prove(cases: int, seed: int) -> Proof:
-    """Return what came of so many waiting pods."""
+    """Check that many waiting pods."""
     proof = Proof()
     for case in islice(waiting_pods(seed), cases):
         proof.cases += 1
@@ -38,7 +38,7 @@ def check(case: WaitingPod, proof: Proof) -> None:
     found = cluster.unblock(case.pod.key)
     cluster.state.check_invariants()
     if found.fits:
-        proof.failures.append(f"{case.name}: said to fit, and does not")
+        proof.failures.append(f"{case.name}: reported to fit, and does not")
         return
     if not found.suggestions:
         proof.counts["no suggestion"] += 1
@@ -124,7 +124,7 @@ def exhaustive(case: WaitingPod) -> Iterator[str]:
     """Yield the changes that place the pod, found by trying all single ones in new clusters, and pairs of node and pod."""
     singles = chain(_pods_that_leave(case), _nodes_that_change(case), _pods_that_change(case))
     for text, objects, pod in chain(singles, _pairs(case)):
-        # What preemption would do then may break budgets.
+        # Preemption could break budgets.
         if place(objects, pod, preempts=False):
             yield text
 

@@ -21,7 +21,7 @@ CLASSES = (make_priority_class("high", 500), make_priority_class("highest", 5000
 
 @dataclass(frozen=True)
 class WaitingPod:
-    """A cluster and a pod that fits nowhere in it as it is.
+    """A cluster and a pod that fits on none of its nodes.
 
     Attributes:
         name: of the case. objects: of the cluster, without the pod. pod: that waits.

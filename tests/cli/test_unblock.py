@@ -65,7 +65,7 @@ def test_shapes_of_a_catalogue_are_added(tmp_path: Path, capsys: pytest.CaptureF
 )
 def test_refused(words: list[str], want: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     namespace = tmp_path / "namespace.yaml"
-    namespace.write_text("apiVersion: v1\nkind: Namespace\nmetadata: {name: n}\n")
+    namespace.write_text("apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n")
     example = str(example_path("three-zones"))
     assert main(["unblock", *(word.format(example=example, namespace=namespace) for word in words)]) == 2
     printed = capsys.readouterr()

@@ -1,4 +1,4 @@
-"""Explain a pod as the cluster is now: why it waits and what would help, or where it would go if it were scheduled again."""
+"""Explain a pod in the present cluster: why it waits and what would help, or where it would go if it were scheduled again."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def explain_now(
     best: int = BEST_NODES,
     now_ns: int = 0,
 ) -> Explanation:
-    """Explain a pod as the cluster is now.
+    """Explain a pod in the present cluster.
 
     Args:
         trial: the cluster. pods: all pods, see `bayplan.answers.present.present_pods`. life: the pod.
@@ -49,7 +49,7 @@ def explain_now(
     if node and trial.node(node) is None:
         close = near_name(node, [each.metadata.name for each in trial.nodes()])
         raise InputError("--node", got=f"'{node}'", wanted="a node of the cluster", hint=f"'{close}'" if close else "")
-    # Where nothing tells when the pod came, it has just come.
+    # A pod without a creation time counts as new.
     arrived_ns = min(life.arrived_ns, now_ns) or now_ns
     life = replace(
         life, arrived_ns=arrived_ns, bound_ns=None if life.bound_ns is None else max(life.bound_ns, arrived_ns)
@@ -96,8 +96,8 @@ def with_suggestions(found: Explanation, trial: TrialCluster, pod: Pod, node: st
 
 
 def _with_remedies(detail: AttemptDetail, suggestions: Sequence[Suggestion]) -> AttemptDetail:
-    told = [Remedy(kind=each.kind, text=each.text, nodes=[each.node]) for each in suggestions[:MAX_REMEDIES]]
-    return replace(detail, remedies=told)
+    shown = [Remedy(kind=each.kind, text=each.text, nodes=[each.node]) for each in suggestions[:MAX_REMEDIES]]
+    return replace(detail, remedies=shown)
 
 
 # --- one node ---------------------------------------------------------------------------------------------------------
@@ -106,8 +106,8 @@ def _with_remedies(detail: AttemptDetail, suggestions: Sequence[Suggestion]) -> 
 def _node_detail(known: NodeDetail | None, judged: Judgement, trial: TrialCluster, node: str) -> NodeDetail:
     verdicts = node_verdicts(judged, trial, node)
     rejecting = [each.plugin for each in verdicts if each.code != "Success"]
-    told = format_list(rejecting) if rejecting else ""
-    fate = f"{told} {'rejects' if len(rejecting) == 1 else 'reject'} {node}" if told else f"no filter rejects {node}"
+    shown = format_list(rejecting) if rejecting else ""
+    fate = f"{shown} {'rejects' if len(rejecting) == 1 else 'reject'} {node}" if shown else f"no filter rejects {node}"
     if known is None:
         return NodeDetail(node=node, fate=fate, verdicts=verdicts, score=None, advantages=[], free={}, requested={})
     return replace(known, verdicts=verdicts, fate=fate if len(rejecting) != 1 else known.fate)

@@ -19,10 +19,10 @@ from bayplan.objects.selectors import Selector, SelectorError, compile_label_sel
 from bayplan.state.pod_info import PodInfo
 
 HIGHEST_PRIORITY = 2**31 - 1
-MOST_CANDIDATES = 12
-MOST_VICTIMS = 12
+MAX_CANDIDATES = 12
+MAX_VICTIMS = 12
 SHOWN = 3
-_MOST_DOMAINS = 4
+_MAX_DOMAINS = 4
 
 
 def move_steps(judged: Judgement, trial: TrialCluster, only: str = "") -> Iterator[Step]:
@@ -38,7 +38,7 @@ def move_steps(judged: Judgement, trial: TrialCluster, only: str = "") -> Iterat
     for node, keys in sets:
         chosen = tuple(sorted(keys))
         infos = [trial.state.pods[key] for key in chosen if key in trial.state.pods]
-        if chosen in seen or not infos or len(infos) > MOST_VICTIMS:
+        if chosen in seen or not infos or len(infos) > MAX_VICTIMS:
             continue
         seen.add(chosen)
         if any(stays_on_node(info.pod) for info in infos) or any(budgets.violated_by(infos)):
@@ -75,7 +75,7 @@ def _by_preemption(judged: Judgement, trial: TrialCluster) -> list[tuple[str, li
         return []
     allowed = [each for each in decision.preemption.candidates if not each.pdb_violations]
     order = sorted(allowed, key=lambda each: (len(each.victims), each.priority_sum, each.node))
-    return [(each.node, [victim.pod for victim in each.victims]) for each in order[:MOST_CANDIDATES]]
+    return [(each.node, [victim.pod for victim in each.victims]) for each in order[:MAX_CANDIDATES]]
 
 
 def _by_devices(judged: Judgement, trial: TrialCluster) -> Iterator[tuple[str, list[str]]]:
@@ -91,7 +91,7 @@ def _by_devices(judged: Judgement, trial: TrialCluster) -> Iterator[tuple[str, l
         for pod in sorted(holders, key=lambda each: (each.spec.priority or 0, each.key)):
             yield name, [pod.key]
             found += 1
-            if found >= MOST_CANDIDATES:
+            if found >= MAX_CANDIDATES:
                 return
 
 
@@ -107,7 +107,7 @@ def _by_neighbours(judged: Judgement, trial: TrialCluster) -> Iterator[tuple[str
         sets += (
             _rivals(judged.pod, trial, names) if plugin == "InterPodAffinity" else _crowded(judged.pod, trial, names)
         )
-    yield from sorted(sets, key=lambda each: (len(each[1]), each))[:MOST_CANDIDATES]
+    yield from sorted(sets, key=lambda each: (len(each[1]), each))[:MAX_CANDIDATES]
 
 
 def _rivals(pod: Pod, trial: TrialCluster, names: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
@@ -171,7 +171,7 @@ def _domains(key: str, trial: TrialCluster, names: Sequence[str]) -> Iterator[tu
         value = known.metadata.labels.get(key) if known is not None else None
         if value is not None and value not in seen:
             seen[value] = name
-        if len(seen) == _MOST_DOMAINS:
+        if len(seen) == _MAX_DOMAINS:
             break
     for value, name in seen.items():
         rows = [trial.state.nodes.row_of[member] for member in members[value]]

@@ -24,11 +24,11 @@ CORDON_TAINT = "node.kubernetes.io/unschedulable"
 """The taint that the node controller gives a cordoned node: one cordon, rejected by two filters."""
 
 _GIVEN_LABELS = ("kubernetes.io/", "topology.kubernetes.io/", "node.kubernetes.io/", "topology.k8s.io/")
-"""Labels that say what a node is, which no label can change."""
+"""Prefixes of labels that describe hardware or location; relabelling would be a lie."""
 
-_MOST_NODES = 8
-_MOST_SHAPES = 12
-"""So many shapes are tried of those that could do by what they offer."""
+_MAX_NODES = 8
+_MAX_SHAPES = 12
+"""Maximum number of shapes tried."""
 
 
 def node_steps(judged: Judgement, trial: TrialCluster, node: str = "") -> Iterator[Step]:
@@ -57,13 +57,13 @@ def _uncordons(judged: Judgement, trial: TrialCluster, only: str) -> Iterator[St
             StepKind.UNCORDON,
             f"uncordon {name}",
             CORDON,
-            cost=found / (_MOST_NODES + 1),
+            cost=found / (_MAX_NODES + 1),
             commands=(f"kubectl uncordon {name}",),
             nodes=frozenset((name,)),
             edit_nodes={name: _uncordoned},
         )
         found += 1
-        if found == _MOST_NODES:
+        if found == _MAX_NODES:
             return
 
 
@@ -93,18 +93,18 @@ def _labels(judged: Judgement, trial: TrialCluster, only: str) -> Iterator[Step]
         ):
             continue
         name = node.metadata.name
-        told = [f"{key}={text}" for key, text in missing.items()]
+        shown = [f"{key}={text}" for key, text in missing.items()]
         yield Step(
             StepKind.LABEL,
-            f"label {name} with {', '.join(told)}",
+            f"label {name} with {', '.join(shown)}",
             NODE_AFFINITY,
-            cost=found / (_MOST_NODES + 1),
-            commands=(f"kubectl label --overwrite node {name} {' '.join(told)}",),
+            cost=found / (_MAX_NODES + 1),
+            commands=(f"kubectl label --overwrite node {name} {' '.join(shown)}",),
             nodes=frozenset((name,)),
             edit_nodes={name: partial(_labelled, missing)},
         )
         found += 1
-        if found == _MOST_NODES:
+        if found == _MAX_NODES:
             return
 
 
@@ -126,9 +126,9 @@ def added_nodes(pod: Pod, shapes: ShapeCatalogue, *, tailored: bool) -> Iterator
     if tailored:
         made = [shapes.tailored(shape, pod) for shape in known]
         # A node that is nearest to one that there is comes first.
-        chosen = sorted(made, key=lambda each: (each.distance, each.price, each.name))[:_MOST_SHAPES]
+        chosen = sorted(made, key=lambda each: (each.distance, each.price, each.name))[:_MAX_SHAPES]
     else:
-        chosen = [shape for shape in known if _could_do(shape, pod)][:_MOST_SHAPES]
+        chosen = [shape for shape in known if _could_do(shape, pod)][:_MAX_SHAPES]
     highest = max((shape.price for shape in chosen), default=1.0) or 1.0
     for shape in chosen:
         yield Step(
@@ -144,7 +144,7 @@ def added_nodes(pod: Pod, shapes: ShapeCatalogue, *, tailored: bool) -> Iterator
 
 
 def _could_do(shape: NodeShape, pod: Pod) -> bool:
-    """Return whether a shape could do by its labels, taints and size; scheduling tells the rest."""
+    """Return whether a shape could do by its labels, taints and size; scheduling shows the rest."""
     node = shape.node
     if any(not is_condition_taint(taint) for taint in untolerated_taints(pod, node)):
         return False

@@ -49,10 +49,10 @@ SYSTEM_PRIORITY = 1_000_000_000
 
 VOLUME_PLUGINS = frozenset(("VolumeBinding", "VolumeRestrictions", "VolumeZone", "NodeVolumeLimits"))
 
-_MOST_SETS = 8
-_MOST_SHRINKS = 3
-_MOST_CLASSES = 5
-_LEAST_MEMORY = 1 << 20
+_MAX_SETS = 8
+_MAX_SHRINKS = 3
+_MAX_CLASSES = 5
+_MEMORY_STEP = 1 << 20
 _SMALLEST_SHARE = 0.1
 """A request is not shrunk below this share of what it was."""
 
@@ -132,7 +132,7 @@ def _missing_volumes(judged: Judgement, trial: TrialCluster) -> Step | None:
     if not set(judged.matrix.everywhere) & VOLUME_PLUGINS:
         return None
     pod = judged.pod
-    namespace, told, objects = pod.metadata.namespace, list[str](), list[KubernetesObject]()
+    namespace, shown, objects = pod.metadata.namespace, list[str](), list[KubernetesObject]()
     for volume in pod.spec.volumes:
         name = claim_name_of(pod.metadata.name, volume)
         claim = trial.catalog.get(PersistentVolumeClaim, f"{namespace}/{name}") if name else None
@@ -140,7 +140,7 @@ def _missing_volumes(judged: Judgement, trial: TrialCluster) -> Step | None:
         if not name or (bound_to and trial.catalog.get(PersistentVolume, bound_to) is not None):
             continue
         key = f"PersistentVolumeClaim {namespace}/{name}"
-        told.append(f"{key} with a volume" if claim is None else f"a volume for {key}")
+        shown.append(f"{key} with a volume" if claim is None else f"a volume for {key}")
         found, made = bound_pair(claim, namespace, name, bound_to or f"pv-for-{namespace}-{name}")
         if claim is None and volume.ephemeral is not None:
             owner = OwnerReference(
@@ -148,22 +148,24 @@ def _missing_volumes(judged: Judgement, trial: TrialCluster) -> Step | None:
             )
             made = replace(made, metadata=replace(made.metadata, owner_references=(owner,)))
         objects += (found, made)
-    return Step(StepKind.CREATE, f"create {' and '.join(told)}", "VolumeBinding", adds=tuple(objects)) if told else None
+    return (
+        Step(StepKind.CREATE, f"create {' and '.join(shown)}", "VolumeBinding", adds=tuple(objects)) if shown else None
+    )
 
 
 def _missing_devices(judged: Judgement, trial: TrialCluster) -> Step | None:
     """Return the claims for devices that are not there; None if all are.
 
-    What a claim asks for that somebody has to create is not known: it is tried with one that asks for nothing.
+    The requests of a claim that a user has to create are unknown, so the trial uses a claim without requests.
     """
     pod = judged.pod
     made_for = {each.name for each in pod.status.resource_claim_statuses}
-    told, objects, statuses = list[str](), list[KubernetesObject](), list[PodResourceClaimStatus]()
+    shown, objects, statuses = list[str](), list[KubernetesObject](), list[PodResourceClaimStatus]()
     for entry in pod.spec.resource_claims:
         if entry.resource_claim_name:
             key = f"{pod.metadata.namespace}/{entry.resource_claim_name}"
             if trial.catalog.get(ResourceClaim, key) is None:
-                told.append(f"ResourceClaim {key}")
+                shown.append(f"ResourceClaim {key}")
                 metadata = ObjectMeta(
                     name=entry.resource_claim_name, namespace=pod.metadata.namespace, uid=f"uid-{key}"
                 )
@@ -172,7 +174,7 @@ def _missing_devices(judged: Judgement, trial: TrialCluster) -> Step | None:
             key = f"{pod.metadata.namespace}/{entry.resource_claim_template_name}"
             template = trial.catalog.get(ResourceClaimTemplate, key)
             name = f"{pod.metadata.name}-{entry.name}"
-            told.append(f"ResourceClaim {pod.metadata.namespace}/{name} from the template {key}")
+            shown.append(f"ResourceClaim {pod.metadata.namespace}/{name} from the template {key}")
             owner = OwnerReference(
                 api_version="v1", kind="Pod", name=pod.metadata.name, uid=pod.metadata.uid, controller=True
             )
@@ -182,10 +184,12 @@ def _missing_devices(judged: Judgement, trial: TrialCluster) -> Step | None:
             spec = ResourceClaimSpec() if template is None else template.spec.spec
             objects.append(ResourceClaim(metadata=metadata, spec=spec))
             statuses.append(PodResourceClaimStatus(name=entry.name, resource_claim_name=name))
-    if not told:
+    if not shown:
         return None
     edit = partial(_with_claims, tuple(statuses)) if statuses else None
-    return Step(StepKind.CREATE, f"create {' and '.join(told)}", "DynamicResources", adds=tuple(objects), edit_pod=edit)
+    return Step(
+        StepKind.CREATE, f"create {' and '.join(shown)}", "DynamicResources", adds=tuple(objects), edit_pod=edit
+    )
 
 
 def _with_claims(statuses: tuple[PodResourceClaimStatus, ...], pod: Pod) -> Pod:
@@ -240,12 +244,12 @@ def _tolerations(judged: Judgement, trial: TrialCluster, only: str) -> Iterator[
         key = tuple(sorted(map(taint_text, taints)))
         groups.setdefault(key, (taints, []))[1].append(judged.matrix.nodes[row])
     largest = sorted(groups.items(), key=lambda each: (-len(each[1][1]), each[0]))
-    for place, (texts, (taints, names)) in enumerate(largest[:_MOST_SETS]):
+    for place, (texts, (taints, names)) in enumerate(largest[:_MAX_SETS]):
         yield Step(
             StepKind.TOLERATE,
             f"tolerate {' and '.join(texts)}",
             TAINTS,
-            cost=place / _MOST_SETS,
+            cost=place / _MAX_SETS,
             nodes=frozenset(names),
             edit_pod=partial(_tolerating, taints),
         )
@@ -445,7 +449,7 @@ def selector_text(selector: LabelSelector | None) -> str:
 
 
 def _shrinks(judged: Judgement, trial: TrialCluster, only: str) -> Iterator[Step]:
-    """Yield smaller requests that would fit on some node, the one that gives up least first."""
+    """Yield smaller requests that would fit on some node, smallest cut first."""
     pod, matrix = judged.pod, judged.matrix
     if FIT not in matrix.filters:
         return
@@ -461,14 +465,14 @@ def _shrinks(judged: Judgement, trial: TrialCluster, only: str) -> Iterator[Step
             key = tuple(sorted(cut.items()))
             found.setdefault(key, (share + 0.001 * int(others[row]), []))[1].append(matrix.nodes[row])
     least = sorted(found.items(), key=lambda each: (each[1][0], each[0]))
-    for key, (share, names) in least[:_MOST_SHRINKS]:
-        told = " and ".join(
+    for key, (share, names) in least[:_MAX_SHRINKS]:
+        shown = " and ".join(
             f"{resource} from {format_amount(resource, requests[resource])} to {format_amount(resource, left)}"
             for resource, left in key
         )
         yield Step(
             StepKind.SHRINK,
-            f"shrink the request for {told}",
+            f"shrink the request for {shown}",
             FIT,
             cost=min(share, 0.999),
             nodes=frozenset(names),
@@ -490,7 +494,7 @@ def _cut(requests: dict[str, int], trial: TrialCluster, name: str) -> dict[str, 
             free = state.nodes.allocatable.item(number, row) - state.usage.item(FIRST_RESOURCE + number, row)
         if wanted <= free or not wanted:
             continue
-        step = 10 if resource == "cpu" else _LEAST_MEMORY if resource in ("memory", "ephemeral-storage") else 1
+        step = 10 if resource == "cpu" else _MEMORY_STEP if resource in ("memory", "ephemeral-storage") else 1
         left = free // step * step
         if left < max(step, int(wanted * _SMALLEST_SHARE)):
             return None
@@ -550,13 +554,13 @@ def _priorities(judged: Judgement, trial: TrialCluster) -> Iterator[Step]:
         (each for each in trial.catalog.all(PriorityClass) if own < each.value < SYSTEM_PRIORITY),
         key=lambda each: (each.value, each.metadata.name),
     )
-    for place, each in enumerate(classes[:_MOST_CLASSES]):
+    for place, each in enumerate(classes[:_MAX_CLASSES]):
         name = each.metadata.name
         yield Step(
             StepKind.PRIORITY,
             f"raise its priority to {each.value:,} (priorityClassName: {name})",
             "DefaultPreemption",
-            cost=0.1 + place / (2 * _MOST_CLASSES),
+            cost=0.1 + place / (2 * _MAX_CLASSES),
             edit_pod=partial(_with_class, each),
             preempts=True,
         )

@@ -1,4 +1,4 @@
-"""The cluster as it is now, as a source of explanations: one attempt of one pod, made for the purpose, and nothing before it."""
+"""The present cluster as a source of explanations: one fresh attempt of one pod, without history."""
 
 from __future__ import annotations
 
@@ -77,13 +77,13 @@ def _timeline(pod: Pod, workload: str, profiles: Collection[str]) -> PodTimeline
         node=node,
         imported=bool(node),
         fate=fate,
-        message=_told(pod),
+        message=_last_message(pod),
         pod=pod,
     )
 
 
-def _told(pod: Pod) -> str:
-    """Return what the cluster's scheduler said last, if the pod's conditions tell."""
+def _last_message(pod: Pod) -> str:
+    """Return the last message of the cluster's scheduler, from the conditions of the pod."""
     return next(
         (each.message for each in pod.status.conditions if each.type == "PodScheduled" and each.status == "False"), ""
     )

@@ -27,14 +27,14 @@ MakeScheduler = Callable[[ClusterState, Collection[str]], Scheduler]
 
 
 class Placement(msgspec.Struct, frozen=True):
-    """Where a pod went: a node, or "" if it waits."""
+    """A pod and its node, "" if it waits."""
 
     pod: str
     node: str
 
 
 class TrialResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of a trial.
+    """The outcome of a trial.
 
     Attributes:
         placed: the pods that were asked about, in order. displaced: the pods that the changes took off their nodes.
@@ -264,7 +264,7 @@ class TrialCluster:
         return victims
 
     def _free_devices(self, pod: Pod) -> None:
-        """End the reservations of a pod that has gone; claims that nobody else uses give their devices back."""
+        """End the reservations of a pod that has gone; claims without other users give their devices back."""
         for claim in list(self.catalog.all(ResourceClaim)):
             if claim.metadata.namespace != pod.metadata.namespace:
                 continue

@@ -1,4 +1,4 @@
-"""What gets a waiting pod placed: steps of all kinds, each tried by scheduling in a fork, the one that risks least first."""
+"""Search for steps that get a waiting pod placed. Each is verified by scheduling in a fork; the least risk comes first."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ MAX_NODES_IN_PAIRS = 6
 """Shapes of new nodes that are tried together with other steps."""
 
 MAX_OF_KIND = 3
-"""Steps of one kind that are told."""
+"""Steps of one kind that are shown."""
 
 MAX_ADDED_NODES = 50
 SHOWN = 3
@@ -66,7 +66,7 @@ class Suggestion(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Unblocking(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of a waiting pod, or the waiting pods of a workload, and what would get them placed.
+    """Why a pod, or the pods of a workload, wait, and suggestions to get them placed.
 
     Attributes:
         verdict: in one sentence.
@@ -178,7 +178,7 @@ class _Search:
         if not added:
             added = self._try_all(added_nodes(judged.pod, self._shapes, tailored=True), 2)
         if not found and not added:
-            # What keeps the pod from every node there is may keep it from a new one: lift that, too.
+            # A rule may reject new nodes, too: combine a new node with each other step.
             added = self._pairs_with_nodes()
         found += added
         return sorted(found, key=lambda each: (RANKS[StepKind(each.kind)], len(each.evicted), each.cost, each.text))
@@ -190,7 +190,7 @@ class _Search:
             yield done
 
     def _try_all(self, steps: Iterable[Step], most: int) -> list[Suggestion]:
-        """Return what works of some steps, at most so many of a kind."""
+        """Return the steps that work, at most `most` of a kind."""
         counts: dict[StepKind, int] = {}
         groups: set[str] = set()
         found: list[Suggestion] = []
@@ -269,7 +269,7 @@ class _Search:
             more, result = grown
         found = self._suggestion([*steps, *more], pods, result, left)
         if breaks:
-            # Preemption breaks budgets if nothing else helps. Whoever waits for it should know.
+            # Preemption breaks budgets if nothing else helps, which is worth a warning.
             found = replace(found, kind=StepKind.EVICT.value, text=f"{found.text}, and breaks a disruption budget")
         return found
 
@@ -320,11 +320,11 @@ def _text(step: Step, kind: StepKind, result: TrialResult, left: Sequence[str]) 
     """Return a step in words, with where the pods go that it moves."""
     if step.kind is StepKind.MOVE:
         moved = [f"{each.pod} to {each.node}" for each in result.displaced if each.node]
-        told = [*moved, *(f"{key} would wait" for key in left)]
+        shown = [*moved, *(f"{key} would wait" for key in left)]
         where = next(iter(step.nodes or ()), "")
         if kind is StepKind.EVICT:
             return f"evict {format_list(list(step.evicts[:SHOWN]), more=max(0, len(step.evicts) - SHOWN))} from {where}"
-        return f"move {format_list(told[:SHOWN], more=max(0, len(told) - SHOWN))} (off {where})"
+        return f"move {format_list(shown[:SHOWN], more=max(0, len(shown) - SHOWN))} (off {where})"
     if step.kind is StepKind.WAIT:
         return f"wait: the scheduler preempts {_named(result.victims)} on {result.placed[0].node} by itself"
     return step.text

@@ -1,4 +1,4 @@
-"""Files as a source: a dump is taken as it is; manifests that never were in a cluster are applied to a virtual one first."""
+"""Files as a source: dumps stay unchanged; manifests that never were in a cluster are applied to a virtual one first."""
 
 from __future__ import annotations
 
@@ -64,10 +64,10 @@ def open_files(options: SourceOptions, *, stdin: BinaryIO | None = None, inputs:
 def read_setup_of(
     options: SourceOptions, *, feature_gates: str = "", text: str = "", where: str = ""
 ) -> SchedulerSetup:
-    """Return the scheduler that options ask for, or else the one that the source tells.
+    """Return the scheduler that options ask for, or else that of the source.
 
     Args:
-        options: what the user says. feature_gates, text, where: what the source tells; the user's own count instead.
+        options: what the user says. feature_gates, text, where: what the source shows; the user's own count instead.
     """
     return read_setup(
         mode=options.mode,
@@ -119,7 +119,7 @@ def _dump(options: SourceOptions, setup: SchedulerSetup, inputs: Inputs) -> Clus
             Assumption("time", f"the newest time in the input is {time_text(now_ns)}; nothing has changed since")
         )
     else:
-        assumptions.append(Assumption("time", "the input tells no time; it is taken as the cluster is now"))
+        assumptions.append(Assumption("time", "the input has no time; it is taken as the cluster is now"))
     if new:
         found, problems = _with_new_pods(found, new, options, now_ns)
         applied = format_count(len(new), "object")
