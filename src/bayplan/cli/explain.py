@@ -86,7 +86,7 @@ def explain(
     With --node, the smallest change is shown that would turn each filter that rejects the pod there. For a workload, its pods
     are listed.
 
-    A dump, a running Bayplan and a live cluster are explained as they are now; a pod with a node is scheduled again in a fork.
+    Dumps, running Bayplans and live clusters are explained in their present state; a pod with a node is scheduled again in a fork.
     Manifests that never were in a cluster are simulated, as is a dump with --until or --creation-times.
 
     Example: bayplan explain shop/year-in-memory $(bayplan example)
