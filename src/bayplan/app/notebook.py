@@ -12,12 +12,14 @@ from msgspec.structs import replace
 from bayplan.analysis.explain import BEST_NODES
 from bayplan.analysis.explanation import Explanation
 from bayplan.analysis.pod_lookup import find_pods
+from bayplan.analysis.rows import Rows
 from bayplan.analysis.waits import WAITING
 from bayplan.answers.explain_now import explain_now
 from bayplan.answers.instant_host import InstantHost
 from bayplan.answers.present import present_pods
 from bayplan.answers.trial_cluster import TrialCluster
 from bayplan.answers.unblock import Unblocking, unblock
+from bayplan.answers.waiting_reasons import WaitingReason, waiting_reasons
 from bayplan.app.mode import Mode
 from bayplan.app.scheduler_setup import SchedulerSetup
 from bayplan.app.sources.cluster_source import ClusterSource, SourceOptions
@@ -222,6 +224,10 @@ class Cluster:
         waiting = self._waiting_pods(target)
         found = unblock(self.trial(), waiting, shapes)
         return replace(found, assumptions=self.assumptions)
+
+    def waiting_reasons(self) -> Rows[WaitingReason]:
+        """Return why pods wait, the reasons with the most pods that nothing else blocks first."""
+        return waiting_reasons(self.trial(), [self.scheduler.pods[key] for key in self.pending])
 
     def _waiting_pods(self, target: str) -> list[Pod]:
         """Return the pods without a node that a target means.
