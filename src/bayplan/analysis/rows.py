@@ -64,8 +64,8 @@ class Rows(Sequence[Row], Generic[Row]):
         """Return the rows as an Arrow table; fields that are documents become JSON texts."""
         import pyarrow as pa
 
-        rows = [{name: _cell(cell) for name, cell in row.items()} for row in self.to_dicts()]
-        return pa.table({name: [row.get(name) for row in rows] for name in self.columns})
+        rows = self.to_dicts()
+        return pa.table({name: _column([row.get(name) for row in rows]) for name in self.columns})
 
     def to_pandas(self) -> Any:
         """Return the rows as a pandas DataFrame.
@@ -86,7 +86,8 @@ class Rows(Sequence[Row], Generic[Row]):
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
-def _cell(cell: object) -> object:
-    if isinstance(cell, dict) or (isinstance(cell, list) and any(isinstance(each, dict) for each in cell)):
-        return msgspec.json.encode(cell).decode()
-    return cell
+def _column(cells: list[object]) -> list[object]:
+    """Return a column as Arrow takes it: JSON texts if a cell is a document or has documents."""
+    if any(isinstance(each, dict) for cell in cells for each in (cell if isinstance(cell, list) else [cell])):
+        return [msgspec.json.encode(cell).decode() for cell in cells]
+    return cells

@@ -13,6 +13,7 @@ from bayplan.analysis.explain import BEST_NODES
 from bayplan.analysis.explanation import Explanation
 from bayplan.analysis.pod_lookup import find_pods
 from bayplan.analysis.rows import Rows
+from bayplan.analysis.units import format_count
 from bayplan.analysis.waits import WAITING
 from bayplan.answers.explain_now import explain_now
 from bayplan.answers.instant_host import InstantHost
@@ -141,9 +142,8 @@ class Cluster:
     @property
     def pending(self) -> list[str]:
         """Return the keys of the pods that have no node."""
-        return [
-            key for key, pod in self.scheduler.pods.items() if key not in self.state.pods and not pod.spec.node_name
-        ]
+        placed = self.state.pods
+        return [key for key, pod in self.scheduler.pods.items() if not pod.spec.node_name and key not in placed]
 
     def add(self, *objects: KubernetesObject) -> None:
         """Add objects, or replace those of the same name; pods without a node wait for `schedule`."""
@@ -223,7 +223,11 @@ class Cluster:
         """
         waiting = self._waiting_pods(target)
         found = unblock(self.trial(), waiting, shapes)
-        return replace(found, assumptions=self.assumptions)
+        others = len(self.pending) - len(waiting)
+        limits = []
+        if others and not found.fits:
+            limits = [f"{format_count(others, 'other waiting pod')} left out, which may be scheduled first"]
+        return replace(found, assumptions=self.assumptions, limits=[*found.limits, *limits])
 
     def waiting_reasons(self) -> Rows[WaitingReason]:
         """Return why pods wait, the reasons with the most pods that nothing else blocks first."""
