@@ -63,6 +63,13 @@ class FilterMatrix:
         code = int(decision.codes[number, row]) if number < len(decision.filters) else 0
         return decision.statuses[number, code] if code else decision.absent
 
+    def was_asked(self, plugin: str, row: int) -> bool:
+        """Return whether a filter was asked about a node: extenders are asked only about nodes that pass all plugins."""
+        number = self.filters.index(plugin) - len(self.whole)
+        if self.decision is None or not 0 <= number < len(self.decision.filters):
+            return True
+        return self.decision.was_asked(number, row)
+
     @property
     def everywhere(self) -> tuple[str, ...]:
         """Return the filters that reject every node that was looked at, the hardest to lift first."""

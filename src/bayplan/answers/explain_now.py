@@ -119,6 +119,8 @@ def node_verdicts(judged: Judgement, trial: TrialCluster, node: str) -> list[Plu
     row = matrix.nodes.index(node) if node in matrix.nodes else -1
     found: list[PluginVerdict] = []
     for plugin in matrix.filters:
+        if not matrix.was_asked(plugin, row):
+            continue
         status = matrix.status(plugin, row)
         if status is None:
             found.append(PluginVerdict(plugin=plugin, code="Success", reasons=[]))
