@@ -372,6 +372,8 @@ def _shrinks(judged: Judgement, trial: TrialCluster, only: str) -> Iterator[Step
             cost=min(share, 0.999),
             nodes=frozenset(names),
             edit_pod=partial(_shrunk, dict(key), requests),
+            # The smallest cut of some resources is the only one worth having.
+            group=f"shrink {' '.join(resource for resource, _ in key)}",
         )
 
 
