@@ -19,7 +19,7 @@ PYTHON ?= $(shell for name in python3 python3.14 python3.13 python3.12 python3.1
 
 .DEFAULT_GOAL := help
 # `test-lowest` is no part of `make test`: it takes minutes and the network.
-.PHONY: help build build-checked compiled run test test-lowest test-arm other-controllers test-cluster test-crash test-sync test-fuzz-api test-hostile test-readers lint format page-types conformance agreement oracle fuzz bench bench-against-real docs docs-cli constraints wheel clean
+.PHONY: help build build-checked compiled run test test-lowest test-arm other-controllers test-cluster test-crash test-sync test-fuzz-api test-hostile test-readers lint format page-types conformance agreement oracle fuzz proofs bench bench-against-real docs docs-cli constraints wheel clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' Makefile
@@ -105,6 +105,9 @@ oracle: ## build the programs that ask the real scheduler into oracle/BIN (needs
 fuzz: $(VENV)/.ready-dev compiled ## ask the real scheduler and us about random cases: make fuzz ARGS="--kind queue --cases 5000"
 	@test -n "$(ORACLE)" || test -x oracle/BIN/cycle || $(MAKE) oracle
 	@$(BIN)/python -m fuzz $(if $(ORACLE),--oracle $(ORACLE)) $(ARGS)
+
+proofs: $(VENV)/.ready-dev compiled ## prove answers by brute force on random clusters: make proofs ARGS="unblock --cases 500"
+	@$(BIN)/python -m proofs $(ARGS)
 
 bench: $(VENV)/.ready-dev compiled ## run the benchmarks: make bench SIZE=large ARGS="cycle"
 	@$(BIN)/python -m benchmarks --size $(SIZE) $(ARGS)

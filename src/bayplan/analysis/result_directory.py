@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import msgspec
 
@@ -22,7 +22,8 @@ from bayplan.analysis.stored_records import StoredRecords, read_table
 from bayplan.base.errors import InputError
 from bayplan.engine.decision import Decision, Outcome, Record, rebuild
 from bayplan.engine.records import RecordLevel
-from bayplan.objects.meta import ObjectMeta
+from bayplan.objects.kinds import KINDS
+from bayplan.objects.meta import KubernetesObject, ObjectMeta
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod, PodSpec
 from bayplan.objects.requests import Amounts
@@ -30,6 +31,8 @@ from bayplan.sim.result import PodFate, PodTimeline, SimulatedEvent
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+T = TypeVar("T", bound=KubernetesObject)
 
 NAMES_OF_FIELDS = {"pod": "key"}
 """Columns of ``pods.parquet`` whose fields in `PodTimeline` have other names."""
@@ -66,6 +69,17 @@ def open_result(path: Path | str) -> ResultDirectory:
     return ResultDirectory(directory)
 
 
+class StoredObjects:
+    """The objects of a result directory, by kind and key."""
+
+    def __init__(self, items: Mapping[tuple[type[KubernetesObject], str], KubernetesObject]) -> None:
+        self._items = items
+
+    def get(self, kind: type[T], key: str) -> T | None:
+        """Return an object by its key, or None."""
+        return cast("T | None", self._items.get((kind, key)))
+
+
 class ResultDirectory:
     """A result that was written with ``--out``. Made by `open_result`.
 
@@ -94,7 +108,7 @@ class ResultDirectory:
         return self.facts.start_ns
 
     def table(self, name: str) -> pa.Table:
-        """Return a table: decisions, pods, templates, nodes, usage or events; timeline where there is one.
+        """Return a table: decisions, pods, templates, nodes, usage, events or objects; timeline where there is one.
 
         Raises:
             InputError: there is no table of that name.
@@ -182,6 +196,30 @@ class ResultDirectory:
         texts = self.table("nodes").column("object").to_pylist()
         found = [decoder.decode(text) for text in texts if text is not None]
         return {node.metadata.name: node for node in found}
+
+    @property
+    def has_objects(self) -> bool:
+        """Return whether the objects that are neither nodes nor pods were written: older versions left them out."""
+        return (self.path / "objects.parquet").exists()
+
+    @cached_property
+    def objects(self) -> Sequence[KubernetesObject]:
+        """Return the objects at the end that are neither nodes nor pods; none if they were not written."""
+        if not self.has_objects:
+            return ()
+        structs = {kind.kind: kind.struct for kind in KINDS}
+        columns = self.table("objects")
+        kinds, texts = columns.column("kind").to_pylist(), columns.column("object").to_pylist()
+        return [
+            msgspec.json.decode(text, type=structs[kind])
+            for kind, text in zip(kinds, texts, strict=True)
+            if kind in structs
+        ]
+
+    @cached_property
+    def catalog(self) -> StoredObjects:
+        """Return where claims, volumes and other objects are looked up."""
+        return StoredObjects({(type(item), item.key): item for item in self.objects})
 
     @cached_property
     def events(self) -> Sequence[SimulatedEvent]:

@@ -3,15 +3,29 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Self
 
 from msgspec.structs import replace
 
+from bayplan.analysis.explain import BEST_NODES
+from bayplan.analysis.explanation import Explanation
+from bayplan.analysis.pod_lookup import find_pods
+from bayplan.analysis.rows import Rows
+from bayplan.analysis.units import format_count
+from bayplan.analysis.waits import WAITING
+from bayplan.answers.explain_now import explain_now
+from bayplan.answers.instant_host import InstantHost
+from bayplan.answers.present import present_pods
+from bayplan.answers.trial_cluster import TrialCluster
+from bayplan.answers.unblock import Unblocking, unblock
+from bayplan.answers.waiting_reasons import WaitingReason, waiting_reasons
+from bayplan.app.mode import Mode
+from bayplan.app.scheduler_setup import SchedulerSetup
+from bayplan.app.sources.cluster_source import ClusterSource, SourceOptions
+from bayplan.app.sources.opening import open_source
 from bayplan.base.errors import InputError
-from bayplan.cluster.volume_controller import volume_writes
-from bayplan.engine.actions import Action, Bind, Evict, Update
-from bayplan.engine.assemble import assemble_scheduler
 from bayplan.engine.queued_pod import key_of
 from bayplan.engine.records import Decision, RecordLevel, Records
 from bayplan.engine.scheduler import Scheduler
@@ -30,7 +44,9 @@ from bayplan.framework.registry import Registry
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
+from bayplan.objects.workloads import Job, ReplicaSet
 from bayplan.plugins.registry import in_tree_registry
+from bayplan.sim.result import PodTimeline
 from bayplan.state.cluster_state import ClusterState
 
 if TYPE_CHECKING:
@@ -67,73 +83,51 @@ class Cluster:
         seed: int = 0,
         record_level: RecordLevel = RecordLevel.FULL,
     ) -> None:
-        self.seed = seed
-        self._record_level = record_level
-        self._classic = classic
-        self._gates = FeatureGates.from_mapping(feature_gates or {})
         if registry is None:
             registry = in_tree_registry() if classic is None else Registry({})
-        self._registry = registry.with_plugins(*plugins)
-        self._configuration = self._load(configuration, plugins)
-        self._connections = self._connect()
-        self.scheduler = self._assemble(None)
+        registry = registry.with_plugins(*plugins)
+        gates = FeatureGates.from_mapping(feature_gates or {})
+        self.source: ClusterSource | None = None
+        self.seed = seed
+        self._record_level = record_level
+        self._setup = _setup_of(configuration, classic, registry, gates, plugins)
+        weakref.finalize(self, self._setup.connections.close)
+        self._start(None)
         self.add(*objects)
+
+    @classmethod
+    def open(cls, *paths: str, record_level: RecordLevel = RecordLevel.FULL, **options: Any) -> Self:
+        """Return a cluster as it is now: files, a result directory, a running Bayplan by its URL, or ``context="NAME"``.
+
+        Args:
+            paths: see `bayplan.app.sources.cluster_source.SourceOptions`, whose other fields are `options`.
+            record_level: how much of each decision is kept.
+
+        Raises:
+            InputError: the source can't be read.
+        """
+        return cls.of(open_source(SourceOptions(paths=paths, **options)), record_level=record_level)
+
+    @classmethod
+    def of(cls, source: ClusterSource, *, seed: int = 0, record_level: RecordLevel = RecordLevel.FULL) -> Self:
+        """Return a cluster with the objects of a source and its scheduler; pods that wait are not scheduled yet."""
+        cluster = object.__new__(cls)
+        setup = source.scheduler
+        cluster.source, cluster.seed, cluster._record_level, cluster._setup = source, seed, record_level, setup
+        weakref.finalize(cluster, setup.connections.close)
+        cluster._start(None)
+        cluster.add(*source.objects)
+        return cluster
 
     @classmethod
     def load(cls, *paths: str, **options: Any) -> Self:
         """Return a cluster with the objects of manifests (files, folders, globs); `options` as for the class."""
         return cls(load_inputs(paths).manifest.objects(), **options)
 
-    def _load(
-        self, configuration: Mapping[str, object] | str | None, plugins: Sequence[type[Plugin[Any]]]
-    ) -> SchedulerConfiguration:
-        points = self._registry.extension_points_for_configuration
-        loaded: SchedulerConfiguration
-        if self._classic is not None:
-            # A second scheduler, which most programs need not import.
-            from bayplan.app.classic_mode import classic_scheduler_configuration
-
-            loaded = classic_scheduler_configuration(self._classic, check_tls=check_extender_tls)
-        elif configuration is None:
-            loaded = default_configuration(self._gates, extension_points_of=points)
-        elif isinstance(configuration, str):
-            loaded = load_configuration(configuration, feature_gates=self._gates, extension_points_of=points)
-        else:
-            loaded = load_configuration_mapping(configuration, feature_gates=self._gates, extension_points_of=points)
-        return loaded.with_plugins([(plugin.name, 1) for plugin in plugins], points)
-
-    def _connect(self) -> ExtenderConnections:
-        """Make the conversations with extenders, which end with this object."""
-        if self._classic is not None:
-            from bayplan.app.classic_mode import connect_extenders
-
-            connections = connect_extenders(self._configuration)
-        else:
-            connections = ExtenderConnections(self._configuration.extenders)
-        weakref.finalize(self, connections.close)
-        return connections
-
-    def _assemble(self, state: ClusterState | None) -> Scheduler:
-        if self._classic is not None:
-            from bayplan.app.classic_mode import assemble
-
-            return assemble(
-                self._configuration,
-                self._registry,
-                seed=self.seed,
-                record_level=self._record_level,
-                state=state,
-                extenders=self._connections.extenders,
-            )
-        return assemble_scheduler(
-            self._configuration,
-            self._registry,
-            feature_gates=self._gates,
-            seed=self.seed,
-            record_level=self._record_level,
-            state=state,
-            extenders=self._connections.extenders,
-        )
+    def _start(self, state: ClusterState | None) -> None:
+        """Make the scheduler, for an empty cluster unless it is given a state."""
+        self.scheduler = self._setup.make(seed=self.seed, record_level=self._record_level, state=state)
+        self._host = InstantHost(self.scheduler)
 
     @property
     def state(self) -> ClusterState:
@@ -148,9 +142,8 @@ class Cluster:
     @property
     def pending(self) -> list[str]:
         """Return the keys of the pods that have no node."""
-        return [
-            key for key, pod in self.scheduler.pods.items() if key not in self.state.pods and not pod.spec.node_name
-        ]
+        placed = self.state.pods
+        return [key for key, pod in self.scheduler.pods.items() if not pod.spec.node_name and key not in placed]
 
     def add(self, *objects: KubernetesObject) -> None:
         """Add objects, or replace those of the same name; pods without a node wait for `schedule`."""
@@ -161,14 +154,14 @@ class Cluster:
             elif isinstance(item, Node):
                 row = self.state.nodes.row_of.get(item.metadata.name)
                 old = None if row is None else self.state.nodes.nodes[row]
-            self._carry_out(self.scheduler.handle(old, item, 0))
+            self._host.handle(old, item)
 
     def schedule(self, *pods: Pod) -> list[Decision]:
         """Add pods, then schedule until no pod is ready; return the decisions in order (full records only)."""
         self.add(*pods)
         before = len(self.records)
         while (report := self.scheduler.schedule_one(0)) is not None:
-            self._carry_out(report.actions)
+            self._host.carry_out(report.actions)
         if self._record_level is not RecordLevel.FULL:
             return []
         return [self.records.decision(number) for number in range(before, len(self.records))]
@@ -180,9 +173,9 @@ class Cluster:
             pod = self.scheduler.pods.get(key)
             row = self.state.nodes.row_of.get(name)
             if pod is not None:
-                self._carry_out(self.scheduler.handle(pod, None, 0))
+                self._host.handle(pod, None)
             elif row is not None:
-                self._carry_out(self.scheduler.handle(self.state.nodes.nodes[row], None, 0))
+                self._host.handle(self.state.nodes.nodes[row], None)
             else:
                 raise InputError(f"no pod {key} and no node {name}")
 
@@ -191,30 +184,131 @@ class Cluster:
         info = self.state.pods.get(pod if "/" in pod else f"default/{pod}")
         return None if info is None else self.state.nodes.names[info.row]
 
+    def explain(self, target: str, *, node: str = "", best: int = BEST_NODES) -> Explanation:
+        """Return why a pod waits, or where it would go if it were scheduled again, as the cluster is now. Nothing changes.
+
+        Args:
+            target: a pod (name, ``namespace/name``); of a workload the first pod that waits, or else the first.
+            node: a node to follow through all plugins, with the smallest change that would turn each rejection.
+            best: how many nodes to compare by scores.
+
+        Raises:
+            InputError: there is no such pod or node.
+        """
+        pods = self.timelines()
+        lives = find_pods(target, pods)
+        life = next((each for each in lives if each.fate in WAITING), lives[0])
+        now_ns = 0 if self.source is None else self.source.now_ns
+        found = explain_now(self.trial(), pods, life, node=node, best=best, now_ns=now_ns)
+        return replace(found, assumptions=self.assumptions)
+
+    @property
+    def assumptions(self) -> list[str]:
+        """Return what answers take for granted: configuration, time, what could not be read."""
+        return [] if self.source is None else [each.text for each in self.source.assumptions]
+
+    def timelines(self) -> list[PodTimeline]:
+        """Return all pods with their workloads, in order."""
+        return self._timelines(self.scheduler.pods.values())
+
+    def unblock(self, target: str, *, shapes: Sequence[Node] = ()) -> Unblocking:
+        """Return what gets a waiting pod, or the waiting pods of a workload, placed. The cluster does not change.
+
+        Args:
+            target: a pod (name, ``namespace/name``) or a workload (``deployment/web``).
+            shapes: nodes that can be had; those like the nodes of the cluster, if none are given.
+
+        Raises:
+            InputError: there is no such pod or workload, or it has nothing that waits.
+        """
+        waiting = self._waiting_pods(target)
+        found = unblock(self.trial(), waiting, shapes)
+        others = len(self.pending) - len(waiting)
+        limits = []
+        if others and not found.fits:
+            limits = [f"{format_count(others, 'other waiting pod')} left out, which may be scheduled first"]
+        return replace(found, assumptions=self.assumptions, limits=[*found.limits, *limits])
+
+    def waiting_reasons(self) -> Rows[WaitingReason]:
+        """Return why pods wait, the reasons with the most pods that nothing else blocks first."""
+        return waiting_reasons(self.trial(), [self.scheduler.pods[key] for key in self.pending])
+
+    def _waiting_pods(self, target: str) -> list[Pod]:
+        """Return the pods without a node that a target means.
+
+        Raises:
+            InputError: there are none.
+        """
+        pods = self.scheduler.pods
+        try:
+            # Most pods have a node: they are looked at for a good refusal only.
+            lives = find_pods(target, self._timelines([pods[key] for key in self.pending]))
+        except InputError:
+            lives = find_pods(target, self.timelines())
+        found = {life.key: life.pod for life in lives if life.fate in WAITING and life.pod is not None}
+        if found:
+            return list(found.values())
+        first = lives[0]
+        got = f"{first.key}, which is on {first.node}" if first.node else f"{first.key}, {first.fate}"
+        raise InputError("unblock", got=got, wanted="a pod that waits for a node", hint="bayplan explain")
+
+    def trial(self) -> TrialCluster:
+        """Return a fork of the cluster in which changes are tried and taken back."""
+
+        def make(state: ClusterState, without: Collection[str]) -> Scheduler:
+            return self._setup.make(
+                seed=self.seed, record_level=RecordLevel.OFF, state=state, sampling=False, without=without
+            )
+
+        pods = self.scheduler.pods
+        now_ns = 0 if self.source is None else self.source.now_ns
+        return TrialCluster(self.state.fork(), make, [pods[key] for key in self.pending], now_ns)
+
+    def _timelines(self, pods: Iterable[Pod]) -> list[PodTimeline]:
+        """Return pods with their workloads."""
+        catalog = self.state.catalog
+        return present_pods(chain(catalog.all(ReplicaSet), catalog.all(Job), pods), self.scheduler.profiles)
+
     def fork(self) -> Cluster:
         """Return an independent copy of the cluster, to try something out; its records and its random choices start anew."""
         other = object.__new__(Cluster)
-        other.seed, other._record_level, other._classic = self.seed, self._record_level, self._classic
-        other._gates, other._registry, other._configuration = self._gates, self._registry, self._configuration
-        other._connections = other._connect()
-        other.scheduler = other._assemble(self.state.fork())
+        other.source, other.seed, other._record_level = self.source, self.seed, self._record_level
+        other._setup = replace(self._setup, connections=self._setup.connect())
+        weakref.finalize(other, other._setup.connections.close)
+        other._start(self.state.fork())
         for key in self.pending:
             other.add(self.scheduler.pods[key])
         return other
 
-    def _carry_out(self, actions: Iterable[Action]) -> None:
-        """Do what a host does: bind at once, and delete victims at once."""
-        for action in actions:
-            if isinstance(action, Bind):
-                pod = self.scheduler.pods[key_of(action.pod)]
-                bound = replace(pod, spec=replace(pod.spec, node_name=action.node_name))
-                self._carry_out(self.scheduler.handle(pod, bound, 0))
-            elif isinstance(action, Update):
-                catalog = self.state.catalog
-                node = self.state.nodes.nodes[self.state.nodes.row_of[action.node_name]]
-                for item in volume_writes(action.item, catalog, node):
-                    self._carry_out(self.scheduler.handle(catalog.get(type(item), item.key), item, 0))
-            elif isinstance(action, Evict):
-                victim = self.scheduler.pods.get(key_of(action.pod))
-                if victim is not None:
-                    self._carry_out(self.scheduler.handle(victim, None, 0))
+
+def _setup_of(
+    configuration: Mapping[str, object] | str | None,
+    classic: ClassicConfiguration | None,
+    registry: Registry,
+    gates: FeatureGates,
+    plugins: Sequence[type[Plugin[Any]]],
+) -> SchedulerSetup:
+    """Return the scheduler that the arguments of a cluster ask for."""
+    points = registry.extension_points_for_configuration
+    loaded: SchedulerConfiguration
+    if classic is not None:
+        # A second scheduler, which most programs need not import.
+        from bayplan.app.classic_mode import classic_scheduler_configuration, connect_extenders
+
+        loaded = classic_scheduler_configuration(classic, check_tls=check_extender_tls)
+    elif configuration is None:
+        loaded = default_configuration(gates, extension_points_of=points)
+    elif isinstance(configuration, str):
+        loaded = load_configuration(configuration, feature_gates=gates, extension_points_of=points)
+    else:
+        loaded = load_configuration_mapping(configuration, feature_gates=gates, extension_points_of=points)
+    loaded = loaded.with_plugins([(plugin.name, 1) for plugin in plugins], points)
+    connections = ExtenderConnections(loaded.extenders) if classic is None else connect_extenders(loaded)
+    return SchedulerSetup(
+        mode=Mode.CURRENT if classic is None else Mode.CLASSIC,
+        configuration=loaded,
+        registry=registry,
+        feature_gates=gates,
+        custom_plugins=(),
+        connections=connections,
+    )

@@ -48,6 +48,7 @@ _SIMULATE, _SERVE, _REAL, _TOOLS = "Simulate and explain", "Serve", "Real cluste
 COMMANDS = (
     Command("simulate", "Schedule workloads in virtual time and print a report.", _SIMULATE),
     Command("explain", "Show why a pod waits, or why it got its node.", _SIMULATE),
+    Command("unblock", "Show what gets a waiting pod placed.", _SIMULATE),
     Command("up", "Run a cluster without machines: API, scheduler, web page.", _SERVE),
     Command("extender", "Serve plugins as an HTTP extender for a stock kube-scheduler.", _SERVE),
     Command("import", "Copy a cluster, or files, into a running Bayplan.", _REAL),

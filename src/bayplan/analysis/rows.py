@@ -1,0 +1,118 @@
+"""Typed rows as tables: Arrow, pandas, HTML."""
+
+from __future__ import annotations
+
+import html
+import importlib.util
+import typing
+from collections.abc import Iterable, Iterator, Sequence
+from types import NoneType, UnionType
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
+
+import msgspec
+
+from bayplan.base.errors import InputError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Row = TypeVar("Row", bound=msgspec.Struct)
+
+
+class Rows(Sequence[Row], Generic[Row]):
+    """Rows of one type, in order.
+
+    Args:
+        rows: of the type. kind: the type; its fields are the columns.
+    """
+
+    def __init__(self, rows: Iterable[Row], kind: type[Row]) -> None:
+        self._rows = tuple(rows)
+        self._kind = kind
+
+    @overload
+    def __getitem__(self, place: int) -> Row: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[Row]: ...
+    def __getitem__(self, place: int | slice) -> Row | Sequence[Row]:
+        return self._rows[place]
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __iter__(self) -> Iterator[Row]:
+        return iter(self._rows)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Rows) and self._rows == other._rows
+
+    def __hash__(self) -> int:
+        return hash(self._rows)
+
+    def __repr__(self) -> str:
+        return f"Rows({list(self._rows)!r})"
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Return the names of the columns."""
+        return tuple(each.name for each in msgspec.structs.fields(self._kind))
+
+    def to_dicts(self) -> list[dict[str, object]]:
+        """Return the rows as plain data."""
+        found: list[dict[str, object]] = msgspec.to_builtins(self._rows)
+        return list(found)
+
+    def to_arrow(self) -> pa.Table:
+        """Return the rows as an Arrow table; fields that are documents become JSON texts.
+
+        Integers that end in ``_at_ns`` become timestamps (UTC), others that end in ``_ns`` durations, both in nanoseconds; their
+        columns are named without ``_ns``. Columns have the types of the fields, whether there are rows or not.
+        """
+        import pyarrow as pa
+
+        rows = self.to_dicts()
+        hints = typing.get_type_hints(self._kind)
+        arrays = [
+            pa.array(_column([row.get(name) for row in rows]), type=_arrow_type(name, hints[name]))
+            for name in self.columns
+        ]
+        return pa.Table.from_arrays(arrays, names=[name.removesuffix("_ns") for name in self.columns])
+
+    def to_pandas(self) -> Any:
+        """Return the rows as a pandas DataFrame.
+
+        Raises:
+            InputError: pandas is not installed.
+        """
+        if importlib.util.find_spec("pandas") is None:
+            raise InputError("to_pandas()", got="no pandas", wanted="the extra", hint="pip install 'bayplan[pandas]'")
+        return self.to_arrow().to_pandas()
+
+    def _repr_html_(self) -> str:
+        head = "".join(f"<th>{html.escape(name)}</th>" for name in self.columns)
+        body = "".join(
+            "<tr>" + "".join(f"<td>{html.escape(str(row.get(name, '')))}</td>" for name in self.columns) + "</tr>"
+            for row in self.to_dicts()
+        )
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _arrow_type(name: str, hint: object) -> pa.DataType | None:
+    """Return the type of a column by the annotation of its field; None leaves it to Arrow."""
+    import pyarrow as pa
+
+    if isinstance(hint, UnionType) or typing.get_origin(hint) is typing.Union:
+        kinds = [each for each in typing.get_args(hint) if each is not NoneType]
+        hint = kinds[0] if len(kinds) == 1 else None
+    if hint is int and name.endswith("_ns"):
+        return pa.timestamp("ns", tz="UTC") if name.endswith("_at_ns") else pa.duration("ns")
+    if isinstance(hint, type) and issubclass(hint, str):
+        return pa.string()
+    return {int: pa.int64(), float: pa.float64(), bool: pa.bool_()}.get(hint) if isinstance(hint, type) else None
+
+
+def _column(cells: list[object]) -> list[object]:
+    """Return a column as Arrow takes it: JSON texts if a cell is a document or has documents."""
+    if any(isinstance(each, dict) for cell in cells for each in (cell if isinstance(cell, list) else [cell])):
+        return [msgspec.json.encode(cell).decode() for cell in cells]
+    return cells

@@ -1,0 +1,1 @@
+"""Answers to questions about the present cluster, each verified by scheduling in a fork."""

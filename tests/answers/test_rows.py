@@ -1,0 +1,47 @@
+"""Rows of answers as tables."""
+
+from __future__ import annotations
+
+import importlib.util
+
+import msgspec
+import pytest
+
+from bayplan import InputError
+from bayplan.analysis.rows import Rows
+
+
+class Point(msgspec.Struct, frozen=True):
+    """A row."""
+
+    name: str
+    x: int
+    tags: list[str] = []
+    more: list[dict[str, int]] = []
+
+
+ROWS = Rows([Point("a", 1, ["t"], [{"y": 2}]), Point("<b>", 2)], Point)
+
+
+def test_rows_are_a_sequence_and_an_arrow_table() -> None:
+    assert (len(ROWS), ROWS[1].name, [row.x for row in ROWS], ROWS[:1]) == (2, "<b>", [1, 2], (ROWS[0],))
+    table = ROWS.to_arrow()
+    assert table.column_names == ["name", "x", "tags", "more"]
+    assert table.column("tags").to_pylist() == [["t"], []]
+    assert table.column("more").to_pylist() == ['[{"y":2}]', "[]"]
+
+
+def test_an_empty_table_has_the_columns() -> None:
+    assert Rows[Point]([], Point).to_arrow().column_names == ["name", "x", "tags", "more"]
+
+
+def test_html_is_escaped() -> None:
+    assert "<td>&lt;b&gt;</td>" in ROWS._repr_html_()
+
+
+def test_pandas_is_an_extra() -> None:
+    if importlib.util.find_spec("pandas") is not None:
+        assert list(ROWS.to_pandas()["x"]) == [1, 2]
+        return
+    with pytest.raises(InputError, match=r"to_pandas\(\): expected the extra, got no pandas; try pip install"):
+        ROWS.to_pandas()
