@@ -105,6 +105,10 @@ class Trial:
         self._carry_out(self.scheduler.handle(self.state.nodes.nodes[row], None, self.now_ns))
         return pods
 
+    def put_back(self, item: KubernetesObject, old: KubernetesObject | None) -> None:
+        """Undo a `put` of an object that is no pod and no node: put the older version back, or remove it."""
+        self._carry_out(self.scheduler.handle(item, old, self.now_ns))
+
     def node_of(self, key: str) -> str:
         """Return the node of a pod; "" if it has none."""
         info = self.state.pods.get(key)
