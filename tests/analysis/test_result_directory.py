@@ -174,6 +174,7 @@ def test_an_older_result_is_replaced_as_a_whole(tmp_path: Path, result: Simulati
         "decisions.parquet",
         "events.parquet",
         "nodes.parquet",
+        "objects.parquet",
         "pods.parquet",
         "summary.json",
         "templates.parquet",

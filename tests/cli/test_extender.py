@@ -54,7 +54,7 @@ def test_a_scheduler_asks_the_plugin_that_is_served(lines: list[str]) -> None:
     nodes = [make_node(name).capacity(cpu="4", memory="8Gi").obj() for name in ("a", "b", "c")]
     cluster = Cluster(nodes, configuration={**header, **declared})
     (decision,) = cluster.schedule(make_pod("p").req(cpu="1").obj())
-    cluster._connections.close()
+    cluster._setup.connections.close()
     assert decision.record.node == "c"
     refused = decision.first_failure(0)
     assert refused is not None

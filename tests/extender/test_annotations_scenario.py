@@ -59,7 +59,7 @@ def test_our_scheduler_asks_and_decides_as_the_recorded_one() -> None:
                 else:
                     cluster.add(item)
         asked: list[tuple[str, Any]] = list(server.take())
-        cluster._connections.close()
+        cluster._setup.connections.close()
     assert [(path, request["Pod"]["metadata"]["name"], request["NodeNames"]) for path, request in asked] == [
         (each["path"], each["pod"], each["nodeNames"]) for each in EXCHANGES
     ]

@@ -22,7 +22,8 @@ from bayplan.analysis.stored_records import StoredRecords, read_table
 from bayplan.base.errors import InputError
 from bayplan.engine.decision import Decision, Outcome, Record, rebuild
 from bayplan.engine.records import RecordLevel
-from bayplan.objects.meta import ObjectMeta
+from bayplan.objects.kinds import KINDS
+from bayplan.objects.meta import KubernetesObject, ObjectMeta
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod, PodSpec
 from bayplan.objects.requests import Amounts
@@ -94,7 +95,7 @@ class ResultDirectory:
         return self.facts.start_ns
 
     def table(self, name: str) -> pa.Table:
-        """Return a table: decisions, pods, templates, nodes, usage or events; timeline where there is one.
+        """Return a table: decisions, pods, templates, nodes, usage, events or objects; timeline where there is one.
 
         Raises:
             InputError: there is no table of that name.
@@ -182,6 +183,25 @@ class ResultDirectory:
         texts = self.table("nodes").column("object").to_pylist()
         found = [decoder.decode(text) for text in texts if text is not None]
         return {node.metadata.name: node for node in found}
+
+    @property
+    def has_objects(self) -> bool:
+        """Return whether the objects that are neither nodes nor pods were written: older versions left them out."""
+        return (self.path / "objects.parquet").exists()
+
+    @cached_property
+    def objects(self) -> Sequence[KubernetesObject]:
+        """Return the objects at the end that are neither nodes nor pods; none if they were not written."""
+        if not self.has_objects:
+            return ()
+        structs = {kind.kind: kind.struct for kind in KINDS}
+        columns = self.table("objects")
+        kinds, texts = columns.column("kind").to_pylist(), columns.column("object").to_pylist()
+        return [
+            msgspec.json.decode(text, type=structs[kind])
+            for kind, text in zip(kinds, texts, strict=True)
+            if kind in structs
+        ]
 
     @cached_property
     def events(self) -> Sequence[SimulatedEvent]:

@@ -7,6 +7,7 @@ release of PyArrow). Times are nanoseconds of virtual time since 1970; amounts a
 - ``decisions.parquet``: one row a cycle, in order.
 - ``pods.parquet``, ``templates.parquet``: time lines of pods; the specs they were made from, as JSON, each once.
 - ``nodes.parquet``, ``usage.parquet``, ``events.parquet``: nodes, usage by resource and zone, Kubernetes events.
+- ``objects.parquet``: the objects at the end that are neither nodes nor pods: volumes, claims, budgets, workloads.
 - ``timeline.parquet``: each pod's way through the scheduling queue (`bayplan.sim.traced_queue.QueueMove`), where it was noted.
 - ``records/``: full records, where there are any. A keyframe is all that the plugins of a plan said about all rows (nodes);
   rows that changed later follow it (see `bayplan.engine.keyframe`). Reasons stand there as texts and normalised scores as
@@ -119,6 +120,8 @@ EVENTS = pa.schema(
     ]
 )
 
+OBJECTS = pa.schema([("kind", pa.string()), ("namespace", pa.string()), ("name", pa.string()), ("object", pa.string())])
+
 FRAMES = pa.schema(
     [
         ("frame", pa.int32()),
@@ -196,6 +199,7 @@ TABLES = {
     "nodes": NODES,
     "usage": USAGE,
     "events": EVENTS,
+    "objects": OBJECTS,
 }
 """Tables of every result, by the name of their file."""
 

@@ -38,6 +38,7 @@ def write_result(result: SimulationResult, directory: Path, facts: RunFacts) -> 
         "nodes": _nodes(result),
         "usage": _usage(result),
         "events": _events(result),
+        "objects": _objects(result),
     }
     for name, schema in TABLES.items():
         with TableWriter(directory / f"{name}.parquet", schema) as writer:
@@ -181,3 +182,16 @@ def _events(result: SimulationResult) -> Iterator[Row]:
             event.last_ns,
             event.count,
         )
+
+
+def _objects(result: SimulationResult) -> Iterator[Row]:
+    """Yield the objects at the end that are neither nodes nor pods, by kind and name."""
+    encode, store = msgspec.json.Encoder(order="sorted").encode, result.cluster.store
+    for kind in sorted(store.kinds(), key=lambda struct: struct.__name__):
+        if kind in (Node, Pod):
+            continue
+        for key in sorted(store.keys(kind)):
+            item = store.get(kind, key)
+            assert item is not None
+            metadata = item.metadata
+            yield kind.__name__, metadata.namespace, metadata.name, encode(item).decode()

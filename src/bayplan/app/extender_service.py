@@ -9,7 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from bayplan.app.custom_plugins import CustomPlugin, failures_told, load_custom_plugins
-from bayplan.app.simulation import read_configuration
+from bayplan.app.scheduler_setup import read_configuration
 from bayplan.base.errors import InputError
 from bayplan.engine.assemble import assemble_scheduler
 from bayplan.engine.records import RecordLevel

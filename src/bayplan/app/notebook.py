@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING, Any, Self
 
 from msgspec.structs import replace
 
+from bayplan.app.mode import Mode
+from bayplan.app.scheduler_setup import SchedulerSetup
+from bayplan.app.sources.cluster_source import ClusterSource, SourceOptions
+from bayplan.app.sources.opening import open_source
 from bayplan.base.errors import InputError
 from bayplan.cluster.volume_controller import volume_writes
 from bayplan.engine.actions import Action, Bind, Evict, Update
-from bayplan.engine.assemble import assemble_scheduler
 from bayplan.engine.queued_pod import key_of
 from bayplan.engine.records import Decision, RecordLevel, Records
 from bayplan.engine.scheduler import Scheduler
@@ -67,73 +70,49 @@ class Cluster:
         seed: int = 0,
         record_level: RecordLevel = RecordLevel.FULL,
     ) -> None:
-        self.seed = seed
-        self._record_level = record_level
-        self._classic = classic
-        self._gates = FeatureGates.from_mapping(feature_gates or {})
         if registry is None:
             registry = in_tree_registry() if classic is None else Registry({})
-        self._registry = registry.with_plugins(*plugins)
-        self._configuration = self._load(configuration, plugins)
-        self._connections = self._connect()
+        registry = registry.with_plugins(*plugins)
+        gates = FeatureGates.from_mapping(feature_gates or {})
+        self.source: ClusterSource | None = None
+        self.seed = seed
+        self._record_level = record_level
+        self._setup = _setup_of(configuration, classic, registry, gates, plugins)
+        weakref.finalize(self, self._setup.connections.close)
         self.scheduler = self._assemble(None)
         self.add(*objects)
+
+    @classmethod
+    def open(cls, *paths: str, record_level: RecordLevel = RecordLevel.FULL, **options: Any) -> Self:
+        """Return a cluster as it is now: files, a result directory, a running Bayplan by its URL, or ``context="NAME"``.
+
+        Args:
+            paths: see `bayplan.app.sources.cluster_source.SourceOptions`, whose other fields are `options`.
+            record_level: how much of each decision is kept.
+
+        Raises:
+            InputError: the source can't be read.
+        """
+        return cls.of(open_source(SourceOptions(paths=paths, **options)), record_level=record_level)
+
+    @classmethod
+    def of(cls, source: ClusterSource, *, seed: int = 0, record_level: RecordLevel = RecordLevel.FULL) -> Self:
+        """Return a cluster with the objects of a source and its scheduler; pods that wait are not scheduled yet."""
+        cluster = object.__new__(cls)
+        setup = source.scheduler
+        cluster.source, cluster.seed, cluster._record_level, cluster._setup = source, seed, record_level, setup
+        weakref.finalize(cluster, setup.connections.close)
+        cluster.scheduler = cluster._assemble(None)
+        cluster.add(*source.objects)
+        return cluster
 
     @classmethod
     def load(cls, *paths: str, **options: Any) -> Self:
         """Return a cluster with the objects of manifests (files, folders, globs); `options` as for the class."""
         return cls(load_inputs(paths).manifest.objects(), **options)
 
-    def _load(
-        self, configuration: Mapping[str, object] | str | None, plugins: Sequence[type[Plugin[Any]]]
-    ) -> SchedulerConfiguration:
-        points = self._registry.extension_points_for_configuration
-        loaded: SchedulerConfiguration
-        if self._classic is not None:
-            # A second scheduler, which most programs need not import.
-            from bayplan.app.classic_mode import classic_scheduler_configuration
-
-            loaded = classic_scheduler_configuration(self._classic, check_tls=check_extender_tls)
-        elif configuration is None:
-            loaded = default_configuration(self._gates, extension_points_of=points)
-        elif isinstance(configuration, str):
-            loaded = load_configuration(configuration, feature_gates=self._gates, extension_points_of=points)
-        else:
-            loaded = load_configuration_mapping(configuration, feature_gates=self._gates, extension_points_of=points)
-        return loaded.with_plugins([(plugin.name, 1) for plugin in plugins], points)
-
-    def _connect(self) -> ExtenderConnections:
-        """Make the conversations with extenders, which end with this object."""
-        if self._classic is not None:
-            from bayplan.app.classic_mode import connect_extenders
-
-            connections = connect_extenders(self._configuration)
-        else:
-            connections = ExtenderConnections(self._configuration.extenders)
-        weakref.finalize(self, connections.close)
-        return connections
-
     def _assemble(self, state: ClusterState | None) -> Scheduler:
-        if self._classic is not None:
-            from bayplan.app.classic_mode import assemble
-
-            return assemble(
-                self._configuration,
-                self._registry,
-                seed=self.seed,
-                record_level=self._record_level,
-                state=state,
-                extenders=self._connections.extenders,
-            )
-        return assemble_scheduler(
-            self._configuration,
-            self._registry,
-            feature_gates=self._gates,
-            seed=self.seed,
-            record_level=self._record_level,
-            state=state,
-            extenders=self._connections.extenders,
-        )
+        return self._setup.make(seed=self.seed, record_level=self._record_level, state=state)
 
     @property
     def state(self) -> ClusterState:
@@ -194,9 +173,9 @@ class Cluster:
     def fork(self) -> Cluster:
         """Return an independent copy of the cluster, to try something out; its records and its random choices start anew."""
         other = object.__new__(Cluster)
-        other.seed, other._record_level, other._classic = self.seed, self._record_level, self._classic
-        other._gates, other._registry, other._configuration = self._gates, self._registry, self._configuration
-        other._connections = other._connect()
+        other.source, other.seed, other._record_level = self.source, self.seed, self._record_level
+        other._setup = replace(self._setup, connections=self._setup.connect())
+        weakref.finalize(other, other._setup.connections.close)
         other.scheduler = other._assemble(self.state.fork())
         for key in self.pending:
             other.add(self.scheduler.pods[key])
@@ -218,3 +197,36 @@ class Cluster:
                 victim = self.scheduler.pods.get(key_of(action.pod))
                 if victim is not None:
                     self._carry_out(self.scheduler.handle(victim, None, 0))
+
+
+def _setup_of(
+    configuration: Mapping[str, object] | str | None,
+    classic: ClassicConfiguration | None,
+    registry: Registry,
+    gates: FeatureGates,
+    plugins: Sequence[type[Plugin[Any]]],
+) -> SchedulerSetup:
+    """Return the scheduler that the arguments of a cluster ask for."""
+    points = registry.extension_points_for_configuration
+    loaded: SchedulerConfiguration
+    if classic is not None:
+        # A second scheduler, which most programs need not import.
+        from bayplan.app.classic_mode import classic_scheduler_configuration, connect_extenders
+
+        loaded = classic_scheduler_configuration(classic, check_tls=check_extender_tls)
+    elif configuration is None:
+        loaded = default_configuration(gates, extension_points_of=points)
+    elif isinstance(configuration, str):
+        loaded = load_configuration(configuration, feature_gates=gates, extension_points_of=points)
+    else:
+        loaded = load_configuration_mapping(configuration, feature_gates=gates, extension_points_of=points)
+    loaded = loaded.with_plugins([(plugin.name, 1) for plugin in plugins], points)
+    connections = ExtenderConnections(loaded.extenders) if classic is None else connect_extenders(loaded)
+    return SchedulerSetup(
+        mode=Mode.CURRENT if classic is None else Mode.CLASSIC,
+        configuration=loaded,
+        registry=registry,
+        feature_gates=gates,
+        custom_plugins=(),
+        connections=connections,
+    )

@@ -9,26 +9,18 @@ from typing import BinaryIO
 
 import msgspec
 
-from bayplan.app.custom_plugins import CustomPlugin, failures_told, load_custom_plugins
+from bayplan.app.custom_plugins import CustomPlugin, failures_told
 from bayplan.app.mode import Mode
-from bayplan.base.errors import InputError
+from bayplan.app.scheduler_setup import read_setup
 from bayplan.base.garbage_collector import rare_collections
 from bayplan.base.random_streams import RandomStreams
 from bayplan.cluster.cluster import ClusterOptions, VirtualCluster
 from bayplan.cluster.kubelet import KubeletOptions, PodRun
-from bayplan.engine.assemble import assemble_scheduler
 from bayplan.engine.event_driven_queue import EventDrivenQueue
 from bayplan.engine.records import RecordLevel
-from bayplan.engine.scheduler import Scheduler
 from bayplan.extender.connections import ExtenderConnections
-from bayplan.extender.tls_check import check_extender_tls
 from bayplan.formats import manifests
-from bayplan.formats.bounded_reading import read_configuration_bytes
 from bayplan.formats.inputs import Inputs, load_inputs
-from bayplan.framework.configuration.loading import SchedulerConfiguration, default_configuration, load_configuration
-from bayplan.framework.feature_gates import FeatureGates
-from bayplan.framework.registry import Registry
-from bayplan.plugins.registry import in_tree_registry
 from bayplan.sim import arrivals
 from bayplan.sim.pod_count import DEFAULT_MAX_PODS, check_pod_count
 from bayplan.sim.result import InputSummary, SimulationResult, WallClock
@@ -135,15 +127,26 @@ def prepare_simulation(
     """Put a simulation together; see `simulate`."""
     start = perf_counter()
     # What the scheduler is, before anything large is read: mistakes in its configuration show at once.
-    assembly = _classic_assembly(options) if options.mode is Mode.CLASSIC else _assembly(options)
+    setup = read_setup(
+        mode=options.mode,
+        config=options.config,
+        algorithm_provider=options.algorithm_provider,
+        feature_gates=options.feature_gates,
+        plugins=options.plugins,
+    )
     # What it works on. Virtual time begins where the input ends: what exists already has happened before.
     inputs = load_inputs(options.paths, stdin=stdin, strict=options.strict, progress=load_progress)
     check_pod_count(inputs.manifest.objects(), options.max_pods, hint="--max-pods {}")
     start_ns = arrivals.start_time_ns(inputs.manifest, creation_times=options.creation_times)
     runs = arrivals.run_times(inputs.trace)
     # Scheduler and cluster draw from streams of their own, so that neither shifts the numbers of the other.
-    with failures_told(assembly.custom_plugins):
-        scheduler = assembly.make(start_ns)
+    with failures_told(setup.custom_plugins):
+        scheduler = setup.make(
+            seed=options.seed,
+            start_ns=start_ns,
+            record_level=options.record_level,
+            queue_type=TracedQueue if options.timeline else EventDrivenQueue,
+        )
     cluster = VirtualCluster(RandomStreams(options.seed), ClusterOptions(kubelet=_kubelet(runs)))
     simulator = Simulator(
         scheduler, cluster, seed=options.seed, start_ns=start_ns, check=options.check, strict=options.strict
@@ -151,92 +154,11 @@ def prepare_simulation(
     for time_ns, operation in arrivals.operations(inputs, start_ns, creation_times=options.creation_times):
         simulator.at(time_ns, operation)
     seconds = perf_counter() - start
-    plugins, connections = assembly.custom_plugins, assembly.connections
-    return PreparedSimulation(options, simulator, _summary(inputs), plugins, seconds, connections)
-
-
-class _Assembly(msgspec.Struct, frozen=True):
-    """A scheduler that is configured: what it is connected with, and how it is made once its start is known."""
-
-    custom_plugins: Sequence[CustomPlugin]
-    connections: ExtenderConnections
-    make: Callable[[int], Scheduler]
-
-
-def _assembly(options: SimulationOptions) -> _Assembly:
-    if options.algorithm_provider:
-        raise InputError("--algorithm-provider", got=f"'{options.algorithm_provider}'", hint="--mode classic with it")
-    # Plugins first, because the configuration may name them.
-    gates = FeatureGates.from_text(options.feature_gates, where="--feature-gates")
-    registry, custom_plugins = in_tree_registry(), list[CustomPlugin]()
-    if options.plugins or options.config is not None:
-        # Nobody else can enable one; looking through all installed packages takes its time.
-        registry, custom_plugins = load_custom_plugins(options.plugins, registry)
-    configuration = read_configuration(options.config, gates, registry).with_plugins(
-        [(custom.plugin.name, custom.weight) for custom in custom_plugins], registry.extension_points_for_configuration
-    )
-    connections = ExtenderConnections(configuration.extenders)
-
-    def make(start_ns: int) -> Scheduler:
-        return assemble_scheduler(
-            configuration,
-            registry,
-            feature_gates=gates,
-            seed=options.seed,
-            start_ns=start_ns,
-            record_level=options.record_level,
-            queue_type=TracedQueue if options.timeline else EventDrivenQueue,
-            extenders=connections.extenders,
-        )
-
-    return _Assembly(custom_plugins, connections, make)
-
-
-def _classic_assembly(options: SimulationOptions) -> _Assembly:
-    # A second scheduler, which most runs need not import.
-    from bayplan.app import classic_mode
-
-    configuration, registry, custom_plugins = classic_mode.read_classic_simulation(
-        options.algorithm_provider, options.config, options.feature_gates, options.plugins
-    )
-    connections = classic_mode.connect_extenders(configuration)
-
-    def make(start_ns: int) -> Scheduler:
-        return classic_mode.assemble(
-            configuration,
-            registry,
-            seed=options.seed,
-            start_ns=start_ns,
-            record_level=options.record_level,
-            queue_type=TracedQueue if options.timeline else EventDrivenQueue,
-            extenders=connections.extenders,
-        )
-
-    return _Assembly(custom_plugins, connections, make)
+    return PreparedSimulation(options, simulator, _summary(inputs), setup.custom_plugins, seconds, setup.connections)
 
 
 def _kubelet(runs: dict[str, PodRun]) -> KubeletOptions:
     return KubeletOptions(run_of=(lambda pod: runs.get(pod.key)) if runs else None)
-
-
-def read_configuration(path: Path | None, gates: FeatureGates, registry: Registry) -> SchedulerConfiguration:
-    """Return the scheduler's configuration from a file, or the default one.
-
-    Raises:
-        ConfigurationError: the file can't be read, or upstream would refuse it.
-    """
-    points = registry.extension_points_for_configuration
-    if path is None:
-        return default_configuration(gates, extension_points_of=points)
-    text = read_configuration_bytes(path)
-    return load_configuration(
-        text,
-        where=str(path),
-        feature_gates=gates,
-        extension_points_of=points,
-        check_tls=check_extender_tls,
-        plugin_names=registry.plugins,
-    )
 
 
 def _summary(inputs: Inputs) -> InputSummary:

@@ -1,0 +1,189 @@
+"""The scheduler of simulations and questions: configuration, plugins and gates in, schedulers out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from bayplan.app.custom_plugins import CustomPlugin, load_custom_plugins
+from bayplan.app.mode import Mode
+from bayplan.base.errors import ConfigurationError, InputError
+from bayplan.engine.assemble import assemble_scheduler
+from bayplan.engine.queue import SchedulingQueue
+from bayplan.engine.records import RecordLevel
+from bayplan.engine.scheduler import Scheduler
+from bayplan.extender.connections import ExtenderConnections
+from bayplan.extender.tls_check import check_extender_tls
+from bayplan.formats.bounded_reading import read_configuration_bytes
+from bayplan.framework.configuration.loading import SchedulerConfiguration, default_configuration, load_configuration
+from bayplan.framework.feature_gates import FeatureGates
+from bayplan.framework.registry import Registry
+from bayplan.plugins.registry import in_tree_registry
+from bayplan.state.cluster_state import ClusterState
+
+
+class SchedulerSetup(msgspec.Struct, frozen=True, kw_only=True):
+    """A scheduler that is configured.
+
+    Attributes:
+        mode: which scheduler decides.
+        configuration: custom plugins included.
+        registry: where plugins come from.
+        feature_gates: settings that change decisions.
+        custom_plugins: the enabled ones.
+        connections: with the extenders of the configuration; closed by the owner.
+    """
+
+    mode: Mode
+    configuration: SchedulerConfiguration
+    registry: Registry
+    feature_gates: FeatureGates
+    custom_plugins: Sequence[CustomPlugin]
+    connections: ExtenderConnections
+
+    def make(
+        self,
+        *,
+        seed: int = 0,
+        start_ns: int = 0,
+        record_level: RecordLevel = RecordLevel.SUMMARY,
+        state: ClusterState | None = None,
+        queue_type: type[SchedulingQueue] = SchedulingQueue,
+        sampling: bool = True,
+    ) -> Scheduler:
+        """Return a scheduler; arguments as for `bayplan.engine.assemble.assemble_scheduler`.
+
+        Raises:
+            PluginError: a plugin is unknown or stands where it can't.
+        """
+        extenders = self.connections.extenders
+        if self.mode is Mode.CLASSIC:
+            # A second scheduler, which most programs need not import.
+            from bayplan.app import classic_mode
+
+            return classic_mode.assemble(
+                self.configuration,
+                self.registry,
+                seed=seed,
+                start_ns=start_ns,
+                record_level=record_level,
+                state=state,
+                queue_type=queue_type,
+                sampling=sampling,
+                extenders=extenders,
+            )
+        return assemble_scheduler(
+            self.configuration,
+            self.registry,
+            feature_gates=self.feature_gates,
+            seed=seed,
+            start_ns=start_ns,
+            record_level=record_level,
+            state=state,
+            queue_type=queue_type,
+            sampling=sampling,
+            extenders=extenders,
+        )
+
+    def connect(self) -> ExtenderConnections:
+        """Return new connections with the same extenders, for a copy that lives longer than this."""
+        if self.mode is Mode.CLASSIC:
+            from bayplan.app.classic_mode import connect_extenders
+
+            return connect_extenders(self.configuration)
+        return ExtenderConnections(self.configuration.extenders)
+
+
+def read_setup(
+    *,
+    mode: Mode = Mode.CURRENT,
+    config: Path | None = None,
+    algorithm_provider: str = "",
+    feature_gates: str = "",
+    plugins: Sequence[str] = (),
+    text: str = "",
+    where: str = "",
+) -> SchedulerSetup:
+    """Read the configuration of a scheduler and its plugins.
+
+    Args:
+        mode: which scheduler decides.
+        config: a KubeSchedulerConfiguration, in classic mode a Policy; None for the default one.
+        algorithm_provider: in classic mode, instead of a Policy; "" for the default provider.
+        feature_gates: as ``--feature-gates`` of kube-scheduler.
+        plugins: custom ones, see `bayplan.app.custom_plugins.load_custom_plugins`.
+        text: a KubeSchedulerConfiguration from elsewhere, where there is no `config`. where: its place, for errors.
+
+    Raises:
+        InputError: a file, an option or a plugin that can't be used.
+    """
+    if mode is Mode.CLASSIC:
+        return _read_classic(config, algorithm_provider, feature_gates, plugins)
+    if algorithm_provider:
+        raise InputError("--algorithm-provider", got=f"'{algorithm_provider}'", hint="--mode classic with it")
+    # Plugins first, because the configuration may name them.
+    gates = FeatureGates.from_text(feature_gates, where="--feature-gates")
+    registry, custom_plugins = in_tree_registry(), list[CustomPlugin]()
+    if plugins or config is not None or text:
+        # Nobody else can enable one; looking through all installed packages takes its time.
+        registry, custom_plugins = load_custom_plugins(plugins, registry)
+    if config is None and text:
+        found = _load(text.encode(), where, gates, registry)
+    else:
+        found = read_configuration(config, gates, registry)
+    configuration = found.with_plugins(
+        [(custom.plugin.name, custom.weight) for custom in custom_plugins], registry.extension_points_for_configuration
+    )
+    return SchedulerSetup(
+        mode=mode,
+        configuration=configuration,
+        registry=registry,
+        feature_gates=gates,
+        custom_plugins=custom_plugins,
+        connections=ExtenderConnections(configuration.extenders),
+    )
+
+
+def _read_classic(
+    policy: Path | None, algorithm_provider: str, feature_gates: str, plugins: Sequence[str]
+) -> SchedulerSetup:
+    from bayplan.app import classic_mode
+
+    configuration, registry, custom_plugins = classic_mode.read_classic_simulation(
+        algorithm_provider, policy, feature_gates, plugins
+    )
+    return SchedulerSetup(
+        mode=Mode.CLASSIC,
+        configuration=configuration,
+        registry=registry,
+        feature_gates=FeatureGates(),
+        custom_plugins=custom_plugins,
+        connections=classic_mode.connect_extenders(configuration),
+    )
+
+
+def read_configuration(path: Path | None, gates: FeatureGates, registry: Registry) -> SchedulerConfiguration:
+    """Return the scheduler's configuration from a file, or the default one.
+
+    Raises:
+        ConfigurationError: the file can't be read, or upstream would refuse it.
+    """
+    if path is None:
+        return default_configuration(gates, extension_points_of=registry.extension_points_for_configuration)
+    return _load(read_configuration_bytes(path), str(path), gates, registry)
+
+
+def _load(text: bytes, where: str, gates: FeatureGates, registry: Registry) -> SchedulerConfiguration:
+    try:
+        return load_configuration(
+            text,
+            where=where,
+            feature_gates=gates,
+            extension_points_of=registry.extension_points_for_configuration,
+            check_tls=check_extender_tls,
+            plugin_names=registry.plugins,
+        )
+    except UnicodeDecodeError as problem:
+        raise ConfigurationError(where, wanted="a configuration file", got=str(problem)) from None

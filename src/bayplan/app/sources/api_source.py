@@ -1,0 +1,324 @@
+"""A Kubernetes API as a source: a live cluster that is only read, or a running Bayplan with its configuration and its clock.
+
+One GET of each kind's collection, in pages; nothing is watched and nothing is written. Secrets and ConfigMaps are never read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import ssl
+import time
+from collections.abc import Sequence
+from http import HTTPStatus
+from typing import TypeVar
+
+import msgspec
+
+from bayplan.app.scheduler_setup import SchedulerSetup
+from bayplan.app.sources.assumptions import (
+    configuration_assumption,
+    sampling_assumption,
+    scheduler_name_assumption,
+    time_text,
+    unread_assumptions,
+)
+from bayplan.app.sources.cluster_source import (
+    Assumption,
+    ClusterSource,
+    SourceKind,
+    SourceOptions,
+    UnreadKind,
+    in_order,
+)
+from bayplan.app.sources.file_source import read_setup_of, with_source_gates
+from bayplan.base.errors import InputError
+from bayplan.base.version import __version__
+from bayplan.client.cluster_access import ClusterAccess, open_access
+from bayplan.client.connection import ApiConnection
+from bayplan.client.requests import NO_ANSWER, ApiRequest, ApiResponse
+from bayplan.formats.object_decoder import ObjectDecoder
+from bayplan.objects.kinds import ResourceKind, kind_of
+from bayplan.objects.meta import KubernetesObject, parse_time_ns
+from bayplan.objects.namespace import Namespace
+from bayplan.objects.node import Node
+from bayplan.objects.pod import Pod
+from bayplan.objects.policy import LimitRange, PodDisruptionBudget, PodGroup, PriorityClass, ResourceQuota
+from bayplan.objects.resource import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
+from bayplan.objects.service import Service
+from bayplan.objects.storage import (
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    VolumeAttachment,
+)
+from bayplan.objects.workloads import (
+    DaemonSet,
+    Deployment,
+    Job,
+    ReplicaSet,
+    ReplicationController,
+    StatefulSet,
+)
+
+PAGE = 500
+"""Objects a page, as kubectl asks for them."""
+
+TOKEN_VARIABLE = "BAYPLAN_TOKEN"
+"""Environment variable with the token of a running Bayplan."""
+
+_SPREADING = "default spreading of pods does not know their selectors"
+_NONE = "it is assumed that there are none"
+LISTED_KINDS: dict[type[KubernetesObject], str] = {
+    Node: "",
+    Pod: "",
+    Namespace: "namespace selectors of affinity terms match no namespace",
+    PriorityClass: "priorities of pods are known, names of classes are not",
+    PersistentVolumeClaim: "pods with claims can't be judged",
+    PersistentVolume: "pods with bound claims can't be judged",
+    StorageClass: "pods with unbound claims can't be judged",
+    CSINode: "limits of volumes for each node are not known",
+    CSIDriver: "storage capacity is not checked",
+    CSIStorageCapacity: "storage capacity is not known",
+    VolumeAttachment: "attached volumes are those of the pods",
+    PodDisruptionBudget: f"{_NONE}, so evictions may be proposed that a budget forbids",
+    ReplicaSet: _SPREADING,
+    StatefulSet: _SPREADING,
+    ReplicationController: _SPREADING,
+    Service: _SPREADING,
+    Deployment: "workloads are known by the names of their ReplicaSets",
+    DaemonSet: "the pods of DaemonSets are known, DaemonSets without pods are not",
+    Job: "Jobs are known by their pods",
+    ResourceClaim: "pods with resource claims can't be judged",
+    ResourceSlice: "devices are not known",
+    DeviceClass: "classes of devices are not known",
+    DeviceTaintRule: _NONE,
+    PodGroup: "gangs of pods are not known",
+    LimitRange: _NONE,
+    ResourceQuota: _NONE,
+}
+"""The kinds that are listed, and what answers take for granted where one can't be: nodes and pods must be readable."""
+
+
+_Answer = TypeVar("_Answer")
+
+
+class _Meta(msgspec.Struct, frozen=True, gc=False):
+    continue_: str = msgspec.field(name="continue", default="")
+
+
+class _List(msgspec.Struct, gc=False):
+    metadata: _Meta = _Meta()
+    items: list[msgspec.Raw] | None = None
+
+
+class _ServerConfiguration(msgspec.Struct):
+    text: str = ""
+    effective: dict[str, object] = {}
+
+
+class _ServerClock(msgspec.Struct):
+    now: str = ""
+
+
+class UrlAccess(ClusterAccess):
+    """A server by its URL, with a token from the environment where there is one."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__(None, None)
+        self.url = url.rstrip("/")
+        self.tls = ssl.create_default_context() if url.startswith("https://") else None
+
+    async def load(self) -> None:
+        """Do nothing: there is no kubeconfig."""
+
+    async def authorization(self) -> str | None:
+        """Return the token of the environment."""
+        token = os.environ.get(TOKEN_VARIABLE, "")
+        return f"Bearer {token}" if token else None
+
+
+def open_cluster(options: SourceOptions) -> ClusterSource:
+    """Read a live cluster.
+
+    Raises:
+        InputError: it can't be reached, or does not let us list nodes and pods.
+    """
+    setup = read_setup_of(options)
+    return asyncio.run(_open_cluster(options, setup))
+
+
+async def _open_cluster(options: SourceOptions, setup: SchedulerSetup) -> ClusterSource:
+    access = await open_access(options.kubeconfig, options.context or None)
+    name = f"context {access.context}" if access.context else "the cluster around this pod"
+    async with ApiConnection(access, user_agent=f"bayplan/{__version__}") as connection:
+        reader = ApiReader(connection, name)
+        objects = await reader.read()
+    setup, gates = with_source_gates(options, setup, objects)
+    now_ns = time.time_ns()
+    found = [configuration_assumption(options, objects), *gates, Assumption("time", f"read at {time_text(now_ns)}")]
+    return _source(options, SourceKind.CLUSTER, setup, objects, reader, found, now_ns)
+
+
+def open_server(options: SourceOptions) -> ClusterSource:
+    """Read a running Bayplan: its objects, its configuration, its clock.
+
+    Raises:
+        InputError: nothing answers there, it is no Bayplan, or its configuration can't be used here.
+    """
+    return asyncio.run(_open_server(options))
+
+
+async def _open_server(options: SourceOptions) -> ClusterSource:
+    url = options.paths[0].rstrip("/")
+    async with ApiConnection(UrlAccess(url), user_agent=f"bayplan/{__version__}", qps=-1) as connection:
+        reader = ApiReader(connection, url)
+        told = await reader.ask("/bayplan/v1/config", _ServerConfiguration)
+        clock = await reader.ask("/bayplan/v1/clock", _ServerClock)
+        objects = await reader.read()
+    own = options.config is None and bool(told.text.strip())
+    where = f"{url}/bayplan/v1/config"
+    try:
+        setup = read_setup_of(options, text=told.text if own else "", where=where)
+    except InputError as problem:
+        raise InputError(
+            f"the configuration of the server can't be used here: {problem}",
+            hint="--plugin with its plugins, --mode classic with its Policy, or --config FILE",
+        ) from None
+    told_by_server = f"the configuration is that of {url}" if own else f"kube-scheduler's defaults decide, as at {url}"
+    now_ns = parse_time_ns(clock.now) if clock.now else time.time_ns()
+    found = [
+        configuration_assumption(options, objects, told_by_server),
+        Assumption("time", f"read when its clock was at {time_text(now_ns)}"),
+    ]
+    return _source(options, SourceKind.SERVER, setup, objects, reader, found, now_ns)
+
+
+def _source(
+    options: SourceOptions,
+    kind: SourceKind,
+    setup: SchedulerSetup,
+    objects: Sequence[KubernetesObject],
+    reader: ApiReader,
+    assumptions: Sequence[Assumption],
+    now_ns: int,
+) -> ClusterSource:
+    found = [
+        *assumptions,
+        sampling_assumption(setup.configuration, objects),
+        scheduler_name_assumption(setup.configuration, objects),
+        *unread_assumptions(reader.unread),
+    ]
+    return ClusterSource(
+        name=reader.name,
+        kind=kind,
+        objects=in_order(objects),
+        scheduler=setup,
+        now_ns=now_ns,
+        assumptions=[each for each in found if each is not None],
+        unread=reader.unread,
+        requests=reader.requests,
+    )
+
+
+class ApiReader:
+    """Reads all objects of a cluster once.
+
+    Args:
+        connection: to its API. name: of the cluster, for messages.
+
+    Attributes:
+        requests: sent so far. unread: kinds that could not be read.
+    """
+
+    def __init__(self, connection: ApiConnection, name: str) -> None:
+        self.name = name
+        self.requests: list[str] = []
+        self.unread: list[UnreadKind] = []
+        self._connection = connection
+        self._decoder = ObjectDecoder()
+
+    async def read(self) -> list[KubernetesObject]:
+        """Return the objects of all kinds that are listed.
+
+        Raises:
+            InputError: nodes or pods can't be listed.
+        """
+        # Those that must be readable come first, so that a refusal costs one request.
+        needed = [await self._read_kind(kind_of(struct)) for struct, effect in LISTED_KINDS.items() if not effect]
+        others = [kind_of(struct) for struct, effect in LISTED_KINDS.items() if effect]
+        lists = [*needed, *await asyncio.gather(*(self._read_kind(kind) for kind in others))]
+        self.unread.sort(key=lambda each: each.kind)
+        return [item for items in lists for item in items]
+
+    async def _read_kind(self, kind: ResourceKind) -> list[KubernetesObject]:
+        """Return the objects of a kind, in the newest version that the server has; none if it has none."""
+        for api_version in kind.api_versions:
+            prefix = f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
+            found = await self._read_collection(f"{prefix}/{kind.plural}", kind)
+            if found is not None:
+                return found
+        return []
+
+    async def _read_collection(self, path: str, kind: ResourceKind) -> list[KubernetesObject] | None:
+        """Return the objects of a collection; None if the server does not serve it."""
+        found: list[KubernetesObject] = []
+        query = f"limit={PAGE}"
+        while True:
+            response = await self._get(path, query)
+            if response.status == HTTPStatus.NOT_FOUND:
+                return None
+            if response.status == HTTPStatus.GONE and "continue" in query:
+                # The server forgot the list between two pages.
+                found, query = [], ""
+                continue
+            if not response.ok:
+                self._refused(kind, response)
+                return found
+            page = msgspec.json.decode(response.body, type=_List)
+            found += [self._decoder.decode(bytes(raw), kind.struct) for raw in page.items or ()]
+            if not page.metadata.continue_:
+                return found
+            query = f"limit={PAGE}&continue={page.metadata.continue_}"
+
+    async def _get(self, path: str, query: str = "") -> ApiResponse:
+        shown = query.partition("&continue=")
+        self.requests.append(f"GET {path}" + (f"?{shown[0]}{'&continue=...' if shown[1] else ''}" if query else ""))
+        return await self._connection.send(ApiRequest("GET", path, query=query))
+
+    def _refused(self, kind: ResourceKind, response: ApiResponse) -> None:
+        effect = LISTED_KINDS[kind.struct]
+        if response.status == NO_ANSWER:
+            raise InputError(self.name, got=response.message, wanted="an answer of its API", hint="kubectl get nodes")
+        if response.status == HTTPStatus.UNAUTHORIZED:
+            raise InputError(self.name, got=response.message, wanted="credentials", hint="kubectl auth whoami")
+        if not effect:
+            raise InputError(
+                f"{self.name} list {kind.plural}",
+                got=response.message,
+                wanted=f"permission to list {kind.plural} in all namespaces",
+                hint=f"kubectl auth can-i list {kind.plural} --all-namespaces",
+            )
+        self.unread.append(UnreadKind(kind=kind.kind, reason=response.message, effect=effect))
+
+    async def ask(self, path: str, kind: type[_Answer]) -> _Answer:
+        """Return what a Bayplan says about itself.
+
+        Raises:
+            InputError: nothing answers, or something that is no Bayplan.
+        """
+        response = await self._get(path)
+        if response.status == NO_ANSWER:
+            raise InputError(self.name, got=response.message, wanted="a running Bayplan", hint="bayplan up")
+        if response.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
+            raise InputError(self.name, got=response.message, wanted="its token", hint=f"{TOKEN_VARIABLE}=TOKEN")
+        try:
+            if response.ok:
+                return msgspec.json.decode(response.body, type=kind)
+        except msgspec.DecodeError:
+            pass
+        got = response.message if not response.ok else "something else"
+        raise InputError(self.name, got=got, wanted="a running Bayplan", hint="--context NAME for a cluster")

@@ -1,0 +1,241 @@
+"""Files as a source: a dump is taken as it is; manifests that never were in a cluster are applied to a virtual one first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import BinaryIO
+
+from bayplan.analysis.units import format_count, format_duration
+from bayplan.app.custom_plugins import failures_told
+from bayplan.app.scheduler_setup import SchedulerSetup, read_setup
+from bayplan.app.sources.assumptions import (
+    configuration_assumption,
+    newest_time_ns,
+    sampling_assumption,
+    scheduler_flags,
+    scheduler_name_assumption,
+    time_text,
+)
+from bayplan.app.sources.cluster_source import Assumption, ClusterSource, SourceKind, SourceOptions, in_order
+from bayplan.base.errors import ConfigurationError, InputError
+from bayplan.base.garbage_collector import rare_collections
+from bayplan.base.random_streams import RandomStreams
+from bayplan.cluster.cluster import VirtualCluster
+from bayplan.engine.event_driven_queue import EventDrivenQueue
+from bayplan.engine.records import RecordLevel
+from bayplan.formats.inputs import Inputs, load_inputs
+from bayplan.objects.meta import KubernetesObject
+from bayplan.objects.namespace import Namespace
+from bayplan.objects.node import Node
+from bayplan.objects.pod import Pod
+from bayplan.objects.policy import LimitRange, PriorityClass, ResourceQuota
+from bayplan.objects.workloads import (
+    DaemonSet,
+    Deployment,
+    Job,
+    ReplicaSet,
+    ReplicationController,
+    StatefulSet,
+)
+from bayplan.sim import arrivals
+from bayplan.sim.pod_count import check_pod_count
+from bayplan.sim.simulator import Simulator
+
+_WORKLOADS = (DaemonSet, Deployment, Job, ReplicaSet, ReplicationController, StatefulSet)
+_FOR_ADMISSION = (Namespace, PriorityClass, LimitRange, ResourceQuota, Node)
+
+
+def open_files(options: SourceOptions, *, stdin: BinaryIO | None = None) -> ClusterSource:
+    """Read files as a source.
+
+    Raises:
+        InputError: see `bayplan.formats.inputs.load_inputs` and `bayplan.app.scheduler_setup.read_setup`.
+    """
+    # Mistakes in the configuration show before anything large is read.
+    setup = read_setup_of(options)
+    inputs = load_inputs(options.paths, stdin=stdin, strict=options.strict)
+    if inputs.trace is None and is_dump(inputs.manifest.objects()):
+        return _dump(options, setup, inputs)
+    return _manifests(options, setup, inputs)
+
+
+def read_setup_of(
+    options: SourceOptions, *, feature_gates: str = "", text: str = "", where: str = ""
+) -> SchedulerSetup:
+    """Return the scheduler that options ask for, or else the one that the source tells.
+
+    Args:
+        options: what the user says. feature_gates, text, where: what the source tells; the user's own count instead.
+    """
+    return read_setup(
+        mode=options.mode,
+        config=options.config,
+        algorithm_provider=options.algorithm_provider,
+        feature_gates=options.feature_gates or feature_gates,
+        plugins=options.plugins,
+        text=text,
+        where=where,
+    )
+
+
+def with_source_gates(
+    options: SourceOptions, setup: SchedulerSetup, objects: Sequence[KubernetesObject]
+) -> tuple[SchedulerSetup, list[Assumption]]:
+    """Return the scheduler with the feature gates of the cluster's own, if a pod shows them."""
+    pod, flags = scheduler_flags(objects)
+    gates = flags.get("feature-gates", "")
+    if not gates or options.feature_gates or options.config is not None:
+        return setup, []
+    try:
+        found = read_setup_of(options, feature_gates=gates)
+    except ConfigurationError as problem:
+        return setup, [Assumption("configuration", f"the feature gates of {pod} are not taken: {problem}")]
+    setup.connections.close()
+    return found, [Assumption("configuration", f"feature gates are those of {pod}: {gates}")]
+
+
+def is_dump(objects: Iterable[KubernetesObject]) -> bool:
+    """Return whether objects were in a cluster: some pod or node has what only a cluster gives it."""
+    for item in objects:
+        if isinstance(item, Node) and item.metadata.uid:
+            return True
+        if isinstance(item, Pod):
+            runs = bool(item.spec.node_name and item.status.phase)
+            if item.metadata.uid or item.metadata.owner_references or runs:
+                return True
+    return False
+
+
+# --- a dump -----------------------------------------------------------------------------------------------------------
+
+
+def _dump(options: SourceOptions, setup: SchedulerSetup, inputs: Inputs) -> ClusterSource:
+    found = list(inputs.manifest.objects())
+    setup, gates = with_source_gates(options, setup, found)
+    new = new_objects(found)
+    now_ns = newest_time_ns(found)
+    assumptions = [configuration_assumption(options, found), *gates]
+    if now_ns:
+        assumptions.append(
+            Assumption("time", f"the newest time in the input is {time_text(now_ns)}; nothing has changed since")
+        )
+    else:
+        assumptions.append(Assumption("time", "the input tells no time; it is taken as the cluster is now"))
+    if new:
+        found, problems = _with_new_pods(found, new, options, now_ns)
+        applied = format_count(len(new), "object")
+        text = f"{applied} that the cluster did not have: pods of new workloads are made, and wait"
+        assumptions.append(Assumption("objects", text))
+        assumptions += [Assumption("objects", problem) for problem in problems]
+    return _source(options, SourceKind.DUMP, setup, found, now_ns, assumptions, inputs)
+
+
+def new_objects(objects: Sequence[KubernetesObject]) -> list[KubernetesObject]:
+    """Return workloads and pods of a dump that have not been in the cluster: their pods have to be made, or admitted."""
+    owners = {
+        (owner.kind, item.metadata.namespace, owner.name)
+        for item in objects
+        for owner in item.metadata.owner_references
+    }
+    found: list[KubernetesObject] = []
+    for item in objects:
+        metadata = item.metadata
+        if metadata.uid or metadata.owner_references or metadata.resource_version:
+            continue
+        if isinstance(item, Pod):
+            is_new = not item.spec.node_name and not item.status.phase
+        else:
+            owns = (type(item).__name__, metadata.namespace, metadata.name) in owners
+            is_new = isinstance(item, _WORKLOADS) and not owns and not _has_status(item)
+        if is_new:
+            found.append(item)
+    return found
+
+
+def _has_status(item: KubernetesObject) -> bool:
+    status = getattr(item, "status", None)
+    return status is not None and status != type(status)()
+
+
+def _with_new_pods(
+    objects: Sequence[KubernetesObject], new: Sequence[KubernetesObject], options: SourceOptions, now_ns: int
+) -> tuple[list[KubernetesObject], list[str]]:
+    """Return the objects with the pods that new workloads make and with new pods as admission leaves them; and what was refused."""
+    now_ns = now_ns or arrivals.DEFAULT_START_NS
+    cluster = VirtualCluster(RandomStreams(options.seed))
+    known = {id(item) for item in new}
+    problems: list[str] = []
+    # Existing pods are there for quotas. No kubelet and no controller acts on them, because nothing of theirs is applied.
+    for item in in_order(objects):
+        if not isinstance(item, (*_FOR_ADMISSION, Pod)) and id(item) not in known:
+            continue
+        try:
+            if id(item) in known:
+                cluster.apply(item, now_ns)
+            else:
+                cluster.put(item, now_ns)
+        except InputError as problem:
+            problems.append(f"{type(item).__name__} {item.key} is refused: {problem}")
+    for _ in range(len(new) + 10):
+        wakeup_ns = cluster.next_wakeup()
+        if wakeup_ns is None or wakeup_ns > now_ns:
+            break
+        cluster.advance(now_ns)
+    problems += [f"{key}: {problem}" for key, problem in cluster.failures().items()]
+    before = {item.key for item in objects if isinstance(item, Pod) and id(item) not in known}
+    made = [pod for pod in cluster.store.pods.values() if pod.key not in before]
+    kept = [item for item in objects if not (isinstance(item, Pod) and id(item) in known)]
+    made_owners = [item for item in cluster.store.all(ReplicaSet) if item not in kept]
+    check_pod_count(made, options.max_pods, hint="--max-pods {}")
+    return [*kept, *made_owners, *made], problems
+
+
+# --- manifests --------------------------------------------------------------------------------------------------------
+
+
+def _manifests(options: SourceOptions, setup: SchedulerSetup, inputs: Inputs) -> ClusterSource:
+    """Return the cluster that comes of manifests and traces after some virtual time."""
+    check_pod_count(inputs.manifest.objects(), options.max_pods, hint="--max-pods {}")
+    start_ns = arrivals.start_time_ns(inputs.manifest)
+    with failures_told(setup.custom_plugins), rare_collections():
+        scheduler = setup.make(
+            seed=options.seed, start_ns=start_ns, record_level=RecordLevel.OFF, queue_type=EventDrivenQueue
+        )
+        cluster = VirtualCluster(RandomStreams(options.seed))
+        simulator = Simulator(scheduler, cluster, seed=options.seed, start_ns=start_ns, strict=options.strict)
+        for time_ns, operation in arrivals.operations(inputs, start_ns):
+            simulator.at(time_ns, operation)
+        simulator.run(until_ns=start_ns + options.applied_ns)
+    store = cluster.store
+    objects = [item for kind in store.kinds() for item in store.all(kind)]
+    spent = format_duration(options.applied_ns)
+    text = f"these objects were in no cluster yet: they are applied, and scheduled for {spent} of virtual time"
+    assumptions = [configuration_assumption(options, objects), Assumption("time", text)]
+    assumptions += [Assumption("objects", f"{key}: {problem}") for key, problem in simulator.failures.items()]
+    return _source(options, SourceKind.MANIFESTS, setup, objects, simulator.now_ns, assumptions, inputs)
+
+
+def _source(
+    options: SourceOptions,
+    kind: SourceKind,
+    setup: SchedulerSetup,
+    objects: Sequence[KubernetesObject],
+    now_ns: int,
+    assumptions: list[Assumption],
+    inputs: Inputs,
+) -> ClusterSource:
+    for found in (
+        sampling_assumption(setup.configuration, objects),
+        scheduler_name_assumption(setup.configuration, objects),
+    ):
+        if found is not None:
+            assumptions.append(found)
+    return ClusterSource(
+        name=", ".join(options.paths),
+        kind=kind,
+        objects=in_order(objects),
+        scheduler=setup,
+        now_ns=now_ns,
+        assumptions=assumptions,
+        warnings=inputs.manifest.warnings,
+    )

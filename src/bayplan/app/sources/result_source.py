@@ -1,0 +1,90 @@
+"""A result directory as a source: the cluster as it was at the end of the simulation."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from bayplan.analysis.result_directory import open_result
+from bayplan.app.sources.assumptions import (
+    configuration_assumption,
+    sampling_assumption,
+    scheduler_name_assumption,
+    time_text,
+    unread_assumptions,
+)
+from bayplan.app.sources.cluster_source import (
+    Assumption,
+    ClusterSource,
+    SourceKind,
+    SourceOptions,
+    UnreadKind,
+    in_order,
+)
+from bayplan.app.sources.file_source import read_setup_of
+from bayplan.objects.kinds import find_kind
+from bayplan.objects.meta import KubernetesObject, OwnerReference
+from bayplan.objects.pod import Pod
+from bayplan.sim.result import PodFate, PodTimeline
+
+_GONE = (PodFate.DELETED,)
+_FINISHED = {PodFate.SUCCEEDED: "Succeeded", PodFate.FAILED: "Failed"}
+_WORKLOAD_VERSIONS = ("apps/v1", "batch/v1", "v1")
+
+
+def open_result_source(options: SourceOptions) -> ClusterSource:
+    """Read a result directory as a source.
+
+    Raises:
+        InputError: it is none, or one that a later version has written.
+    """
+    setup = read_setup_of(options)
+    result = open_result(options.paths[0])
+    objects: list[KubernetesObject] = [*result.nodes.values(), *result.objects]
+    objects += [pod for life in result.pods if (pod := _pod(life)) is not None]
+    unread: list[UnreadKind] = []
+    if not result.has_objects:
+        effect = "answers know nothing of volumes, claims, budgets and priority classes"
+        unread = [UnreadKind(kind="Other", reason="an older Bayplan wrote no objects.parquet", effect=effect)]
+    found = [
+        configuration_assumption(options, objects),
+        Assumption("time", f"the cluster is that of the end of the simulation, {time_text(result.end_ns)}"),
+        sampling_assumption(setup.configuration, objects),
+        scheduler_name_assumption(setup.configuration, objects),
+        *unread_assumptions(unread),
+    ]
+    return ClusterSource(
+        name=options.paths[0],
+        kind=SourceKind.RESULT,
+        objects=in_order(objects),
+        scheduler=setup,
+        now_ns=result.end_ns,
+        assumptions=[each for each in found if each is not None],
+        unread=unread,
+    )
+
+
+def _pod(life: PodTimeline) -> Pod | None:
+    """Return a pod as it was at the end; None if it was gone, or nothing is kept of it."""
+    pod = life.pod
+    if pod is None or life.fate in _GONE:
+        return None
+    metadata = pod.metadata
+    if life.workload and not metadata.owner_references:
+        metadata = replace(metadata, owner_references=(_owner(life.workload),))
+    phase = _FINISHED.get(life.fate, "Running" if life.node else "Pending")
+    return replace(
+        pod,
+        metadata=metadata,
+        spec=replace(pod.spec, node_name=life.node),
+        status=replace(pod.status, phase=phase),
+    )
+
+
+def _owner(workload: str) -> OwnerReference:
+    """Return the workload of a pod as its owner: the objects between are not kept."""
+    kind, _, key = workload.partition(" ")
+    versions = [version for version in _WORKLOAD_VERSIONS if find_kind(version, kind) is not None]
+    name = key.rpartition("/")[2]
+    return OwnerReference(
+        api_version=versions[0] if versions else "", kind=kind, name=name, uid=workload, controller=True
+    )

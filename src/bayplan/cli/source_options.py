@@ -1,0 +1,81 @@
+"""The options of commands that ask about a cluster: where it is read from, and which scheduler decides."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated, TypeAlias
+
+import msgspec
+import typer
+
+from bayplan.analysis.grouped_problems import group_warnings
+from bayplan.analysis.report import SHOWN_WARNINGS
+from bayplan.app.mode import Mode
+from bayplan.app.sources.cluster_source import ClusterSource, SourceOptions
+from bayplan.app.sources.opening import open_source
+from bayplan.formats.manifest import LoadWarning
+
+SOURCE_HELP = "Manifests or a dump (- for stdin), a result directory, or the URL of a running Bayplan."
+
+Sources: TypeAlias = Annotated[list[str] | None, typer.Argument(metavar="[SOURCE]...", help=SOURCE_HELP)]
+Context: TypeAlias = Annotated[
+    str, typer.Option("--context", metavar="NAME", help="Context of a kubeconfig: read a live cluster. [default: none]")
+]
+Kubeconfig: TypeAlias = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Kubeconfig of --context. [default: as for kubectl]")
+]
+AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+
+
+def source_options(
+    paths: list[str] | None,
+    *,
+    context: str = "",
+    kubeconfig: Path | None = None,
+    mode: Mode = Mode.CURRENT,
+    config: Path | None = None,
+    feature_gates: str = "",
+    plugins: list[str] | None = None,
+    seed: int = 0,
+    strict: bool = False,
+) -> SourceOptions:
+    """Return what the options of a command say about its source."""
+    return SourceOptions(
+        paths=paths or (),
+        context=context,
+        kubeconfig=kubeconfig,
+        mode=mode,
+        config=config,
+        feature_gates=feature_gates,
+        plugins=plugins or (),
+        seed=seed,
+        strict=strict,
+    )
+
+
+def read_source(options: SourceOptions) -> ClusterSource:
+    """Open the source of a command; warnings about the input go to standard error.
+
+    Raises:
+        InputError: see `open_source`.
+    """
+    source = open_source(options, stdin=sys.stdin.buffer)
+    print_warnings(source.warnings)
+    return source
+
+
+def print_warnings(warnings: Iterable[LoadWarning]) -> None:
+    """Print warnings about the input on standard error: an answer may follow from a misspelt field."""
+    found = [each for each in warnings if not each.kind.is_note]
+    lines = group_warnings((each.where, each.what, each.problem, each.hint) for each in found).lines()
+    for line in lines[:SHOWN_WARNINGS]:
+        print(f"warning: {line}", file=sys.stderr)
+    if len(lines) > SHOWN_WARNINGS:
+        print(f"warning: and {len(lines) - SHOWN_WARNINGS:,} more", file=sys.stderr)
+
+
+def print_json(value: object) -> None:
+    """Print plain data, or typed rows, as indented JSON."""
+    sys.stdout.write(msgspec.json.format(msgspec.json.encode(value), indent=2).decode() + "\n")
