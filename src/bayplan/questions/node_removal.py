@@ -30,6 +30,12 @@ from bayplan.state.pod_info import FIRST_RESOURCE, POD_COUNT
 MAX_PASSES = 12
 """Replays until nothing is left out; each leaves out at least one node, and the last ones hardly any."""
 
+PATIENT_PASSES = 3
+"""Replays after which a node that is left out takes the last one of the order with it, so that large clusters come to an end."""
+
+MAX_MISSES = 50
+"""Nodes in a row that can't be emptied before a pass ends. Only nodes beyond those that the bound lets go are counted."""
+
 
 class RemovedNode(msgspec.Struct, frozen=True, kw_only=True):
     """A node that can go.
@@ -152,10 +158,13 @@ class _Removal:
         left_out = found.left_out
         passes = 1
         while passes < MAX_PASSES:
-            again = self._pass(found.removed, len(found.removed))
+            order = found.removed
+            if passes > PATIENT_PASSES:
+                order = order[: len(order) - min(len(found.left_out), len(order) - 1)]
+            again = self._pass(order, len(order))
             passes += 1
             left_out.update(again.left_out)
-            done = again.removed == found.removed
+            done = again.removed == order
             found = again
             if done:
                 break
@@ -173,28 +182,28 @@ class _Removal:
 
     def _pass(self, order: Sequence[str], window: int) -> _Pass:
         """Cordon the first nodes of an order, then drain all of it one by one."""
-        found = _Pass([], [], {})
+        found, misses = _Pass([], [], {}), 0
         with self._cluster.trial(preempts=False) as trial:
             nodes = {name: _node(trial.state, name) for name in order}
             for name in order[:window]:
                 trial.put(_cordoned(nodes[name]))
             for place, name in enumerate(order):
-                if self._most is not None and len(found.removed) >= self._most:
-                    if place < window:
-                        trial.put(nodes[name])
-                    continue
+                if misses >= MAX_MISSES or (self._most is not None and len(found.removed) >= self._most):
+                    break
                 if place >= window:
                     trial.put(_cordoned(nodes[name]))
                 obstacle, moves = drain(trial, name, self._cluster)
                 if obstacle is None:
                     trial.remove_node(name)
                     found.removed.append(name)
+                    misses = 0
                     found.moves += [
                         MovedPod(order=len(found.removed), pod=pod, from_node=name, to_node=node) for pod, node in moves
                     ]
                 else:
                     trial.put(nodes[name])
                     found.left_out[name] = obstacle
+                    misses += place >= window
         return found
 
     def _answer(
@@ -258,7 +267,9 @@ def drain(trial: Trial, name: str, cluster: QuestionCluster) -> tuple[Obstacle |
         What stood in the way, or None; and the pods that moved, with their new nodes.
     """
     pods = [pod for pod in _pods_on(trial.state, name) if not stays_behind(pod)]
-    pods.sort(key=lambda pod: -(pod.spec.priority or 0))
+    # By priority, as the queue would; then the largest first, which are the hardest to place.
+    infos = trial.state.pods
+    pods.sort(key=lambda pod: (-(pod.spec.priority or 0), -infos[pod.key].footprint.largest))
     before: list[tuple[KubernetesObject, KubernetesObject | None]] = []
     moves: list[tuple[str, str]] = []
     for pod in pods:

@@ -28,8 +28,9 @@ class SchedulerMaker(Protocol):
         start_ns: int = 0,
         record_level: RecordLevel = RecordLevel.SUMMARY,
         state: ClusterState | None = None,
+        sampling: bool = True,
     ) -> Scheduler:
-        """Return a scheduler for a state, or for an empty one."""
+        """Return a scheduler for a state, or for an empty one; without `sampling` it looks at all nodes."""
         ...
 
 
@@ -106,6 +107,8 @@ class QuestionCluster:
     ) -> Iterator[Trial]:
         """Yield a scheduler on this cluster; whatever it does is undone at the end. Trials don't nest.
 
+        All nodes are examined, also where kube-scheduler would stop at a sample: answers must not depend on where it began.
+
         Pods that wait are not in its queue, except those that are nominated to a node: they are promised their room.
 
         Args:
@@ -113,7 +116,11 @@ class QuestionCluster:
         """
         with self.state.trial() as state:
             scheduler = self.scheduler.make(
-                seed=self.seed if seed is None else seed, start_ns=self.now_ns, record_level=records, state=state
+                seed=self.seed if seed is None else seed,
+                start_ns=self.now_ns,
+                record_level=records,
+                state=state,
+                sampling=False,
             )
             trial = Trial(scheduler, self.now_ns, preempts=preempts)
             promised = [pod for pod in self.waiting.values() if pod.status.nominated_node_name]
