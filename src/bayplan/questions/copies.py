@@ -81,6 +81,12 @@ class PodCopier:
         pod = Pod(metadata=metadata, spec=self.spec, status=PENDING)
         return [pod] if self._is_plain else self._with_claims(pod)
 
+    def again(self) -> Pod:
+        """Return the very pod without its node, as if it had not been decided yet; its claims stay as they are."""
+        metadata = replace(self.model.metadata, resource_version="")
+        status = replace(self.model.status, phase="Pending", conditions=(), start_time=None, nominated_node_name="")
+        return replace(self.model, metadata=metadata, spec=self.spec, status=status)
+
     def _with_claims(self, pod: Pod) -> list[KubernetesObject]:
         found: list[KubernetesObject] = []
         volumes = []

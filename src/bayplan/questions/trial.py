@@ -12,7 +12,7 @@ from bayplan.base.durations import SECOND_NS
 from bayplan.cluster.volume_controller import volume_writes
 from bayplan.engine.actions import Action, Bind, CycleReport, Evict, Nominate, SetCondition, Update
 from bayplan.engine.queued_pod import key_of
-from bayplan.engine.records import Outcome
+from bayplan.engine.records import Outcome, RecordLevel, Records
 from bayplan.engine.scheduler import Scheduler
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.node import Node
@@ -65,6 +65,11 @@ class Trial:
         if not preempts:
             for profile in scheduler.profiles.values():
                 profile.post_filter = ()
+
+    def begin_records(self, level: RecordLevel) -> None:
+        """Record what follows at a level, and forget what was recorded."""
+        self.scheduler.records = Records(level)
+        self.last_decision = {}
 
     # What changes.
 
