@@ -95,3 +95,17 @@ def _preferences(output: PluginOutput, a_node: str, b_node: str) -> dict[str, in
     if a_points is None or b_points is None:
         return {}
     return {name: points - b_points.get(name, 0) for name, points in a_points.items()}
+
+
+def already_better(a: PluginOutput, b: PluginOutput, a_node: str, b_node: str) -> tuple[bool, str, int]:
+    """Return whether the node of side b was the better one on side a, too; and the scorer that prefers it most, by how much.
+
+    Then nothing that changed has moved the pod: it would not have stayed where it was, had it been decided again.
+    """
+    if a.rejection(a_node) is not None or a.rejection(b_node) is not None or b.rejection(a_node) is not None:
+        return False, "", 0
+    before, after = _preferences(a, a_node, b_node), _preferences(b, a_node, b_node)
+    if not before or not after or sum(before.values()) >= 0:
+        return False, "", 0
+    name = min(after, key=lambda each: after[each])
+    return after[name] < 0, name, -after[name]

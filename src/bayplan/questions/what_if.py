@@ -19,7 +19,7 @@ from bayplan.engine.records import RecordLevel, Records
 from bayplan.objects.pod import Pod
 from bayplan.questions.changes import Change, Effect, apply_change
 from bayplan.questions.copies import PodCopier, comes_back, replacement
-from bayplan.questions.decisive_plugin import DecisionOutput, DecisivePlugin, decisive_plugin
+from bayplan.questions.decisive_plugin import DecisionOutput, DecisivePlugin, already_better, decisive_plugin
 from bayplan.questions.question_cluster import QuestionCluster, SchedulerMaker
 from bayplan.questions.tables import Table
 from bayplan.questions.trial import Eviction, Trial
@@ -389,6 +389,10 @@ def _moved_because(key: str, a: Side, b: Side) -> tuple[str, str]:
         return "", f"{before} is gone"
     in_b = b.decision_of(key)
     in_a = a.decision_of(key) if in_b is not None else None
+    if in_a is not None and in_b is not None:
+        better, plugin, points = already_better(in_a, in_b, before, after)
+        if better:
+            return plugin, f"{after} was better before already: it prefers it to {before} by {points} points"
     found = decisive_plugin(in_a, in_b, before, after)
     if found is not None:
         return found.name, reason_of(found, before, after)
