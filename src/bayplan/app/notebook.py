@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Self
 
 from msgspec.structs import replace
 
+from bayplan.analysis.pod_lookup import find_pods
+from bayplan.analysis.waits import WAITING
+from bayplan.answers.instant_host import InstantHost
+from bayplan.answers.present import present_pods
+from bayplan.answers.trial_cluster import TrialCluster
+from bayplan.answers.unblock import Unblocking, unblock
 from bayplan.app.mode import Mode
 from bayplan.app.scheduler_setup import SchedulerSetup
 from bayplan.app.sources.cluster_source import ClusterSource, SourceOptions
 from bayplan.app.sources.opening import open_source
 from bayplan.base.errors import InputError
-from bayplan.cluster.volume_controller import volume_writes
-from bayplan.engine.actions import Action, Bind, Evict, Update
 from bayplan.engine.queued_pod import key_of
 from bayplan.engine.records import Decision, RecordLevel, Records
 from bayplan.engine.scheduler import Scheduler
@@ -33,7 +38,9 @@ from bayplan.framework.registry import Registry
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
+from bayplan.objects.workloads import Job, ReplicaSet
 from bayplan.plugins.registry import in_tree_registry
+from bayplan.sim.result import PodTimeline
 from bayplan.state.cluster_state import ClusterState
 
 if TYPE_CHECKING:
@@ -79,7 +86,7 @@ class Cluster:
         self._record_level = record_level
         self._setup = _setup_of(configuration, classic, registry, gates, plugins)
         weakref.finalize(self, self._setup.connections.close)
-        self.scheduler = self._assemble(None)
+        self._start(None)
         self.add(*objects)
 
     @classmethod
@@ -102,7 +109,7 @@ class Cluster:
         setup = source.scheduler
         cluster.source, cluster.seed, cluster._record_level, cluster._setup = source, seed, record_level, setup
         weakref.finalize(cluster, setup.connections.close)
-        cluster.scheduler = cluster._assemble(None)
+        cluster._start(None)
         cluster.add(*source.objects)
         return cluster
 
@@ -111,8 +118,10 @@ class Cluster:
         """Return a cluster with the objects of manifests (files, folders, globs); `options` as for the class."""
         return cls(load_inputs(paths).manifest.objects(), **options)
 
-    def _assemble(self, state: ClusterState | None) -> Scheduler:
-        return self._setup.make(seed=self.seed, record_level=self._record_level, state=state)
+    def _start(self, state: ClusterState | None) -> None:
+        """Make the scheduler, for an empty cluster unless it is given a state."""
+        self.scheduler = self._setup.make(seed=self.seed, record_level=self._record_level, state=state)
+        self._host = InstantHost(self.scheduler)
 
     @property
     def state(self) -> ClusterState:
@@ -140,14 +149,14 @@ class Cluster:
             elif isinstance(item, Node):
                 row = self.state.nodes.row_of.get(item.metadata.name)
                 old = None if row is None else self.state.nodes.nodes[row]
-            self._carry_out(self.scheduler.handle(old, item, 0))
+            self._host.handle(old, item)
 
     def schedule(self, *pods: Pod) -> list[Decision]:
         """Add pods, then schedule until no pod is ready; return the decisions in order (full records only)."""
         self.add(*pods)
         before = len(self.records)
         while (report := self.scheduler.schedule_one(0)) is not None:
-            self._carry_out(report.actions)
+            self._host.carry_out(report.actions)
         if self._record_level is not RecordLevel.FULL:
             return []
         return [self.records.decision(number) for number in range(before, len(self.records))]
@@ -159,9 +168,9 @@ class Cluster:
             pod = self.scheduler.pods.get(key)
             row = self.state.nodes.row_of.get(name)
             if pod is not None:
-                self._carry_out(self.scheduler.handle(pod, None, 0))
+                self._host.handle(pod, None)
             elif row is not None:
-                self._carry_out(self.scheduler.handle(self.state.nodes.nodes[row], None, 0))
+                self._host.handle(self.state.nodes.nodes[row], None)
             else:
                 raise InputError(f"no pod {key} and no node {name}")
 
@@ -170,33 +179,56 @@ class Cluster:
         info = self.state.pods.get(pod if "/" in pod else f"default/{pod}")
         return None if info is None else self.state.nodes.names[info.row]
 
+    def unblock(self, target: str, *, shapes: Sequence[Node] = ()) -> Unblocking:
+        """Return what gets a waiting pod, or the waiting pods of a workload, placed. The cluster does not change.
+
+        Args:
+            target: a pod (name, ``namespace/name``) or a workload (``deployment/web``).
+            shapes: nodes that can be had; those like the nodes of the cluster, if none are given.
+
+        Raises:
+            InputError: there is no such pod or workload, or it has nothing that waits.
+        """
+        lives = {life.key: life for life in find_pods(target, self._timelines())}
+        waiting = [life.pod for life in lives.values() if life.fate in WAITING and life.pod is not None]
+        if not waiting:
+            placed = next(iter(lives.values()))
+            got = (
+                f"{placed.key}, which is {placed.fate} on {placed.node}"
+                if placed.node
+                else f"{placed.key}, {placed.fate}"
+            )
+            raise InputError("unblock", got=got, wanted="a pod that waits for a node", hint="explain")
+        found = unblock(self.trial(), waiting, shapes)
+        assumptions = [] if self.source is None else [each.text for each in self.source.assumptions]
+        return replace(found, assumptions=assumptions)
+
+    def trial(self) -> TrialCluster:
+        """Return a fork of the cluster in which changes are tried and taken back."""
+
+        def make(state: ClusterState, without: Collection[str]) -> Scheduler:
+            return self._setup.make(
+                seed=self.seed, record_level=RecordLevel.OFF, state=state, sampling=False, without=without
+            )
+
+        pods = self.scheduler.pods
+        return TrialCluster(self.state.fork(), make, [pods[key] for key in self.pending])
+
+    def _timelines(self) -> list[PodTimeline]:
+        """Return all pods with their workloads."""
+        objects = chain(self.state.catalog.all(ReplicaSet), self.state.catalog.all(Job), self.scheduler.pods.values())
+        return present_pods(objects, self.scheduler.profiles)
+
     def fork(self) -> Cluster:
         """Return an independent copy of the cluster, to try something out; its records and its random choices start anew."""
         other = object.__new__(Cluster)
         other.source, other.seed, other._record_level = self.source, self.seed, self._record_level
         other._setup = replace(self._setup, connections=self._setup.connect())
         weakref.finalize(other, other._setup.connections.close)
-        other.scheduler = other._assemble(self.state.fork())
+        other._start(self.state.fork())
         for key in self.pending:
             other.add(self.scheduler.pods[key])
         return other
-
-    def _carry_out(self, actions: Iterable[Action]) -> None:
-        """Do what a host does: bind at once, and delete victims at once."""
-        for action in actions:
-            if isinstance(action, Bind):
-                pod = self.scheduler.pods[key_of(action.pod)]
-                bound = replace(pod, spec=replace(pod.spec, node_name=action.node_name))
-                self._carry_out(self.scheduler.handle(pod, bound, 0))
-            elif isinstance(action, Update):
-                catalog = self.state.catalog
-                node = self.state.nodes.nodes[self.state.nodes.row_of[action.node_name]]
-                for item in volume_writes(action.item, catalog, node):
-                    self._carry_out(self.scheduler.handle(catalog.get(type(item), item.key), item, 0))
-            elif isinstance(action, Evict):
-                victim = self.scheduler.pods.get(key_of(action.pod))
-                if victim is not None:
-                    self._carry_out(self.scheduler.handle(victim, None, 0))
 
 
 def _setup_of(

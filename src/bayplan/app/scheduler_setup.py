@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
 from bayplan.app.custom_plugins import CustomPlugin, load_custom_plugins
 from bayplan.app.mode import Mode
@@ -52,19 +53,24 @@ class SchedulerSetup(msgspec.Struct, frozen=True, kw_only=True):
         state: ClusterState | None = None,
         queue_type: type[SchedulingQueue] = SchedulingQueue,
         sampling: bool = True,
+        without: Collection[str] = (),
     ) -> Scheduler:
         """Return a scheduler; arguments as for `bayplan.engine.assemble.assemble_scheduler`.
+
+        Args:
+            without: plugins that are switched off, at all their extension points.
 
         Raises:
             PluginError: a plugin is unknown or stands where it can't.
         """
         extenders = self.connections.extenders
+        configuration = without_plugins(self.configuration, without) if without else self.configuration
         if self.mode is Mode.CLASSIC:
             # A second scheduler, which most programs need not import.
             from bayplan.app import classic_mode
 
             return classic_mode.assemble(
-                self.configuration,
+                configuration,
                 self.registry,
                 seed=seed,
                 start_ns=start_ns,
@@ -75,7 +81,7 @@ class SchedulerSetup(msgspec.Struct, frozen=True, kw_only=True):
                 extenders=extenders,
             )
         return assemble_scheduler(
-            self.configuration,
+            configuration,
             self.registry,
             feature_gates=self.feature_gates,
             seed=seed,
@@ -94,6 +100,21 @@ class SchedulerSetup(msgspec.Struct, frozen=True, kw_only=True):
 
             return connect_extenders(self.configuration)
         return ExtenderConnections(self.configuration.extenders)
+
+
+def without_plugins(configuration: SchedulerConfiguration, names: Collection[str]) -> SchedulerConfiguration:
+    """Return a configuration with plugins switched off at all extension points of all profiles."""
+    profiles = tuple(
+        replace(
+            profile,
+            plugins={
+                point: tuple(each for each in entries if each.name not in names)
+                for point, entries in profile.plugins.items()
+            },
+        )
+        for profile in configuration.profiles
+    )
+    return replace(configuration, profiles=profiles)
 
 
 def read_setup(

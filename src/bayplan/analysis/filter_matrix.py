@@ -1,0 +1,150 @@
+"""Which filter rejects which node: the whole picture behind a decision, without regard to which filter came first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from bayplan.engine.decision import Decision
+from bayplan.framework.status import Status
+from bayplan.state.arrays import Bools, Ints
+
+FIT = "NodeResourcesFit"
+TAINTS = "TaintToleration"
+CORDON = "NodeUnschedulable"
+NODE_AFFINITY = "NodeAffinity"
+
+PINNED = (
+    "NodeName",
+    "VolumeZone",
+    "VolumeBinding",
+    NODE_AFFINITY,
+    "NodeDeclaredFeatures",
+    "DynamicResources",
+    TAINTS,
+    CORDON,
+)
+"""Filters about what a node is, those first that are hardest to lift. Whatever pods leave, they reject the node still."""
+
+LOAD = ("InterPodAffinity", "NodePorts", "NodeVolumeLimits", "VolumeRestrictions", "PodTopologySpread", FIT)
+"""Filters about the pods that are there: a node that fails these alone is one that the pod may use."""
+
+
+@dataclass(frozen=True)
+class FilterMatrix:
+    """What every filter says about every node.
+
+    Attributes:
+        nodes: names, one a row. filters: names; plugins whose PreFilter rejected the pod as a whole come first.
+        failing: bool[filters, nodes], who rejects which node.
+        known: bool[nodes], the nodes that filters were asked about. Nothing is claimed of others.
+        whole: by plugin the status with which PreFilter or PreEnqueue rejected the pod as a whole.
+        decision: where the reasons stand; None if the pod was rejected as a whole.
+    """
+
+    nodes: tuple[str, ...]
+    filters: tuple[str, ...]
+    failing: Bools
+    known: Bools
+    whole: Mapping[str, Status]
+    decision: Decision | None
+
+    def status(self, plugin: str, row: int) -> Status | None:
+        """Return why a filter rejects a node; None if it does not."""
+        if plugin in self.whole:
+            return self.whole[plugin]
+        decision, number = self.decision, self.filters.index(plugin) - len(self.whole)
+        if decision is None or not self.failing[number + len(self.whole), row]:
+            return None
+        if row in decision.overrides and decision.overrides[row][0] == number:
+            return decision.statuses[decision.overrides[row]]
+        code = int(decision.codes[number, row]) if number < len(decision.filters) else 0
+        return decision.statuses[number, code] if code else decision.absent
+
+    @property
+    def everywhere(self) -> tuple[str, ...]:
+        """Return the filters that reject every node that was looked at, the hardest to lift first."""
+        if not self.known.any():
+            return tuple(self.whole)
+        all_or_unknown: Bools = self.failing | ~self.known
+        rejected = [bool(row.all()) for row in all_or_unknown]
+        return tuple(
+            sorted((name for name, all_of in zip(self.filters, rejected, strict=True) if all_of), key=hardness)
+        )
+
+    @property
+    def sole(self) -> dict[str, int]:
+        """Return by filter how many nodes it alone keeps closed: switched off, it would open them.
+
+        Empty if nothing but the rejection of the pod as a whole is known.
+        """
+        if self.decision is None:
+            return {}
+        alone = (self.failing.sum(axis=0) == 1) & self.known
+        counts = (self.failing & alone).sum(axis=1).tolist()
+        return {name: count for name, count in zip(self.filters, counts, strict=True) if count}
+
+    @property
+    def pinned_failures(self) -> Ints:
+        """Return int64[nodes], how many filters about what the node is reject it."""
+        about_node = [number for number, name in enumerate(self.filters) if name not in LOAD]
+        found: Ints = self.failing[about_node].sum(axis=0, dtype=np.int64)
+        return found
+
+    def reasons(self, plugin: str) -> dict[str, int]:
+        """Return the reasons of a filter with the number of nodes of each, the most frequent first."""
+        if plugin in self.whole:
+            return {self.whole[plugin].message: len(self.nodes)}
+        number, counts = self.filters.index(plugin), dict[str, int]()
+        for row in np.flatnonzero(self.failing[number]).tolist():
+            status = self.status(plugin, row)
+            for reason in status.reasons if status is not None else ():
+                counts[reason] = counts.get(reason, 0) + 1
+        return dict(sorted(counts.items(), key=lambda each: -each[1]))
+
+
+def hardness(plugin: str) -> tuple[int, str]:
+    """Return a sort key: filters that are hardest to lift come first, others after those about nodes."""
+    if plugin in PINNED:
+        return PINNED.index(plugin), plugin
+    return len(PINNED) + (1 + LOAD.index(plugin) if plugin in LOAD else 0), plugin
+
+
+def filter_matrix(decision: Decision, whole: Mapping[str, Status] | None = None) -> FilterMatrix:
+    """Return the matrix of a decision.
+
+    Args:
+        decision: with a full record.
+        whole: plugins that rejected the pod as a whole, and were switched off for this decision.
+    """
+    rejected = dict(whole or {})
+    count = len(decision.names)
+    if decision.pre_filter is not None:
+        plugin = decision.pre_filter.plugin or "PreFilter"
+        rejected[plugin] = decision.pre_filter
+        # No filter was asked: nothing else is known.
+        failing = np.ones((len(rejected), count), dtype=np.bool_)
+        return FilterMatrix(decision.names, tuple(rejected), failing, np.ones(count, dtype=np.bool_), rejected, None)
+    codes = decision.codes != 0
+    for row, (number, _) in decision.overrides.items():
+        codes[number, row] = True
+    names = list(decision.filters)
+    rows = [*codes]
+    for said in decision.pre_filters:
+        if said.node_names is None:
+            continue
+        left_out = np.array([name not in said.node_names for name in decision.names], dtype=np.bool_)
+        if said.plugin not in names:
+            names.append(said.plugin)
+            rows.append(np.zeros(count, dtype=np.bool_))
+        number = names.index(said.plugin)
+        rows[number] = rows[number] | left_out
+    failing = np.array([*(np.ones(count, dtype=np.bool_) for _ in rejected), *rows], dtype=np.bool_).reshape(-1, count)
+    known = np.ones(count, dtype=np.bool_)
+    if not decision.pre_filters:
+        # Stored records don't tell who left nodes out.
+        known = decision.allowed.copy()
+    known &= decision.examined | ~decision.allowed
+    return FilterMatrix(decision.names, (*rejected, *names), failing, known, rejected, decision)

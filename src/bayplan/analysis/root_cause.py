@@ -1,0 +1,362 @@
+"""Why a pod fits nowhere: the filter that rejects every node leads, in words about the pod and the cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Protocol, TypeVar
+
+import msgspec
+import numpy as np
+
+from bayplan.analysis.filter_matrix import CORDON, FIT, LOAD, NODE_AFFINITY, TAINTS, FilterMatrix
+from bayplan.analysis.units import format_amount, format_count, format_list
+from bayplan.objects.affinity import NodeSelectorRequirement, NodeSelectorTerm
+from bayplan.objects.meta import KubernetesObject
+from bayplan.objects.node import Node, Taint
+from bayplan.objects.pod import Pod
+from bayplan.objects.requests import Amounts, node_amounts
+from bayplan.objects.selectors import compile_node_term, tolerates
+from bayplan.objects.storage import PersistentVolume, PersistentVolumeClaim
+from bayplan.plugins.csi_migration import BETA_REGION, BETA_ZONE, REGION, ZONE, ZONE_DELIMITER
+from bayplan.plugins.pod_claims import claim_name_of
+from bayplan.state.arrays import Bools
+from bayplan.state.resource_table import PODS
+
+T = TypeVar("T", bound=KubernetesObject)
+
+REJECTING_EFFECTS = ("NoSchedule", "NoExecute")
+SHOWN = 3
+"""So many labels, taints or reasons are named."""
+
+_TOPOLOGY = (ZONE, BETA_ZONE, REGION, BETA_REGION)
+
+
+class Lookup(Protocol):
+    """Where claims and volumes are looked up."""
+
+    def get(self, kind: type[T], key: str) -> T | None:
+        """Return an object by its key, or None."""
+        ...
+
+
+class NoObjects:
+    """Knows no objects: what sources have that keep none."""
+
+    def get(self, kind: type[T], key: str) -> T | None:
+        """Return None."""
+        return None
+
+
+class SoleFilter(msgspec.Struct, frozen=True):
+    """A filter that alone keeps some nodes closed: without it, the pod would fit there."""
+
+    plugin: str
+    nodes: int
+
+
+class RootCause(msgspec.Struct, frozen=True, kw_only=True):
+    """Why a pod fits on no node.
+
+    Attributes:
+        plugin: the filter that leads; "" if no single one rejects every node.
+        sentence: why, in words about the pod.
+        everywhere: filters that reject every node, the hardest to lift first.
+        sole: filters that alone keep some nodes closed, those with the most nodes first.
+        usable: nodes that only filters about the pods there reject: those that the pod may use once there is room.
+        nodes: all nodes.
+    """
+
+    plugin: str
+    sentence: str
+    everywhere: list[str]
+    sole: list[SoleFilter]
+    usable: int
+    nodes: int
+
+
+def root_cause(
+    matrix: FilterMatrix, pod: Pod, nodes: Mapping[str, Node], requests: Amounts, lookup: Lookup | None = None
+) -> RootCause:
+    """Return why a pod fits on no node.
+
+    Args:
+        matrix: of the decision. pod: that waits. nodes: of the cluster, by name. requests: of the pod.
+        lookup: for claims and volumes, if they are known.
+    """
+    everywhere = matrix.everywhere
+    words = _Words(matrix, pod, nodes, requests, lookup or NoObjects())
+    sole = [SoleFilter(plugin, count) for plugin, count in sorted(matrix.sole.items(), key=lambda each: -each[1])]
+    usable = int(((matrix.pinned_failures == 0) & matrix.known).sum())
+    lead = everywhere[0] if everywhere else ""
+    sentence = words.of(lead) if lead else words.of_several(usable)
+    others = [
+        words.of(plugin) for plugin in everywhere[1:] if plugin in matrix.whole or lead in LOAD or plugin not in LOAD
+    ]
+    if others:
+        sentence = f"{sentence}; also {format_list(others[:SHOWN], more=max(0, len(others) - SHOWN))}"
+    return RootCause(
+        plugin=lead, sentence=sentence, everywhere=list(everywhere), sole=sole, usable=usable, nodes=len(matrix.nodes)
+    )
+
+
+class _Words:
+    """Says in words what a filter has against all nodes."""
+
+    def __init__(
+        self, matrix: FilterMatrix, pod: Pod, nodes: Mapping[str, Node], requests: Amounts, lookup: Lookup
+    ) -> None:
+        self._matrix = matrix
+        self._pod = pod
+        self._nodes = [nodes[name] for name in matrix.nodes if name in nodes]
+        self._requests = requests
+        self._lookup = lookup
+
+    def of(self, plugin: str) -> str:
+        """Return what a filter says that rejects every node."""
+        if plugin in self._matrix.whole:
+            return self._matrix.whole[plugin].message or f"{plugin} rejects it"
+        says: dict[str, Callable[[], str]] = {
+            NODE_AFFINITY: self._labels,
+            TAINTS: self._taints,
+            CORDON: lambda: "every node is cordoned",
+            FIT: self._room,
+            "VolumeBinding": self._volumes,
+            "VolumeZone": self._volumes,
+            "NodePorts": self._ports,
+        }
+        found = says[plugin]() if plugin in says else ""
+        return found or f"{plugin} rejects every node: {self._reasons(plugin)}"
+
+    def of_several(self, usable: int) -> str:
+        """Return what several filters say that together reject all nodes."""
+        matrix, count = self._matrix, len(self._matrix.nodes)
+        if usable:
+            pinned = (matrix.pinned_failures == 0) & matrix.known
+            counts = {
+                name: int((matrix.failing[number] & pinned).sum())
+                for number, name in enumerate(matrix.filters)
+                if name in LOAD
+            }
+            told = [f"{self._reasons(name, pinned)} ({found:,})" for name, found in _largest(counts) if found]
+            where = format_count(usable, "node") if usable < count else f"all {count:,} nodes"
+            text = f"of {where} that it may use none has room: {', '.join(told[:SHOWN])}"
+            return (
+                text
+                if usable == count
+                else f"{text}; {count - usable:,} others are not for it: {self._pinned(~pinned)}"
+            )
+        return f"no node passes all of {self._pinned(matrix.known)}"
+
+    def _pinned(self, rows: Bools) -> str:
+        matrix = self._matrix
+        counts = {
+            name: int((matrix.failing[number] & rows).sum())
+            for number, name in enumerate(matrix.filters)
+            if name not in LOAD
+        }
+        told = [f"{self._short(name)} ({found:,})" for name, found in _largest(counts) if found]
+        return ", ".join(told[:SHOWN])
+
+    def _short(self, plugin: str) -> str:
+        if plugin == TAINTS:
+            taints = self._untolerated()
+            return f"taint {', '.join(list(taints)[:SHOWN])}" if taints else "taints"
+        return {NODE_AFFINITY: "node selector or affinity", CORDON: "cordoned"}.get(plugin) or self._reasons(plugin)
+
+    def _reasons(self, plugin: str, rows: Bools | None = None) -> str:
+        matrix = self._matrix
+        if rows is None or plugin in matrix.whole:
+            return ", ".join(list(matrix.reasons(plugin))[:SHOWN]) or plugin
+        number = matrix.filters.index(plugin)
+        seen: dict[str, int] = {}
+        for row in np.flatnonzero(matrix.failing[number] & rows).tolist():
+            status = matrix.status(plugin, row)
+            for reason in status.reasons if status is not None else ():
+                seen[reason] = seen.get(reason, 0) + 1
+        return ", ".join(name for name, _ in _largest(seen)[:SHOWN]) or plugin
+
+    # --- labels -------------------------------------------------------------------------------------------------------
+
+    def _labels(self) -> str:
+        wanted = self._pod.spec.node_selector or {}
+        missing = [
+            f"{key}={value}"
+            for key, value in wanted.items()
+            if not any(node.metadata.labels.get(key) == value for node in self._nodes)
+        ]
+        if missing:
+            return f"no node has the {_plural('label', missing)} {', '.join(missing[:SHOWN])} (nodeSelector)"
+        terms = self._terms()
+        impossible = [self._impossible(term) for term in terms]
+        if terms and all(impossible):
+            return f"no node has {' or '.join(dict.fromkeys(impossible))} (required node affinity)"
+        parts = [f"{key}={value}" for key, value in wanted.items()]
+        parts += [" or ".join(_term_text(term) for term in terms)] if terms else []
+        return f"no node has all of {', '.join(parts)}" if parts else ""
+
+    def _terms(self) -> tuple[NodeSelectorTerm, ...]:
+        affinity = self._pod.spec.affinity.node_affinity if self._pod.spec.affinity is not None else None
+        required = affinity.required_during_scheduling_ignored_during_execution if affinity is not None else None
+        return required.node_selector_terms if required is not None else ()
+
+    def _impossible(self, term: NodeSelectorTerm) -> str:
+        """Return the requirements of a term that no node meets by itself; "" if each is met by some node."""
+        found = [
+            requirement_text(each)
+            for each in (*term.match_expressions, *term.match_fields)
+            if not any(self._meets(node, each, field=each in term.match_fields) for node in self._nodes)
+        ]
+        return " and ".join(found)
+
+    def _meets(self, node: Node, requirement: NodeSelectorRequirement, *, field: bool) -> bool:
+        term = (
+            NodeSelectorTerm(match_fields=(requirement,))
+            if field
+            else NodeSelectorTerm(match_expressions=(requirement,))
+        )
+        return compile_node_term(term, "").matches(node.metadata.labels, node.metadata.name)
+
+    # --- taints, room, ports ------------------------------------------------------------------------------------------
+
+    def _taints(self) -> str:
+        found = self._untolerated()
+        if not found:
+            return ""
+        told = [f"{text} ({count:,})" for text, count in found.items()]
+        more = f" and {len(told) - SHOWN} more" if len(told) > SHOWN else ""
+        return f"every node has a taint that it does not tolerate: {', '.join(told[:SHOWN])}{more}"
+
+    def _untolerated(self) -> dict[str, int]:
+        counts: dict[str, int] = {}
+        for node in self._nodes:
+            for taint in untolerated_taints(self._pod, node):
+                text = taint_text(taint)
+                counts[text] = counts.get(text, 0) + 1
+        return dict(_largest(counts))
+
+    def _room(self) -> str:
+        """Return the resource of which no node offers enough even when it is empty; else how many are short of what."""
+        for resource, wanted in self._requests.items():
+            if resource == PODS or not wanted:
+                continue
+            offered = [node_amounts(node.status.allocatable).get(resource, 0) for node in self._nodes]
+            largest = max(offered, default=0)
+            if largest < wanted:
+                asks = format_amount(resource, wanted)
+                if not largest:
+                    return f"it asks for {asks} {resource}, which no node offers"
+                return f"it asks for {asks} {resource}, the largest node offers {format_amount(resource, largest)}"
+        counts = self._matrix.reasons(FIT)
+        told = [f"{reason} ({count:,})" for reason, count in counts.items()]
+        return f"no node has room: {', '.join(told[:SHOWN])}"
+
+    def _ports(self) -> str:
+        ports = host_ports_of(self._pod)
+        return f"host {_plural('port', ports)} {', '.join(map(str, ports))} taken on every node" if ports else ""
+
+    # --- volumes ------------------------------------------------------------------------------------------------------
+
+    def _volumes(self) -> str:
+        for claim, volume in bound_volumes(self._pod, self._lookup):
+            reachable = [node for node in self._nodes if _reaches(volume, node)]
+            if reachable:
+                continue
+            where = volume_place(volume)
+            if where:
+                return f"its volume {claim.metadata.name} is {where}; no node is"
+            return f"its volume {claim.metadata.name} can be reached from no node"
+        return ""
+
+
+def bound_volumes(pod: Pod, lookup: Lookup) -> list[tuple[PersistentVolumeClaim, PersistentVolume]]:
+    """Return the bound claims of a pod with their volumes, as far as they are known."""
+    found = []
+    for volume in pod.spec.volumes:
+        name = claim_name_of(pod.metadata.name, volume)
+        claim = lookup.get(PersistentVolumeClaim, f"{pod.metadata.namespace}/{name}") if name else None
+        persistent = lookup.get(PersistentVolume, claim.spec.volume_name) if claim and claim.spec.volume_name else None
+        if claim is not None and persistent is not None:
+            found.append((claim, persistent))
+    return found
+
+
+def volume_labels(volume: PersistentVolume) -> dict[str, str]:
+    """Return the labels that a node needs to reach a volume, one value of each: the first of several."""
+    found: dict[str, str] = {}
+    required = volume.spec.node_affinity.required if volume.spec.node_affinity is not None else None
+    for term in required.node_selector_terms[:1] if required is not None else ():
+        for each in term.match_expressions:
+            if each.operator == "In" and each.values:
+                found[each.key] = each.values[0]
+    for key in _TOPOLOGY:
+        value = volume.metadata.labels.get(key)
+        if value and key not in found:
+            found[key] = value.split(ZONE_DELIMITER)[0]
+    return found
+
+
+def volume_place(volume: PersistentVolume) -> str:
+    """Return where a volume is, in words: ``in eu-1d``, ``on node-3``; "" if that can't be said."""
+    labels = volume_labels(volume)
+    for key in _TOPOLOGY:
+        if key in labels:
+            return f"in {labels[key]}"
+    if "kubernetes.io/hostname" in labels:
+        return f"on {labels['kubernetes.io/hostname']}"
+    return f"where {', '.join(f'{key}={value}' for key, value in labels.items())}" if labels else ""
+
+
+def _reaches(volume: PersistentVolume, node: Node) -> bool:
+    required = volume.spec.node_affinity.required if volume.spec.node_affinity is not None else None
+    if required is not None and not any(
+        compile_node_term(term, "").matches(node.metadata.labels, node.metadata.name)
+        for term in required.node_selector_terms
+    ):
+        return False
+    for key in _TOPOLOGY:
+        values, own = volume.metadata.labels.get(key), node.metadata.labels.get(key)
+        if values and own and own not in values.split(ZONE_DELIMITER):
+            return False
+    return True
+
+
+# --- words that others use, too ---------------------------------------------------------------------------------------
+
+
+def untolerated_taints(pod: Pod, node: Node) -> list[Taint]:
+    """Return the taints of a node that keep a pod away."""
+    return [
+        taint
+        for taint in node.spec.taints
+        if taint.effect in REJECTING_EFFECTS
+        and not any(tolerates(each, taint, comparison_operators=True) for each in pod.spec.tolerations)
+    ]
+
+
+def taint_text(taint: Taint) -> str:
+    """Return a taint as kubectl writes it."""
+    value = f"={taint.value}" if taint.value else ""
+    return f"{taint.key}{value}:{taint.effect}"
+
+
+def requirement_text(requirement: NodeSelectorRequirement) -> str:
+    """Return an expression as people write it: ``disk In (ssd, nvme)``."""
+    values = f" ({', '.join(requirement.values)})" if requirement.values else ""
+    return f"{requirement.key} {requirement.operator}{values}"
+
+
+def host_ports_of(pod: Pod) -> list[int]:
+    """Return the host ports that a pod asks for."""
+    return sorted({port.host_port for each in pod.spec.containers for port in each.ports if port.host_port})
+
+
+def _term_text(term: NodeSelectorTerm) -> str:
+    return " and ".join(requirement_text(each) for each in (*term.match_expressions, *term.match_fields))
+
+
+def _largest(counts: Mapping[str, int]) -> list[tuple[str, int]]:
+    return sorted(counts.items(), key=lambda each: (-each[1], each[0]))
+
+
+def _plural(noun: str, items: list[str] | list[int]) -> str:
+    return noun if len(items) == 1 else f"{noun}s"

@@ -1,0 +1,66 @@
+"""What all filters say about a waiting pod on all nodes, also where PreFilter or a gate ends the attempt before they are asked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from bayplan.analysis.filter_matrix import FilterMatrix, filter_matrix
+from bayplan.analysis.root_cause import RootCause, root_cause
+from bayplan.answers.trial_cluster import TrialCluster
+from bayplan.engine.decision import Decision
+from bayplan.framework.status import Status
+from bayplan.objects.pod import Pod
+from bayplan.objects.requests import accounted_requests
+
+_MOST_REJECTIONS = 12
+"""Plugins that reject the pod as a whole, one after the other: there are no more than that."""
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """A pod and everything that is said against it.
+
+    Attributes:
+        pod: that waits.
+        decision: the last one; with plugins switched off that reject the pod as a whole. None where no scheduler is in charge.
+        matrix: of all filters and nodes. cause: why it fits nowhere; meaningless if it fits.
+        fits: whether some node takes it as it is.
+    """
+
+    pod: Pod
+    decision: Decision | None
+    matrix: FilterMatrix
+    cause: RootCause
+    fits: bool
+
+
+def judge(trial: TrialCluster, pod: Pod) -> Judgement:
+    """Ask all plugins about a pod. A plugin that rejects it as a whole is noted and switched off for the next question.
+
+    Raises:
+        InputError: no profile has the scheduler name that the pod asks for.
+    """
+    whole: dict[str, Status] = {}
+    decision: Decision | None = None
+    for _ in range(_MOST_REJECTIONS):
+        gate = trial.gate(pod)
+        if gate is not None and gate.plugin not in whole:
+            whole[gate.plugin] = gate
+        decision = trial.decide(pod, whole)
+        if decision is None:
+            break
+        rejection = decision.pre_filter
+        if rejection is None or not rejection.plugin or rejection.plugin in whole:
+            break
+        whole[rejection.plugin] = rejection
+    if decision is None:
+        matrix = FilterMatrix((), tuple(whole), np.ones((len(whole), 0), np.bool_), np.ones(0, np.bool_), whole, None)
+    else:
+        matrix = filter_matrix(decision, whole)
+    nodes = {node.metadata.name: node for node in trial.nodes()}
+    requests = accounted_requests(pod, trial.state.request_gates).requests
+    cause = root_cause(matrix, pod, nodes, requests, trial.catalog)
+    fits = not whole and decision is not None and bool(decision.record.node)
+    return Judgement(pod, decision, matrix, cause, fits)

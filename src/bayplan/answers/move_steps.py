@@ -1,0 +1,177 @@
+"""Steps that take other pods off a node: found by preemption with the highest priority, and by the rules about neighbours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from msgspec.structs import replace
+
+from bayplan.analysis.units import format_list
+from bayplan.answers.judgement import Judgement
+from bayplan.answers.steps import Step, StepKind
+from bayplan.answers.trial_cluster import TrialCluster, stays_on_node
+from bayplan.framework.preemption.disruption_budgets import DisruptionBudgets
+from bayplan.objects.affinity import PodAffinityTerm
+from bayplan.objects.pod import Pod
+from bayplan.objects.selectors import SelectorError, compile_label_selector
+from bayplan.state.pod_info import PodInfo
+
+HIGHEST_PRIORITY = 2**31 - 1
+MOST_CANDIDATES = 12
+MOST_VICTIMS = 12
+SHOWN = 3
+_MOST_DOMAINS = 4
+
+
+def move_steps(judged: Judgement, trial: TrialCluster) -> Iterator[Step]:
+    """Yield sets of pods whose leaving may make room; budgets forbid none of them."""
+    budgets = DisruptionBudgets(trial.catalog)
+    seen: set[tuple[str, ...]] = set()
+    for node, keys in (*_by_preemption(judged, trial), *_by_devices(judged, trial), *_by_neighbours(judged, trial)):
+        chosen = tuple(sorted(keys))
+        infos = [trial.state.pods[key] for key in chosen if key in trial.state.pods]
+        if chosen in seen or not infos or len(infos) > MOST_VICTIMS:
+            continue
+        seen.add(chosen)
+        if any(stays_on_node(info.pod) for info in infos) or any(budgets.violated_by(infos)):
+            continue
+        yield _step(node, infos, trial, len(seen))
+
+
+def _step(node: str, infos: Sequence[PodInfo], trial: TrialCluster, place: int) -> Step:
+    keys = [info.key for info in infos]
+    named = format_list(keys[:SHOWN], more=max(0, len(keys) - SHOWN))
+    # Few and unimportant pods come first.
+    cost = min(0.05 * len(keys) + 0.001 * place, 0.99)
+    return Step(
+        StepKind.MOVE,
+        f"move {named} off {node}",
+        "",
+        cost=cost,
+        commands=tuple(
+            f"kubectl delete pod -n {info.pod.metadata.namespace} {info.pod.metadata.name}" for info in infos
+        ),
+        nodes=frozenset((node,)),
+        evicts=tuple(keys),
+    )
+
+
+def _by_preemption(judged: Judgement, trial: TrialCluster) -> list[tuple[str, list[str]]]:
+    """Return the smallest sets that preemption finds for a pod to which all others have to give way."""
+    if judged.matrix.whole:
+        return []
+    spec = replace(judged.pod.spec, priority=HIGHEST_PRIORITY, preemption_policy=None)
+    status = replace(judged.pod.status, nominated_node_name="")
+    decision = trial.decide(replace(judged.pod, spec=spec, status=status))
+    if decision is None or decision.preemption is None:
+        return []
+    allowed = [each for each in decision.preemption.candidates if not each.pdb_violations]
+    order = sorted(allowed, key=lambda each: (len(each.victims), each.priority_sum, each.node))
+    return [(each.node, [victim.pod for victim in each.victims]) for each in order[:MOST_CANDIDATES]]
+
+
+def _by_devices(judged: Judgement, trial: TrialCluster) -> Iterator[tuple[str, list[str]]]:
+    """Yield single pods with devices on nodes that lack nothing else: preemption does not take devices away."""
+    matrix = judged.matrix
+    if "DynamicResources" not in matrix.filters:
+        return
+    alone = matrix.failing[matrix.filters.index("DynamicResources")] & (matrix.failing.sum(axis=0) == 1)
+    found = 0
+    for row in np.flatnonzero(alone).tolist():
+        name = matrix.nodes[row]
+        holders = [pod for pod in trial.pods_on(name) if pod.spec.resource_claims]
+        for pod in sorted(holders, key=lambda each: (each.spec.priority or 0, each.key)):
+            yield name, [pod.key]
+            found += 1
+            if found >= MOST_CANDIDATES:
+                return
+
+
+def _by_neighbours(judged: Judgement, trial: TrialCluster) -> Iterator[tuple[str, list[str]]]:
+    """Yield the pods of whole domains (zones, racks) that affinity or spreading has something against, the smallest first."""
+    matrix, sets = judged.matrix, list[tuple[str, list[str]]]()
+    for plugin in ("InterPodAffinity", "PodTopologySpread"):
+        if plugin not in matrix.filters:
+            continue
+        number = matrix.filters.index(plugin)
+        alone = matrix.failing[number] & (matrix.pinned_failures == 0)
+        names = [matrix.nodes[row] for row in np.flatnonzero(alone).tolist()]
+        sets += (
+            _rivals(judged.pod, trial, names) if plugin == "InterPodAffinity" else _crowded(judged.pod, trial, names)
+        )
+    yield from sorted(sets, key=lambda each: (len(each[1]), each))[:MOST_CANDIDATES]
+
+
+def _rivals(pod: Pod, trial: TrialCluster, names: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
+    """Yield for each domain the pods that the pod keeps away from, and those that keep away from it."""
+    own = _anti_terms(pod)
+    others = [info for info in trial.state.pods.values() if info.owned_counters and _anti_terms(info.pod)]
+    keys = {term.topology_key for term in own} | {
+        term.topology_key for info in others for term in _anti_terms(info.pod)
+    }
+    for key in sorted(keys):
+        for name, infos in _domains(key, trial, names):
+            against = [
+                info.key
+                for info in infos
+                if any(term.topology_key == key and _concerns(term, pod, info.pod) for term in own)
+                or any(term.topology_key == key and _concerns(term, info.pod, pod) for term in _anti_terms(info.pod))
+            ]
+            if against:
+                yield name, against
+
+
+def _crowded(pod: Pod, trial: TrialCluster, names: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
+    """Yield for each domain the first pods of those that are too many."""
+    for constraint in pod.spec.topology_spread_constraints:
+        if constraint.when_unsatisfiable != "DoNotSchedule":
+            continue
+        try:
+            selector = compile_label_selector(constraint.label_selector)
+        except SelectorError:
+            continue
+        for name, infos in _domains(constraint.topology_key, trial, names):
+            counted = [
+                info
+                for info in infos
+                if info.pod.metadata.namespace == pod.metadata.namespace and selector.matches(info.pod.metadata.labels)
+            ]
+            order = [info.key for info in sorted(counted, key=lambda info: (info.priority, info.key))]
+            for count in range(1, min(len(order), 3) + 1):
+                yield name, order[:count]
+
+
+def _domains(key: str, trial: TrialCluster, names: Sequence[str]) -> Iterator[tuple[str, list[PodInfo]]]:
+    """Yield a node of each of the first domains, with all pods of the domain."""
+    members: dict[str, list[str]] = {}
+    for node in trial.nodes():
+        value = node.metadata.labels.get(key)
+        if value is not None:
+            members.setdefault(value, []).append(node.metadata.name)
+    seen: dict[str, str] = {}
+    for name in names:
+        known = trial.node(name)
+        value = known.metadata.labels.get(key) if known is not None else None
+        if value is not None and value not in seen:
+            seen[value] = name
+        if len(seen) == _MOST_DOMAINS:
+            break
+    for value, name in seen.items():
+        rows = [trial.state.nodes.row_of[member] for member in members[value]]
+        yield name, [info for row in rows for info in trial.state.pods_on[row].values()]
+
+
+def _anti_terms(pod: Pod) -> tuple[PodAffinityTerm, ...]:
+    anti = pod.spec.affinity.pod_anti_affinity if pod.spec.affinity is not None else None
+    return anti.required_during_scheduling_ignored_during_execution if anti is not None else ()
+
+
+def _concerns(term: PodAffinityTerm, owner: Pod, other: Pod) -> bool:
+    try:
+        selector = compile_label_selector(term.label_selector)
+    except SelectorError:
+        return False
+    namespaces = term.namespaces or (owner.metadata.namespace,)
+    here = other.metadata.namespace in namespaces or term.namespace_selector is not None
+    return here and selector.matches(other.metadata.labels)

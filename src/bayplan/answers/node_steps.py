@@ -1,0 +1,152 @@
+"""Steps that change nodes: lift a cordon, add a label, add a node."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+import numpy as np
+from msgspec.structs import replace
+
+from bayplan.analysis.filter_matrix import CORDON, NODE_AFFINITY, TAINTS
+from bayplan.analysis.root_cause import untolerated_taints
+from bayplan.answers.judgement import Judgement
+from bayplan.answers.node_shapes import NodeShape, ShapeCatalogue
+from bayplan.answers.pod_steps import is_condition_taint
+from bayplan.answers.steps import Step, StepKind
+from bayplan.answers.trial_cluster import TrialCluster
+from bayplan.objects.node import Node
+from bayplan.objects.pod import Pod
+from bayplan.objects.requests import accounted_requests, node_amounts
+from bayplan.objects.selectors import compile_required_node_affinity
+
+CORDON_TAINT = "node.kubernetes.io/unschedulable"
+"""The taint that the node controller gives a cordoned node: one cordon, rejected by two filters."""
+
+_GIVEN_LABELS = ("kubernetes.io/", "topology.kubernetes.io/", "node.kubernetes.io/", "topology.k8s.io/")
+"""Labels that say what a node is, which no label can change."""
+
+_MOST_NODES = 8
+_MOST_SHAPES = 12
+"""So many shapes are tried of those that could do by what they offer."""
+
+
+def node_steps(judged: Judgement, trial: TrialCluster) -> Iterator[Step]:
+    """Yield the steps that change a node that is there."""
+    yield from _uncordons(judged, trial)
+    yield from _labels(judged, trial)
+
+
+def _uncordons(judged: Judgement, trial: TrialCluster) -> Iterator[Step]:
+    matrix = judged.matrix
+    if CORDON not in matrix.filters:
+        return
+    rejected = matrix.failing[matrix.filters.index(CORDON)]
+    others = matrix.failing.sum(axis=0)
+    rows = sorted(np.flatnonzero(rejected).tolist(), key=lambda row: (int(others[row]), matrix.nodes[row]))
+    found = 0
+    for row in rows:
+        node = trial.node(matrix.nodes[row])
+        if node is None or any(is_condition_taint(each) and each.key != CORDON_TAINT for each in node.spec.taints):
+            # A node that is not well is not made well by lifting its cordon.
+            continue
+        name = node.metadata.name
+        yield Step(
+            StepKind.UNCORDON,
+            f"uncordon {name}",
+            CORDON,
+            cost=found / (_MOST_NODES + 1),
+            commands=(f"kubectl uncordon {name}",),
+            nodes=frozenset((name,)),
+            edit_nodes={name: _uncordoned},
+        )
+        found += 1
+        if found == _MOST_NODES:
+            return
+
+
+def _uncordoned(node: Node) -> Node:
+    taints = tuple(taint for taint in node.spec.taints if taint.key != CORDON_TAINT)
+    return replace(node, spec=replace(node.spec, unschedulable=False, taints=taints))
+
+
+def _labels(judged: Judgement, trial: TrialCluster) -> Iterator[Step]:
+    """Yield nodes that lack nothing but labels which people give."""
+    matrix, wanted = judged.matrix, judged.pod.spec.node_selector or {}
+    if NODE_AFFINITY not in matrix.filters or not wanted:
+        return
+    others = matrix.failing.sum(axis=0)
+    rejected = matrix.failing[matrix.filters.index(NODE_AFFINITY)] & (others <= 2)
+    rows = sorted(np.flatnonzero(rejected).tolist(), key=lambda row: (int(others[row]), matrix.nodes[row]))
+    found = 0
+    for row in rows:
+        node = trial.node(matrix.nodes[row])
+        if node is None:
+            continue
+        missing = {key: text for key, text in wanted.items() if node.metadata.labels.get(key) != text}
+        if not missing or any(key.startswith(_GIVEN_LABELS) for key in missing):
+            continue
+        if not compile_required_node_affinity(judged.pod).matches(
+            {**node.metadata.labels, **missing}, node.metadata.name
+        ):
+            continue
+        name = node.metadata.name
+        told = [f"{key}={text}" for key, text in missing.items()]
+        yield Step(
+            StepKind.LABEL,
+            f"label {name} with {', '.join(told)}",
+            NODE_AFFINITY,
+            cost=found / (_MOST_NODES + 1),
+            commands=(f"kubectl label --overwrite node {name} {' '.join(told)}",),
+            nodes=frozenset((name,)),
+            edit_nodes={name: partial(_labelled, missing)},
+        )
+        found += 1
+        if found == _MOST_NODES:
+            return
+
+
+def _labelled(labels: dict[str, str], node: Node) -> Node:
+    return replace(node, metadata=replace(node.metadata, labels={**node.metadata.labels, **labels}))
+
+
+# --- new nodes --------------------------------------------------------------------------------------------------------
+
+
+def added_nodes(pod: Pod, shapes: ShapeCatalogue, *, tailored: bool) -> Iterator[Step]:
+    """Yield nodes to add, the cheapest first.
+
+    Args:
+        pod: that waits. shapes: see `ShapeCatalogue`.
+        tailored: yield nodes that are made for the pod, instead of those of shapes that there are.
+    """
+    known = shapes.shapes
+    if tailored:
+        made = [shapes.tailored(shape, pod) for shape in known]
+        # A node that is nearest to one that there is comes first.
+        chosen = sorted(made, key=lambda each: (len(each.differs), each.price, each.name))[:_MOST_SHAPES]
+    else:
+        chosen = [shape for shape in known if _could_do(shape, pod)][:_MOST_SHAPES]
+    highest = max((shape.price for shape in chosen), default=1.0) or 1.0
+    for shape in chosen:
+        yield Step(
+            StepKind.ADD_NODE,
+            f"add a node {shape.text}",
+            TAINTS,
+            cost=min(shape.price / (2 * highest) + (0.4 if shape.differs else 0.0), 0.99),
+            nodes=frozenset(("new-node",)),
+            adds=shapes.objects(shape),
+            copies=partial(shapes.objects, shape),
+            group=shape.size,
+        )
+
+
+def _could_do(shape: NodeShape, pod: Pod) -> bool:
+    """Return whether a shape could do by its labels, taints and size; scheduling tells the rest."""
+    node = shape.node
+    if any(not is_condition_taint(taint) for taint in untolerated_taints(pod, node)):
+        return False
+    if not compile_required_node_affinity(pod).matches(node.metadata.labels, node.metadata.name):
+        return False
+    offered = node_amounts(node.status.allocatable)
+    return all(offered.get(name, 0) >= amount for name, amount in accounted_requests(pod).requests.items())

@@ -1,0 +1,474 @@
+"""Steps that change the pod itself: tolerate, relax, shrink, raise its priority, remove a gate, create what it refers to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+import numpy as np
+from msgspec.structs import replace
+
+from bayplan.analysis.filter_matrix import FIT, NODE_AFFINITY, TAINTS
+from bayplan.analysis.root_cause import requirement_text, taint_text, untolerated_taints
+from bayplan.analysis.units import format_amount
+from bayplan.answers.judgement import Judgement
+from bayplan.answers.steps import Step, StepKind
+from bayplan.answers.trial_cluster import TrialCluster
+from bayplan.objects.affinity import Affinity, NodeSelectorRequirement, Toleration
+from bayplan.objects.meta import LabelSelector, ObjectMeta, ObjectReference, ResourceList
+from bayplan.objects.node import Taint
+from bayplan.objects.pod import Container, Pod, PodSpec, ResourceRequirements
+from bayplan.objects.policy import PriorityClass
+from bayplan.objects.quantity import milli_value, value
+from bayplan.objects.requests import fit_requests
+from bayplan.objects.storage import (
+    PersistentVolume,
+    PersistentVolumeClaim,
+    PersistentVolumeSpec,
+    PersistentVolumeStatus,
+)
+from bayplan.plugins.pod_claims import claim_name_of
+from bayplan.state.pod_info import FIRST_RESOURCE
+
+CONDITION_PREFIXES = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
+"""Taints that say that something is wrong with a node, or that it is not ready yet."""
+
+LEAVING_TAINTS = ("ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted", "karpenter.sh/disruption")
+"""Taints of nodes that an autoscaler is about to remove."""
+
+SYSTEM_PRIORITY = 1_000_000_000
+"""Priorities above it are those of system classes."""
+
+_MOST_SETS = 8
+_MOST_SHRINKS = 3
+_MOST_CLASSES = 5
+_LEAST_MEMORY = 1 << 20
+_SMALLEST_SHARE = 0.1
+"""A request is not shrunk below this share of what it was."""
+
+
+def is_condition_taint(taint: Taint) -> bool:
+    """Return whether a taint says that a node is not well, not ready or about to go: no pod should tolerate it to get there."""
+    return taint.key.startswith(CONDITION_PREFIXES) or taint.key in LEAVING_TAINTS
+
+
+def pod_steps(judged: Judgement, trial: TrialCluster) -> Iterator[Step]:
+    """Yield the steps that change the pod, or create what it refers to."""
+    yield from _gates(judged)
+    yield from _missing(judged, trial)
+    yield from _shrinks(judged, trial)
+    yield from _relaxations(judged.pod)
+    yield from _priorities(judged, trial)
+    yield from _tolerations(judged, trial)
+
+
+def _with_spec(pod: Pod, **fields: object) -> Pod:
+    return replace(pod, spec=replace(pod.spec, **fields))
+
+
+# --- what is missing --------------------------------------------------------------------------------------------------
+
+
+def _gates(judged: Judgement) -> Iterator[Step]:
+    for gate in judged.pod.spec.scheduling_gates:
+        yield Step(
+            StepKind.UNGATE,
+            f"remove the scheduling gate {gate.name}",
+            "SchedulingGates",
+            edit_pod=partial(_without_gate, gate.name),
+        )
+    if len(judged.pod.spec.scheduling_gates) > 1:
+        names = ", ".join(gate.name for gate in judged.pod.spec.scheduling_gates)
+        yield Step(
+            StepKind.UNGATE,
+            f"remove the scheduling gates {names}",
+            "SchedulingGates",
+            edit_pod=lambda pod: _with_spec(pod, scheduling_gates=()),
+        )
+
+
+def _without_gate(name: str, pod: Pod) -> Pod:
+    return _with_spec(pod, scheduling_gates=tuple(each for each in pod.spec.scheduling_gates if each.name != name))
+
+
+def _missing(judged: Judgement, trial: TrialCluster) -> Iterator[Step]:
+    """Yield a volume for each claim that is not bound and can't be, with the claim if that is not there either."""
+    pod, names = judged.pod, []
+    for volume in pod.spec.volumes:
+        name = claim_name_of(pod.metadata.name, volume)
+        if not name or volume.persistent_volume_claim is None:
+            continue
+        claim = trial.catalog.get(PersistentVolumeClaim, f"{pod.metadata.namespace}/{name}")
+        if claim is None or not claim.spec.volume_name:
+            names.append(name)
+    if not names or not set(judged.matrix.everywhere) & {
+        "VolumeBinding",
+        "VolumeRestrictions",
+        "VolumeZone",
+        "NodeVolumeLimits",
+    }:
+        return
+    objects: list[PersistentVolume | PersistentVolumeClaim] = []
+    told = []
+    for name in names:
+        key = f"{pod.metadata.namespace}/{name}"
+        claim = trial.catalog.get(PersistentVolumeClaim, key)
+        told.append(
+            f"PersistentVolumeClaim {key} with a volume"
+            if claim is None
+            else f"a volume for PersistentVolumeClaim {key}"
+        )
+        objects += bound_pair(claim, pod.metadata.namespace, name)
+    yield Step(StepKind.CREATE, f"create {' and '.join(told)}", "VolumeBinding", adds=tuple(objects))
+
+
+def bound_pair(
+    claim: PersistentVolumeClaim | None, namespace: str, name: str
+) -> tuple[PersistentVolume, PersistentVolumeClaim]:
+    """Return a claim that is bound to a volume which every node reaches."""
+    found = claim or PersistentVolumeClaim(
+        metadata=ObjectMeta(name=name, namespace=namespace, uid=f"{namespace}-{name}")
+    )
+    volume_name = f"pv-for-{namespace}-{name}"
+    reference = ObjectReference(
+        api_version="v1", kind="PersistentVolumeClaim", namespace=namespace, name=name, uid=found.metadata.uid
+    )
+    volume = PersistentVolume(
+        metadata=ObjectMeta(name=volume_name),
+        spec=PersistentVolumeSpec(
+            capacity=found.spec.resources.requests or {"storage": "1Gi"},
+            access_modes=found.spec.access_modes or ("ReadWriteOnce",),
+            claim_ref=reference,
+            storage_class_name=found.spec.storage_class_name or "",
+        ),
+        status=PersistentVolumeStatus(phase="Bound"),
+    )
+    annotations = {**found.metadata.annotations, "pv.kubernetes.io/bind-completed": "yes"}
+    bound = replace(
+        found,
+        metadata=replace(found.metadata, annotations=annotations),
+        spec=replace(found.spec, volume_name=volume_name),
+        status=replace(found.status, phase="Bound"),
+    )
+    return volume, bound
+
+
+# --- taints -----------------------------------------------------------------------------------------------------------
+
+
+def _tolerations(judged: Judgement, trial: TrialCluster) -> Iterator[Step]:
+    """Yield the sets of taints that keep the pod away from nodes which are well, those of most nodes first."""
+    if TAINTS not in judged.matrix.filters:
+        return
+    number = judged.matrix.filters.index(TAINTS)
+    groups: dict[tuple[str, ...], tuple[tuple[Taint, ...], list[str]]] = {}
+    for row in np.flatnonzero(judged.matrix.failing[number]).tolist():
+        node = trial.node(judged.matrix.nodes[row])
+        taints = () if node is None else tuple(untolerated_taints(judged.pod, node))
+        if not taints or any(map(is_condition_taint, taints)):
+            continue
+        key = tuple(sorted(map(taint_text, taints)))
+        groups.setdefault(key, (taints, []))[1].append(judged.matrix.nodes[row])
+    largest = sorted(groups.items(), key=lambda each: (-len(each[1][1]), each[0]))
+    for place, (texts, (taints, names)) in enumerate(largest[:_MOST_SETS]):
+        yield Step(
+            StepKind.TOLERATE,
+            f"tolerate {' and '.join(texts)}",
+            TAINTS,
+            cost=place / _MOST_SETS,
+            nodes=frozenset(names),
+            edit_pod=partial(_tolerating, taints),
+        )
+
+
+def _tolerating(taints: tuple[Taint, ...], pod: Pod) -> Pod:
+    more = tuple(Toleration(key=each.key, operator="Equal", value=each.value, effect=each.effect) for each in taints)
+    return _with_spec(pod, tolerations=(*pod.spec.tolerations, *more))
+
+
+# --- constraints ------------------------------------------------------------------------------------------------------
+
+
+def _relaxations(pod: Pod) -> Iterator[Step]:
+    """Yield each hard rule of the pod as a soft one, or without one of its parts."""
+    spec = pod.spec
+    for key, wanted in (spec.node_selector or {}).items():
+        yield Step(
+            StepKind.RELAX,
+            f"drop {key}={wanted} from the nodeSelector",
+            NODE_AFFINITY,
+            cost=0.5,
+            edit_pod=partial(_without_selector, key),
+        )
+    if len(spec.node_selector or {}) > 1:
+        yield Step(
+            StepKind.RELAX,
+            "drop the nodeSelector",
+            NODE_AFFINITY,
+            cost=0.8,
+            edit_pod=lambda old: _with_spec(old, node_selector=None),
+        )
+    affinity = spec.affinity
+    if affinity is not None:
+        yield from _affinity_relaxations(affinity)
+    for place, constraint in enumerate(spec.topology_spread_constraints):
+        if constraint.when_unsatisfiable == "DoNotSchedule":
+            yield Step(
+                StepKind.RELAX,
+                f"spread over {constraint.topology_key} with whenUnsatisfiable: ScheduleAnyway",
+                "PodTopologySpread",
+                cost=0.1,
+                edit_pod=partial(_soft_spread, place),
+            )
+    if len(spec.topology_spread_constraints) > 1:
+        yield Step(
+            StepKind.RELAX,
+            "make all topologySpreadConstraints ScheduleAnyway",
+            "PodTopologySpread",
+            cost=0.2,
+            edit_pod=_all_soft_spread,
+        )
+    if any(port.host_port for each in spec.containers for port in each.ports):
+        yield Step(StepKind.RELAX, "do without host ports", "NodePorts", cost=0.7, edit_pod=_without_host_ports)
+
+
+def _affinity_relaxations(affinity: Affinity) -> Iterator[Step]:
+    node = affinity.node_affinity
+    required = node.required_during_scheduling_ignored_during_execution if node is not None else None
+    if node is not None and required is not None:
+        expressions = {
+            requirement_text(each): each
+            for term in required.node_selector_terms
+            for each in (*term.match_expressions, *term.match_fields)
+        }
+        if len(expressions) > 1:
+            for text, each in expressions.items():
+                yield Step(
+                    StepKind.RELAX,
+                    f"drop {text} from the required node affinity",
+                    NODE_AFFINITY,
+                    cost=0.3,
+                    edit_pod=partial(_without_expression, each),
+                )
+        yield Step(
+            StepKind.RELAX,
+            "make the required node affinity a preferred one",
+            NODE_AFFINITY,
+            cost=0.4,
+            edit_pod=_soft_node_affinity,
+        )
+    for anti in (False, True):
+        side = affinity.pod_anti_affinity if anti else affinity.pod_affinity
+        terms = side.required_during_scheduling_ignored_during_execution if side is not None else ()
+        for place, term in enumerate(terms):
+            name = "anti-affinity" if anti else "affinity"
+            yield Step(
+                StepKind.RELAX,
+                f"make the {name} to {selector_text(term.label_selector)} in {term.topology_key} a preferred one",
+                "InterPodAffinity",
+                cost=0.3,
+                edit_pod=partial(_soft_pod_term, anti, place),
+            )
+
+
+def _without_selector(key: str, pod: Pod) -> Pod:
+    left = {name: wanted for name, wanted in (pod.spec.node_selector or {}).items() if name != key}
+    return _with_spec(pod, node_selector=left or None)
+
+
+def _without_expression(expression: NodeSelectorRequirement, pod: Pod) -> Pod:
+    affinity = pod.spec.affinity
+    node = affinity.node_affinity if affinity is not None else None
+    required = node.required_during_scheduling_ignored_during_execution if node is not None else None
+    if affinity is None or node is None or required is None:
+        return pod
+    terms = [
+        replace(
+            term,
+            match_expressions=tuple(each for each in term.match_expressions if each != expression),
+            match_fields=tuple(each for each in term.match_fields if each != expression),
+        )
+        for term in required.node_selector_terms
+    ]
+    # A term without expressions matches nothing; of alternatives, one that asks for nothing more is no rule at all.
+    found = (
+        None
+        if any(not (each.match_expressions or each.match_fields) for each in terms)
+        else replace(required, node_selector_terms=tuple(terms))
+    )
+    node = replace(node, required_during_scheduling_ignored_during_execution=found)
+    return _with_spec(pod, affinity=replace(affinity, node_affinity=node))
+
+
+def _soft_node_affinity(pod: Pod) -> Pod:
+    affinity = pod.spec.affinity
+    if affinity is None or affinity.node_affinity is None:
+        return pod
+    node = replace(affinity.node_affinity, required_during_scheduling_ignored_during_execution=None)
+    return _with_spec(pod, affinity=replace(affinity, node_affinity=node))
+
+
+def _soft_pod_term(anti: bool, place: int, pod: Pod) -> Pod:
+    affinity = pod.spec.affinity
+    side = None if affinity is None else affinity.pod_anti_affinity if anti else affinity.pod_affinity
+    if affinity is None or side is None:
+        return pod
+    terms = side.required_during_scheduling_ignored_during_execution
+    left = replace(side, required_during_scheduling_ignored_during_execution=(*terms[:place], *terms[place + 1 :]))
+    name = "pod_anti_affinity" if anti else "pod_affinity"
+    return _with_spec(pod, affinity=replace(affinity, **{name: left}))
+
+
+def _soft_spread(place: int, pod: Pod) -> Pod:
+    constraints = list(pod.spec.topology_spread_constraints)
+    constraints[place] = replace(constraints[place], when_unsatisfiable="ScheduleAnyway")
+    return _with_spec(pod, topology_spread_constraints=tuple(constraints))
+
+
+def _all_soft_spread(pod: Pod) -> Pod:
+    soft = tuple(replace(each, when_unsatisfiable="ScheduleAnyway") for each in pod.spec.topology_spread_constraints)
+    return _with_spec(pod, topology_spread_constraints=soft)
+
+
+def _without_host_ports(pod: Pod) -> Pod:
+    def bare(container: Container) -> Container:
+        return replace(container, ports=tuple(replace(port, host_port=0) for port in container.ports))
+
+    return _with_spec(pod, containers=tuple(map(bare, pod.spec.containers)))
+
+
+def selector_text(selector: LabelSelector | None) -> str:
+    """Return a label selector as people write one: ``app=web, tier In (a, b)``."""
+    if selector is None:
+        return "nothing"
+    parts = [f"{key}={wanted}" for key, wanted in sorted((selector.match_labels or {}).items())]
+    for each in selector.match_expressions:
+        parts.append(f"{each.key} {each.operator}" + (f" ({', '.join(each.values)})" if each.values else ""))
+    return ", ".join(parts) or "any pod"
+
+
+# --- requests ---------------------------------------------------------------------------------------------------------
+
+
+def _shrinks(judged: Judgement, trial: TrialCluster) -> Iterator[Step]:
+    """Yield smaller requests that would fit on some node, the one that gives up least first."""
+    pod, matrix = judged.pod, judged.matrix
+    if FIT not in matrix.filters:
+        return
+    requests = fit_requests(pod, trial.state.request_gates)
+    failing = matrix.failing[matrix.filters.index(FIT)]
+    others = matrix.failing.sum(axis=0) - failing
+    found: dict[tuple[tuple[str, int], ...], tuple[float, list[str]]] = {}
+    for row in np.flatnonzero(failing & (others <= 1)).tolist():
+        cut = _cut(requests, trial, matrix.nodes[row])
+        if cut is not None:
+            share = max(1 - left / requests[resource] for resource, left in cut.items())
+            key = tuple(sorted(cut.items()))
+            found.setdefault(key, (share + 0.001 * others[row], []))[1].append(matrix.nodes[row])
+    least = sorted(found.items(), key=lambda each: (each[1][0], each[0]))
+    for key, (share, names) in least[:_MOST_SHRINKS]:
+        told = " and ".join(
+            f"{resource} from {format_amount(resource, requests[resource])} to {format_amount(resource, left)}"
+            for resource, left in key
+        )
+        yield Step(
+            StepKind.SHRINK,
+            f"shrink the request for {told}",
+            FIT,
+            cost=min(share, 0.999),
+            nodes=frozenset(names),
+            edit_pod=partial(_shrunk, dict(key), requests),
+        )
+
+
+def _cut(requests: dict[str, int], trial: TrialCluster, name: str) -> dict[str, int] | None:
+    """Return what is free of the resources that a node is short of, rounded down; None if it is not worth it."""
+    state = trial.state
+    row = state.nodes.row_of[name]
+    if state.usage.item(0, row) >= int(state.nodes.allowed_pods[row]):
+        return None
+    found: dict[str, int] = {}
+    for resource, wanted in requests.items():
+        number = state.nodes.resources.find(resource)
+        free = 0
+        if number is not None:
+            free = state.nodes.allocatable.item(number, row) - state.usage.item(FIRST_RESOURCE + number, row)
+        if wanted <= free or not wanted:
+            continue
+        step = 10 if resource == "cpu" else _LEAST_MEMORY if resource in ("memory", "ephemeral-storage") else 1
+        left = free // step * step
+        if left < max(step, int(wanted * _SMALLEST_SHARE)):
+            return None
+        found[resource] = left
+    return found or None
+
+
+def _shrunk(cut: dict[str, int], requests: dict[str, int], pod: Pod) -> Pod:
+    """Return a pod whose containers share less, each in proportion; limits stay."""
+    spec = pod.spec
+    for resource, left in cut.items():
+        share = left / requests[resource]
+        spec = replace(
+            spec,
+            containers=tuple(_less(each, resource, share) for each in spec.containers),
+            init_containers=tuple(_less(each, resource, share) for each in spec.init_containers),
+            resources=None if spec.resources is None else _less_of(spec.resources, resource, share),
+        )
+    return replace(pod, spec=spec)
+
+
+def _less(container: Container, resource: str, share: float) -> Container:
+    return replace(container, resources=_less_of(container.resources, resource, share))
+
+
+def _less_of(resources: ResourceRequirements, resource: str, share: float) -> ResourceRequirements:
+    amounts: ResourceList = dict(resources.requests)
+    if resource not in amounts:
+        return resources
+    if resource == "cpu":
+        amounts[resource] = f"{int(milli_value(amounts[resource]) * share)}m"
+    else:
+        amounts[resource] = str(int(value(amounts[resource]) * share))
+    limits: ResourceList = dict(resources.limits)
+    if resource in limits and "/" in resource:
+        # Limits of extended resources are their requests.
+        limits[resource] = amounts[resource]
+    return replace(resources, requests=amounts, limits=limits)
+
+
+# --- priority ---------------------------------------------------------------------------------------------------------
+
+
+def _priorities(judged: Judgement, trial: TrialCluster) -> Iterator[Step]:
+    """Yield the priority classes above the pod's, the lowest first, and preemption if the pod does without."""
+    pod = judged.pod
+    own = pod.spec.priority or 0
+    if pod.spec.preemption_policy == "Never":
+        yield Step(
+            StepKind.PRIORITY,
+            "let it preempt (preemptionPolicy: PreemptLowerPriority)",
+            "DefaultPreemption",
+            edit_pod=lambda old: _with_spec(old, preemption_policy=None),
+            preempts=True,
+        )
+    classes = sorted(
+        (each for each in trial.catalog.all(PriorityClass) if own < each.value < SYSTEM_PRIORITY),
+        key=lambda each: (each.value, each.metadata.name),
+    )
+    for place, each in enumerate(classes[:_MOST_CLASSES]):
+        name = each.metadata.name
+        yield Step(
+            StepKind.PRIORITY,
+            f"raise its priority to {each.value:,} (priorityClassName: {name})",
+            "DefaultPreemption",
+            cost=0.1 + place / (2 * _MOST_CLASSES),
+            edit_pod=partial(_with_class, each),
+            preempts=True,
+        )
+
+
+def _with_class(chosen: PriorityClass, pod: Pod) -> Pod:
+    policy = chosen.preemption_policy or pod.spec.preemption_policy
+    fields: dict[str, object] = {"priority_class_name": chosen.metadata.name, "priority": chosen.value}
+    spec: PodSpec = replace(pod.spec, **fields, preemption_policy=policy)
+    return replace(pod, spec=spec)

@@ -1,0 +1,175 @@
+"""The cluster as it is now, as a source of explanations: one attempt of one pod, made for the purpose, and nothing before it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import cached_property
+
+from bayplan.analysis.run_source import RecordSequence
+from bayplan.answers.trial_cluster import TrialCluster, as_waiting
+from bayplan.base.errors import InputError
+from bayplan.engine.decision import Decision, Record
+from bayplan.engine.records import RecordLevel
+from bayplan.objects.meta import KubernetesObject, OwnerReference, parse_time_ns
+from bayplan.objects.node import Node
+from bayplan.objects.pod import Pod
+from bayplan.objects.requests import Amounts, accounted_requests
+from bayplan.objects.workloads import Job, ReplicaSet
+from bayplan.sim.result import PodFate, PodTimeline, SimulatedEvent
+from bayplan.state.pod_info import FIRST_RESOURCE, POD_COUNT
+from bayplan.state.resource_table import PODS
+
+_HASH = "pod-template-hash"
+_FINISHED = {"Succeeded": PodFate.SUCCEEDED, "Failed": PodFate.FAILED}
+
+
+def present_pods(objects: Iterable[KubernetesObject], profiles: Collection[str]) -> list[PodTimeline]:
+    """Return the pods of a cluster with their workloads, in order.
+
+    Owners that the source does not have are known by name: a ReplicaSet ``web-5d8f`` whose pods carry the hash ``5d8f`` belongs
+    to the Deployment ``web``.
+    """
+    pods, owners = list[Pod](), dict[tuple[str, str, str], OwnerReference]()
+    for item in objects:
+        if isinstance(item, Pod):
+            pods.append(item)
+        elif isinstance(item, ReplicaSet | Job):
+            owner = item.metadata.controller()
+            if owner is not None:
+                owners[type(item).__name__, item.metadata.namespace, item.metadata.name] = owner
+    return [_timeline(pod, workload_of(pod, owners), profiles) for pod in pods]
+
+
+def workload_of(pod: Pod, owners: Mapping[tuple[str, str, str], OwnerReference]) -> str:
+    """Return the topmost owner of a pod as ``Kind namespace/name``; "" for a pod of its own."""
+    owner = pod.metadata.controller()
+    if owner is None:
+        return ""
+    namespace = pod.metadata.namespace
+    above = owners.get((owner.kind, namespace, owner.name))
+    if above is not None:
+        return f"{above.kind} {namespace}/{above.name}"
+    digest = pod.metadata.labels.get(_HASH, "")
+    if owner.kind == "ReplicaSet" and digest and owner.name.endswith(f"-{digest}"):
+        return f"Deployment {namespace}/{owner.name.removesuffix(f'-{digest}')}"
+    return f"{owner.kind} {namespace}/{owner.name}"
+
+
+def _timeline(pod: Pod, workload: str, profiles: Collection[str]) -> PodTimeline:
+    node, name = pod.spec.node_name, pod.spec.scheduler_name
+    fate = _FINISHED.get(pod.status.phase) or (PodFate.PLACED if node else PodFate.PENDING)
+    if fate is PodFate.PENDING and name not in profiles:
+        fate = PodFate.UNATTENDED
+    elif fate is PodFate.PENDING and pod.spec.scheduling_gates:
+        fate = PodFate.GATED
+    arrived_ns = _time_ns(pod.metadata.creation_timestamp)
+    started_ns = _time_ns(pod.status.start_time) or arrived_ns
+    return PodTimeline(
+        key=pod.key,
+        uid=pod.metadata.uid or pod.key,
+        workload=workload,
+        priority=pod.spec.priority or 0,
+        scheduler_name=name,
+        arrived_ns=arrived_ns,
+        bound_ns=started_ns if node else None,
+        started_ns=started_ns if node else None,
+        node=node,
+        imported=bool(node),
+        fate=fate,
+        message=_told(pod),
+        pod=pod,
+    )
+
+
+def _told(pod: Pod) -> str:
+    """Return what the cluster's scheduler said last, if the pod's conditions tell."""
+    return next(
+        (each.message for each in pod.status.conditions if each.type == "PodScheduled" and each.status == "False"), ""
+    )
+
+
+def _time_ns(text: str | None) -> int:
+    try:
+        return parse_time_ns(text) if text else 0
+    except InputError:
+        return 0
+
+
+class PresentSource:
+    """One pod as the scheduler would decide about it now; see `bayplan.analysis.run_source.RunSource`.
+
+    Args:
+        trial: the cluster. pods: all pods, see `present_pods`. life: the pod. now_ns: the time.
+    """
+
+    def __init__(self, trial: TrialCluster, pods: Sequence[PodTimeline], life: PodTimeline, now_ns: int) -> None:
+        self.level = RecordLevel.FULL
+        self.start_ns = min(now_ns, life.arrived_ns)
+        self.end_ns = now_ns
+        self.pods = pods
+        self.events: Sequence[SimulatedEvent] = ()
+        self._trial = trial
+        self._life = life
+        self._decision = self._decide()
+
+    def _decide(self) -> Decision | None:
+        pod, trial = self._life.pod, self._trial
+        if pod is None or self._life.fate not in (PodFate.PENDING, PodFate.PLACED):
+            return None
+        if pod.spec.scheduler_name not in trial.profiles:
+            return None
+        if not pod.spec.node_name:
+            return trial.decide(pod)
+        bound = trial.bound(pod.key)
+        return None if bound is None else trial.decide_after(as_waiting(pod), [(bound, None)])
+
+    @property
+    def records(self) -> RecordSequence:
+        """Return the one attempt; none if the pod is not to be scheduled."""
+        return [self._decision.record] if self._decision is not None else []
+
+    @cached_property
+    def nodes(self) -> Mapping[str, Node]:
+        """See `RunSource`."""
+        return {node.metadata.name: node for node in self._trial.nodes()}
+
+    def records_of(self, key: str) -> Iterable[tuple[int, Record]]:
+        """See `RunSource`."""
+        return list(enumerate(self.records)) if key == self._life.key else []
+
+    def decision(self, number: int) -> Decision:
+        """See `RunSource`."""
+        if self._decision is None:
+            raise LookupError("no attempt was made")
+        return self._decision
+
+    def message_of(self, pod: PodTimeline) -> str:
+        """See `RunSource`."""
+        if pod.fate is PodFate.GATED and pod.pod is not None:
+            gate = self._trial.gate(pod.pod)
+            return gate.message if gate is not None else pod.message
+        if pod.key == self._life.key and self._decision is not None:
+            return self._decision.record.message
+        return pod.message
+
+    def requests_of(self, pod: PodTimeline) -> Amounts:
+        """See `RunSource`."""
+        return {} if pod.pod is None else accounted_requests(pod.pod, self._trial.state.request_gates).requests
+
+    def requested_before(self, number: int, nodes: Collection[str]) -> Mapping[str, Amounts]:
+        """See `RunSource`."""
+        state, found = self._trial.state, dict[str, Amounts]()
+        names = state.nodes.resources.names
+        own = self._trial.bound(self._life.key)
+        for name in nodes:
+            row = state.nodes.row_of.get(name)
+            if row is None:
+                continue
+            amounts = {resource: state.usage.item(FIRST_RESOURCE + place, row) for place, resource in enumerate(names)}
+            amounts[PODS] = state.usage.item(POD_COUNT, row)
+            if own is not None and own.spec.node_name == name:
+                # It was taken off its node for the question.
+                for resource, amount in {**self.requests_of(self._life), PODS: 1}.items():
+                    amounts[resource] -= amount
+            found[name] = amounts
+        return found

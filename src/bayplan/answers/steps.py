@@ -1,0 +1,124 @@
+"""Steps that people can take to get a pod placed: what each changes, what it costs, and how it is done."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from bayplan.answers.instant_host import Change
+from bayplan.answers.trial_cluster import TrialCluster
+from bayplan.objects.meta import KubernetesObject
+from bayplan.objects.node import Node
+from bayplan.objects.pod import Pod
+
+
+class StepKind(StrEnum):
+    """What kind of change a step is. The order is that of the ranking: what risks least comes first."""
+
+    WAIT = "wait"
+    CREATE = "create object"
+    UNGATE = "remove gate"
+    ADD_NODE = "add node"
+    SHRINK = "shrink request"
+    MOVE = "move pods"
+    RELAX = "relax constraint"
+    UNCORDON = "uncordon node"
+    EVICT = "evict pods"
+    PRIORITY = "raise priority"
+    TOLERATE = "tolerate taint"
+    LABEL = "label node"
+
+
+RISKS: Mapping[StepKind, str] = {
+    StepKind.WAIT: "the scheduler does it by itself",
+    StepKind.CREATE: "nothing else changes",
+    StepKind.UNGATE: "whoever set the gate may still need it",
+    StepKind.ADD_NODE: "costs money, disturbs nothing",
+    StepKind.SHRINK: "the pod may run slower, or out of memory",
+    StepKind.MOVE: "the moved pods restart",
+    StepKind.RELAX: "the rule no longer holds if nodes are scarce",
+    StepKind.UNCORDON: "somebody cordoned the node for a reason",
+    StepKind.EVICT: "the evicted pods stop, and wait or are lost",
+    StepKind.PRIORITY: "the pod makes others leave, now and later",
+    StepKind.TOLERATE: "the pod takes room that is set apart for others",
+    StepKind.LABEL: "other pods that look for the label come, too",
+}
+"""What can go wrong, in words."""
+
+RANKS: Mapping[StepKind, int] = {kind: place for place, kind in enumerate(StepKind)}
+
+PodEdit = Callable[[Pod], Pod]
+NodeEdit = Callable[[Node], Node]
+
+
+@dataclass(frozen=True)
+class Step:
+    """One change.
+
+    Attributes:
+        kind: see `StepKind`. text: the change, as an imperative. commands: how it is done, as far as kubectl can do it.
+        lifts: the filter that it is about. nodes: the nodes for which it is meant; None for any.
+        cost: from 0 to 1, among steps of its kind.
+        edit_pod: makes the pod as it would be. edit_nodes: likewise for nodes, by name.
+        evicts: keys of pods that go. adds: new objects, in order. copies: makes the objects again for one more of them.
+        replaces: objects in the place of those of their names.
+        preempts: whether the pod makes others leave.
+        group: of steps that are as good as one another, one is told; "" for a step without such.
+    """
+
+    kind: StepKind
+    text: str
+    lifts: str
+    cost: float = 0.0
+    commands: tuple[str, ...] = ()
+    nodes: frozenset[str] | None = None
+    edit_pod: PodEdit | None = None
+    edit_nodes: Mapping[str, NodeEdit] = field(default_factory=dict)
+    evicts: tuple[str, ...] = ()
+    adds: tuple[KubernetesObject, ...] = ()
+    copies: Callable[[int], tuple[KubernetesObject, ...]] | None = None
+    replaces: tuple[KubernetesObject, ...] = ()
+    preempts: bool = False
+    group: str = ""
+
+
+def edited(pod: Pod, steps: Sequence[Step]) -> Pod:
+    """Return a pod after some steps."""
+    for step in steps:
+        if step.edit_pod is not None:
+            pod = step.edit_pod(pod)
+    return pod
+
+
+def changes_of(steps: Sequence[Step], trial: TrialCluster) -> list[Change]:
+    """Return what some steps change in the cluster: pods go first, then nodes change, then objects come."""
+    found: list[Change] = []
+    for key in dict.fromkeys(key for step in steps for key in step.evicts):
+        pod = trial.bound(key)
+        if pod is not None:
+            found.append((pod, None))
+    edits: dict[str, list[NodeEdit]] = {}
+    for step in steps:
+        for name, edit in step.edit_nodes.items():
+            edits.setdefault(name, []).append(edit)
+    for name, of_node in edits.items():
+        old = node = trial.node(name)
+        if old is None or node is None:
+            continue
+        for edit in of_node:
+            node = edit(node)
+        found.append((old, node))
+    for step in steps:
+        for item in step.replaces:
+            found.append((_known(item, trial), item))
+        found += [(_known(item, trial), item) for item in step.adds]
+    return found
+
+
+def _known(item: KubernetesObject, trial: TrialCluster) -> KubernetesObject | None:
+    if isinstance(item, Pod):
+        return trial.bound(item.key)
+    if isinstance(item, Node):
+        return trial.node(item.metadata.name)
+    return trial.catalog.get(type(item), item.key)

@@ -1,0 +1,303 @@
+"""What gets a waiting pod placed: steps of all kinds, each tried by scheduling in a fork, the one that risks least first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, combinations, islice
+
+import msgspec
+from msgspec.structs import replace
+
+from bayplan.analysis.root_cause import RootCause
+from bayplan.analysis.rows import Rows
+from bayplan.analysis.units import format_count, format_list
+from bayplan.answers.judgement import Judgement, judge
+from bayplan.answers.move_steps import move_steps
+from bayplan.answers.node_shapes import ShapeCatalogue
+from bayplan.answers.node_steps import added_nodes, node_steps
+from bayplan.answers.pod_steps import pod_steps
+from bayplan.answers.steps import RANKS, RISKS, Step, StepKind, changes_of, edited
+from bayplan.answers.trial_cluster import Placement, TrialCluster, TrialResult
+from bayplan.framework.preemption.disruption_budgets import DisruptionBudgets
+from bayplan.objects.kinds import encode
+from bayplan.objects.node import Node
+from bayplan.objects.pod import Pod
+
+MAX_PAIRS = 60
+"""Pairs of steps that are tried, if no single step does but a new node."""
+
+MAX_OF_KIND = 3
+"""Steps of one kind that are told."""
+
+MAX_ADDED_NODES = 50
+SHOWN = 3
+
+
+class Suggestion(msgspec.Struct, frozen=True, kw_only=True):
+    """One way to get a pod placed. It was tried: the scheduler placed the pod.
+
+    Attributes:
+        rank: 1 for the first. kind: what is changed, see `StepKind`; of a pair the riskier one.
+        text: what to do. risk: what it may cost others. cost: from 0 to 1, among suggestions of the same kind.
+        node: where the first pod goes.
+        placed: how many of the waiting pods get a node. waiting: how many there are.
+        moved: pods that leave their nodes and get other ones. evicted: pods that leave and then wait, or do not come back.
+        commands: how it is done, as far as kubectl can do it.
+        objects: documents of what is new or changed. deleted: keys of pods that are deleted.
+    """
+
+    rank: int
+    kind: str
+    text: str
+    risk: str
+    cost: float
+    node: str
+    placed: int
+    waiting: int
+    moved: list[Placement]
+    evicted: list[str]
+    commands: list[str]
+    objects: list[dict[str, object]]
+    deleted: list[str]
+
+
+class Unblocking(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of a waiting pod, or the waiting pods of a workload, and what would get them placed.
+
+    Attributes:
+        verdict: in one sentence.
+        pods: those that were asked about. waiting: those of them that fit nowhere now.
+        fits: whether all fit as they are; then there is nothing to suggest.
+        cause: why the first of them fits nowhere; None if all fit.
+        suggestions: the least risky first.
+        trials: how often the scheduler was asked.
+        limits: what was not tried.
+        assumptions: what the answer takes for granted, see `bayplan.app.sources`.
+    """
+
+    verdict: str
+    pods: list[str]
+    waiting: list[str]
+    fits: bool
+    cause: RootCause | None
+    suggestions: list[Suggestion]
+    trials: int
+    limits: list[str]
+    assumptions: list[str] = []
+
+    @property
+    def rows(self) -> Rows[Suggestion]:
+        """Return the suggestions as rows of a table."""
+        return Rows(self.suggestions, Suggestion)
+
+
+def unblock(trial: TrialCluster, pods: Sequence[Pod], catalogue: Sequence[Node] = ()) -> Unblocking:
+    """Return what gets some pods placed.
+
+    Args:
+        trial: the cluster. pods: of one workload, or a single one; without nodes.
+        catalogue: nodes that can be had; shapes of the cluster if there are none.
+
+    Raises:
+        InputError: no profile has the scheduler name that a pod asks for.
+    """
+    trial.profile(pods[0])
+    before = trial.trials
+    now = trial.attempt(pods)
+    waiting = [pod for pod, place in zip(pods, now.placed, strict=True) if not place.node]
+    keys = [pod.key for pod in pods]
+    if not waiting:
+        return Unblocking(
+            verdict=_fitting(now), pods=keys, waiting=[], fits=True, cause=None, suggestions=[], trials=1, limits=[]
+        )
+    judged = judge(trial, waiting[0])
+    search = _Search(trial, judged, waiting, ShapeCatalogue(trial, catalogue))
+    found = search.run()
+    ranked = [replace(each, rank=place) for place, each in enumerate(found, start=1)]
+    return Unblocking(
+        verdict=_verdict(judged, waiting, len(pods), ranked),
+        pods=keys,
+        waiting=[pod.key for pod in waiting],
+        fits=False,
+        cause=judged.cause,
+        suggestions=ranked,
+        trials=trial.trials - before,
+        limits=search.limits,
+    )
+
+
+def _fitting(now: TrialResult) -> str:
+    first = now.placed[0]
+    if len(now.placed) == 1:
+        return f"{first.pod} fits now: it would go to {first.node}"
+    return f"all {len(now.placed):,} pods fit now: {first.pod} would go to {first.node}"
+
+
+def _verdict(judged: Judgement, waiting: Sequence[Pod], asked: int, found: Sequence[Suggestion]) -> str:
+    who = waiting[0].key if asked == 1 else f"{len(waiting):,} of {format_count(asked, 'pod')} wait ({waiting[0].key})"
+    verb = " waits" if asked == 1 else ""
+    best = found[0].text if found else "nothing that was tried gets it placed"
+    return f"{who}{verb}: {judged.cause.sentence}; best: {best}"
+
+
+class _Search:
+    """Tries steps one by one, then in pairs."""
+
+    def __init__(self, trial: TrialCluster, judged: Judgement, waiting: Sequence[Pod], shapes: ShapeCatalogue) -> None:
+        self.limits: list[str] = []
+        self._trial = trial
+        self._judged = judged
+        self._waiting = waiting
+        self._shapes = shapes
+        self._budgets = DisruptionBudgets(trial.catalog)
+        self._steps: list[Step] = []
+
+    def run(self) -> list[Suggestion]:
+        """Return what works, the least risky first."""
+        judged, trial = self._judged, self._trial
+        found = [*self._by_itself()]
+        found += self._try_all(chain(pod_steps(judged, trial), node_steps(judged, trial)), MAX_OF_KIND)
+        found += self._try_all(move_steps(judged, trial), MAX_OF_KIND)
+        if not found:
+            found += self._pairs()
+        added = self._try_all(added_nodes(judged.pod, self._shapes, tailored=False), MAX_OF_KIND)
+        if not added:
+            added = self._try_all(added_nodes(judged.pod, self._shapes, tailored=True), 2)
+        if not found and not added:
+            # What keeps the pod from every node there is may keep it from a new one: lift that, too.
+            added = self._pairs_with_nodes()
+        found += added
+        return sorted(found, key=lambda each: (RANKS[StepKind(each.kind)], len(each.evicted), each.cost, each.text))
+
+    def _by_itself(self) -> Iterator[Suggestion]:
+        """Yield what the scheduler is going to do by itself: preempt others."""
+        step = Step(StepKind.EVICT, "wait: the scheduler preempts", "DefaultPreemption", preempts=True)
+        done = self._try((step,))
+        if done is not None:
+            gone = (
+                format_list(done.evicted[:SHOWN], more=max(0, len(done.evicted) - SHOWN)) if done.evicted else "others"
+            )
+            yield replace(done, text=f"wait: the scheduler preempts {gone} on {done.node} by itself", cost=0.0)
+
+    def _try_all(self, steps: Iterable[Step], most: int) -> list[Suggestion]:
+        """Return what works of some steps, at most so many of a kind."""
+        counts: dict[StepKind, int] = {}
+        groups: set[str] = set()
+        found: list[Suggestion] = []
+        for step in steps:
+            if step.kind is not StepKind.ADD_NODE:
+                self._steps.append(step)
+            if counts.get(step.kind, 0) >= most or step.group in groups:
+                continue
+            done = self._try((step,))
+            if done is not None:
+                counts[step.kind] = counts.get(step.kind, 0) + 1
+                groups |= {step.group} if step.group else set()
+                found.append(done)
+        return found
+
+    # --- pairs --------------------------------------------------------------------------------------------------------
+
+    def _pairs(self) -> list[Suggestion]:
+        """Return what works of pairs of steps that lift different filters on the same nodes."""
+        pairs = sorted(
+            (pair for pair in combinations(self._steps, 2) if _go_together(*pair)),
+            key=lambda pair: (max(RANKS[step.kind] for step in pair), sum(step.cost for step in pair)),
+        )
+        if len(pairs) > MAX_PAIRS:
+            self.limits.append(f"{MAX_PAIRS} of {len(pairs):,} pairs of changes were tried")
+        else:
+            self.limits.append(
+                f"single changes and {format_count(len(pairs), 'pair')} of them were tried, no three together"
+            )
+        return list(islice((done for pair in pairs[:MAX_PAIRS] if (done := self._try(pair)) is not None), MAX_OF_KIND))
+
+    def _pairs_with_nodes(self) -> list[Suggestion]:
+        nodes = list(added_nodes(self._judged.pod, self._shapes, tailored=True))[:2]
+        pairs = [(node, step) for step in self._steps if not step.edit_nodes for node in nodes][:MAX_PAIRS]
+        return list(islice((done for pair in pairs if (done := self._try(pair)) is not None), MAX_OF_KIND))
+
+    # --- one trial ----------------------------------------------------------------------------------------------------
+
+    def _try(self, steps: Sequence[Step]) -> Suggestion | None:
+        """Return a suggestion if these steps get the first pod placed, and take nothing from pods that are as important."""
+        trial, preempts = self._trial, any(step.preempts for step in steps)
+        pods = [edited(pod, steps) for pod in self._waiting]
+        changes = changes_of(steps, trial)
+        result = trial.attempt(pods, changes, preempts=preempts)
+        if not result.placed[0].node:
+            return None
+        own = pods[0].spec.priority or 0
+        gone = [info for each in result.displaced if (info := trial.state.pods.get(each.pod)) is not None]
+        left = [each.pod for each in result.displaced if not each.node]
+        if any(info.priority >= own for info in gone if info.key in left):
+            return None
+        if preempts and any(self._budgets.violated_by(gone)):
+            return None
+        more: list[Step] = []
+        grown = self._more_nodes(steps, result)
+        if grown is not None:
+            more, result = grown
+        return self._suggestion([*steps, *more], pods, result, left)
+
+    def _more_nodes(self, steps: Sequence[Step], result: TrialResult) -> tuple[list[Step], TrialResult] | None:
+        """Return more nodes of the shape that is added, if one does not do for all pods; None if it does, or they don't help."""
+        step = next((each for each in steps if each.copies is not None), None)
+        if step is None or step.copies is None or result.fits:
+            return None
+        wanted = min(-(-len(self._waiting) // result.count), MAX_ADDED_NODES)
+        copies = tuple(item for number in range(1, wanted) for item in step.copies(number))
+        more = [Step(step.kind, f"{wanted:,} of them", step.lifts, adds=copies)]
+        pods = [edited(pod, steps) for pod in self._waiting]
+        found = self._trial.attempt(pods, changes_of([*steps, *more], self._trial))
+        return (more, found) if found.count > result.count else None
+
+    def _suggestion(
+        self, steps: Sequence[Step], pods: Sequence[Pod], result: TrialResult, left: Sequence[str]
+    ) -> Suggestion:
+        trial = self._trial
+        kinds = [StepKind.EVICT if step.kind is StepKind.MOVE and left else step.kind for step in steps]
+        kind = max(kinds, key=lambda each: RANKS[each])
+        texts = [_text(step, kind, result, left) for step, kind in zip(steps, kinds, strict=True)]
+        changes = changes_of(steps, trial)
+        changed = [new for _, new in changes if new is not None]
+        edits = [pod for pod, old in zip(pods, self._waiting, strict=True) if pod != old]
+        return Suggestion(
+            rank=0,
+            kind=kind.value,
+            text=" and ".join(texts),
+            risk="; ".join(dict.fromkeys(RISKS[each] for each in kinds)),
+            cost=round(min(sum(step.cost for step in steps) / len(steps) + (0.5 if len(texts) > 1 else 0.0), 1.0), 4),
+            node=result.placed[0].node,
+            placed=result.count,
+            waiting=len(result.placed),
+            moved=[each for each in result.displaced if each.node],
+            evicted=list(left),
+            commands=[command for step in steps for command in step.commands],
+            objects=[encode(item) for item in (*changed, *edits)],
+            deleted=[key for step in steps for key in step.evicts],
+        )
+
+
+def _text(step: Step, kind: StepKind, result: TrialResult, left: Sequence[str]) -> str:
+    """Return a step in words, with where the pods go that it moves."""
+    if step.kind is StepKind.MOVE:
+        moved = [f"{each.pod} to {each.node}" for each in result.displaced if each.node]
+        told = [*moved, *(f"{key} would wait" for key in left)]
+        where = next(iter(step.nodes or ()), "")
+        if kind is StepKind.EVICT:
+            return f"evict {format_list(list(step.evicts[:SHOWN]), more=max(0, len(step.evicts) - SHOWN))} from {where}"
+        return f"move {format_list(told[:SHOWN], more=max(0, len(told) - SHOWN))} (off {where})"
+    gone = format_list(list(result.victims[:SHOWN]), more=max(0, len(result.victims) - SHOWN)) if result.victims else ""
+    if step.kind is StepKind.WAIT:
+        return f"wait: the scheduler preempts {gone or 'others'} on {result.placed[0].node} by itself"
+    return f"{step.text}; it then preempts {gone}" if step.kind is StepKind.PRIORITY and gone else step.text
+
+
+def _go_together(first: Step, second: Step) -> bool:
+    """Return whether two steps could help together: they lift different filters, and are not about different nodes."""
+    if first.lifts and first.lifts == second.lifts:
+        return first.kind is not second.kind and first.kind is StepKind.UNGATE
+    if first.nodes is not None and second.nodes is not None and not first.nodes & second.nodes:
+        return False
+    return not (first.preempts and second.preempts)
