@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Protocol, TypeVar
 
 from bayplan.engine.cluster_events import FINISHED
+from bayplan.engine.queue import SchedulingQueue
 from bayplan.engine.records import RecordLevel
 from bayplan.engine.scheduler import Scheduler
 from bayplan.objects.meta import KubernetesObject
@@ -28,6 +29,7 @@ class SchedulerMaker(Protocol):
         start_ns: int = 0,
         record_level: RecordLevel = RecordLevel.SUMMARY,
         state: ClusterState | None = None,
+        queue_type: type[SchedulingQueue] = SchedulingQueue,
         sampling: bool = True,
     ) -> Scheduler:
         """Return a scheduler for a state, or for an empty one; without `sampling` it looks at all nodes."""

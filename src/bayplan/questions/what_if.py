@@ -166,7 +166,7 @@ def answer_of(
 ) -> Answer:
     """Return two sides and their differences as an answer."""
     counts = {kind.value: sum(row.kind == kind for row in rows) for kind in DifferenceKind}
-    measures = [
+    figures = [
         Measure(name=name, before=a.measures.get(name, 0.0), after=b.measures.get(name, 0.0))
         for name in dict.fromkeys((*a.measures, *b.measures))
     ]
@@ -174,7 +174,7 @@ def answer_of(
         changes=changes,
         pods=len(a.nodes.keys() | b.nodes.keys()),
         differences=Table(PodDifference, rows),
-        measures=Table(Measure, measures),
+        measures=Table(Measure, figures),
         evictions=Table(Eviction, b.evictions),
         counts=counts,
         explained=looked_at,
@@ -229,7 +229,7 @@ def _run(
         trial.settle()
         _bring_back_victims(trial, cluster)
         side = side_of(trial, effect.gone)
-        side.measures = _measures(trial, side, shapes)
+        side.measures = measures(trial, side, shapes)
         if explain:
             hypothetical_decisions(trial, side, explain)
         return side
@@ -297,7 +297,8 @@ def hypothetical_decisions(trial: Trial, side: Side, pods: Iterable[str]) -> Non
     side.decision_of = lambda key: hypothetical(key) or decided(key)
 
 
-def _measures(trial: Trial, side: Side, shapes: Sequence[PodShape]) -> dict[str, float]:
+def measures(trial: Trial, side: Side, shapes: Sequence[PodShape]) -> dict[str, float]:
+    """Return figures of the cluster at the end of a trial."""
     state = trial.state
     count = state.nodes.count
     alive = state.nodes.alive[:count]
