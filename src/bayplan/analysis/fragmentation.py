@@ -150,7 +150,7 @@ def shapes_fragmentation(common: Sequence[PodShape], scheduler: Scheduler) -> li
     """Return the fragmentation of every resource that a workload asks for, on the cluster as it is now.
 
     Args:
-        common: the shapes that stand for the workload. scheduler: whose filters are asked; those it has no profile for are left out.
+        common: the shapes that stand for the workload; those without a profile are left out. scheduler: whose filters are asked.
     """
     state = scheduler.state
     common = [shape for shape in common if shape.pod.spec.scheduler_name in scheduler.profiles]
@@ -179,10 +179,8 @@ def shapes_of_pods(pods: Iterable[Pod]) -> list[PodShape]:
         shape = known.get(identity) if identity is not None else None
         if shape is None:
             spec = replace(pod.spec, node_name="")
-            key = encode(
-                (spec.containers, spec.init_containers, spec.overhead, spec.resources, spec.node_selector, spec.affinity)
-                + (spec.tolerations, spec.scheduler_name)
-            )
+            asked = (spec.containers, spec.init_containers, spec.overhead, spec.resources)
+            key = encode((asked, spec.node_selector, spec.affinity, spec.tolerations, spec.scheduler_name))
             shape = shapes.get(key)
             if shape is None:
                 shape = shapes[key] = PodShape(pod=replace(pod, spec=spec, status=PodStatus()), example=pod.key)

@@ -47,6 +47,11 @@ _SIMULATE, _SERVE, _REAL, _TOOLS = "Simulate and explain", "Serve", "Real cluste
 COMMANDS = (
     Command("simulate", "Schedule workloads in virtual time and print a report.", _SIMULATE),
     Command("explain", "Show why a pod waits, or why it got its node.", _SIMULATE),
+    Command("capacity", "Show how many more copies of a workload fit.", _SIMULATE),
+    Command("nodes", "Show which nodes to add, or which can be removed.", _SIMULATE),
+    Command("what-if", "Show a cluster before and after changes.", _SIMULATE),
+    Command("compare", "Compare two clusters, or two configurations.", _SIMULATE),
+    Command("when", "Show when a waiting pod or a Job would start.", _SIMULATE),
     Command("up", "Run a cluster without machines: API, scheduler, web page.", _SERVE),
     Command("extender", "Serve plugins as an HTTP extender for a stock kube-scheduler.", _SERVE),
     Command("import", "Copy a cluster, or files, into a running Bayplan.", _REAL),

@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 import msgspec
 import numpy as np
 
-from bayplan.questions.drain_rules import stays_behind
-from bayplan.questions.question_cluster import QuestionCluster
+from bayplan.answers.drain_rules import stays_behind
+from bayplan.answers.question_cluster import QuestionCluster
 from bayplan.state.arrays import Ints
 from bayplan.state.pod_info import FIRST_RESOURCE, POD_COUNT
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
+from bayplan.answers.question_cluster import QuestionCluster
 from bayplan.base.errors import InputError
 from bayplan.base.near_names import near_name
 from bayplan.objects.meta import KubernetesObject
@@ -20,7 +21,6 @@ from bayplan.objects.workloads import (
     ReplicationController,
     StatefulSet,
 )
-from bayplan.questions.question_cluster import QuestionCluster
 
 TEMPLATE_HASH = "pod-template-hash"
 

@@ -1,8 +1,8 @@
 """What if: a cluster before and after some changes, or under another configuration, pod by pod.
 
-Both sides are scheduled by the same rules: pods that wait now are tried on the cluster as it is (before) and as it would be (after),
-so that only what the changes bring about is a difference. Pods that lose their node come back through their controllers, or as copies
-if they have none, and keep their names. Pods that are evicted come back, too.
+Both sides are scheduled by the same rules: pods that wait now are tried on the cluster as it is (before) and as it would be
+(after), so that only what the changes bring about is a difference. Pods that lose their node come back through their controllers,
+or as copies if they have none, and keep their names. Pods that are evicted come back, too.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ import msgspec
 import numpy as np
 
 from bayplan.analysis.fragmentation import PodShape, shapes_fragmentation, shapes_of_pods
+from bayplan.analysis.rows import Rows
+from bayplan.answers.changes import Change, Effect, apply_change
+from bayplan.answers.copies import PodCopier, comes_back, replacement
+from bayplan.answers.decisive_plugin import DecisionOutput, DecisivePlugin, already_better, decisive_plugin
+from bayplan.answers.question_cluster import QuestionCluster, SchedulerMaker
+from bayplan.answers.trial import Eviction, Trial
+from bayplan.answers.workloads import find_workload, workload_of
 from bayplan.base.errors import InputError
 from bayplan.engine.records import RecordLevel, Records
 from bayplan.objects.pod import Pod
-from bayplan.questions.changes import Change, Effect, apply_change
-from bayplan.questions.copies import PodCopier, comes_back, replacement
-from bayplan.questions.decisive_plugin import DecisionOutput, DecisivePlugin, already_better, decisive_plugin
-from bayplan.questions.question_cluster import QuestionCluster, SchedulerMaker
-from bayplan.questions.tables import Table
-from bayplan.questions.trial import Eviction, Trial
-from bayplan.questions.workloads import find_workload, workload_of
 from bayplan.state.pod_info import FIRST_RESOURCE, POD_COUNT
 
 MAX_EXPLAINED = 500
@@ -94,9 +94,9 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 
     changes: Sequence[str]
     pods: int
-    differences: Table[PodDifference]
-    measures: Table[Measure]
-    evictions: Table[Eviction]
+    differences: Rows[PodDifference]
+    measures: Rows[Measure]
+    evictions: Rows[Eviction]
     counts: dict[str, int]
     explained: int
     assumptions: Sequence[str]
@@ -153,7 +153,9 @@ def what_if(
     a = _run(cluster, (), again, shapes, Effect(), explain=_moved(cluster, b, explained))
     rows, looked_at = differences(cluster, a, b, effect.gone)
     names = [str(change) for change in changes] + ([scheduler_label or "another configuration"] if scheduler else [])
-    return answer_of(names, a, b, rows, looked_at, _assumptions(cluster, effect, reschedule, again, scheduler is not None))
+    return answer_of(
+        names, a, b, rows, looked_at, _assumptions(cluster, effect, reschedule, again, scheduler is not None)
+    )
 
 
 def answer_of(
@@ -173,9 +175,9 @@ def answer_of(
     return Answer(
         changes=changes,
         pods=len(a.nodes.keys() | b.nodes.keys()),
-        differences=Table(PodDifference, rows),
-        measures=Table(Measure, figures),
-        evictions=Table(Eviction, b.evictions),
+        differences=Rows(rows, PodDifference),
+        measures=Rows(figures, Measure),
+        evictions=Rows(b.evictions, Eviction),
         counts=counts,
         explained=looked_at,
         assumptions=assumptions,
@@ -192,7 +194,9 @@ def _pods_again(cluster: QuestionCluster, reschedule: Reschedule, these: Collect
         pods = [info.pod for info in cluster.state.pods.values()]
     else:
         if not these:
-            raise InputError("reschedule", got="no pod or workload", wanted="pods or workloads", hint="--reschedule deployment/web")
+            raise InputError(
+                "reschedule", got="no pod or workload", wanted="pods or workloads", hint="--reschedule deployment/web"
+            )
         named = {pod.key: pod for text in these for pod in find_workload(text, cluster).pods}
         pods = [pod for pod in named.values() if pod.key in cluster.state.pods]
     found = [pod for pod in pods if comes_back(pod)]
@@ -427,10 +431,14 @@ def _assumptions(
     if effect.displaced:
         found.append("pods that lose their node come back at once and keep their names")
     if reschedule is Reschedule.NEW and configured:
-        found.append("pods that have a node stay there: only new and displaced pods are decided (--reschedule all, or WORKLOAD)")
+        found.append(
+            "pods that have a node stay there: only new and displaced pods are decided (--reschedule all, or WORKLOAD)"
+        )
     elif again:
         text = f"{len(again):,} pods are decided again on both sides, in the order of their creation"
-        found.append(f"{text}; each side starts without them" if reschedule is not Reschedule.ALL else f"{text}, from empty")
+        found.append(
+            f"{text}; each side starts without them" if reschedule is not Reschedule.ALL else f"{text}, from empty"
+        )
     if cluster.waiting:
         found.append(f"{len(cluster.waiting):,} pods that wait now are tried on both sides")
     return found

@@ -17,9 +17,10 @@ from bayplan.engine.scheduler import Scheduler
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
+from bayplan.objects.resource import ResourceClaim
 
 PATIENCE_NS = 240 * SECOND_NS
-"""Virtual time that `Trial.settle` waits for backoffs and permits: less than the five minutes after which pods are retried anyway."""
+"""Virtual time that `Trial.settle` waits for backoffs and permits: less than the 5 min after which pods are retried anyway."""
 
 
 class Eviction(Struct, frozen=True):
@@ -99,7 +100,22 @@ class Trial:
             self.placed.pop(key, None)
             self.messages.pop(key, None)
             self._carry_out(self.scheduler.handle(pod, None, self.now_ns))
+            if pod.spec.resource_claims and pod.spec.node_name:
+                self._free_devices(pod)
         return pod
+
+    def _free_devices(self, pod: Pod) -> None:
+        """End the reservations of a pod that is gone; claims that nobody else uses give their devices back."""
+        uid = pod.metadata.uid
+        for claim in list(self.state.catalog.all(ResourceClaim)):
+            users = claim.status.reserved_for
+            left = tuple(user for user in users if user.uid != uid or user.name != pod.metadata.name)
+            if claim.metadata.namespace != pod.metadata.namespace or len(left) == len(users):
+                continue
+            status = replace(claim.status, reserved_for=left)
+            if not left:
+                status = replace(status, allocation=None, devices=())
+            self.put(replace(claim, status=status))
 
     def remove_node(self, name: str) -> list[Pod]:
         """Remove a node and the pods on it; return these, in the order in which they came there."""

@@ -1,8 +1,8 @@
 """When a waiting pod, or a Job, would start: the cluster simulated in virtual time until its pods have nodes.
 
 Room comes free when pods end. How long a pod runs is told by its annotation ``bayplan.io/run-time``, else by the history of its
-workload (finished pods of the same Job or CronJob that are still there), else by a stated assumption for pods that end by themselves.
-Pods of which nothing is known run for ever.
+workload (finished pods of the same Job or CronJob that are still there), else by an assumption for pods that end by themselves.
+Pods of which nothing is known never end.
 """
 
 from __future__ import annotations
@@ -12,6 +12,9 @@ from statistics import median_low
 
 import msgspec
 
+from bayplan.analysis.rows import Rows
+from bayplan.answers.question_cluster import QuestionCluster
+from bayplan.answers.workloads import find_workload, workload_of
 from bayplan.base.durations import DAY_NS, MINUTE_NS
 from bayplan.base.errors import InputError
 from bayplan.base.random_streams import RandomStream, RandomStreams
@@ -23,9 +26,6 @@ from bayplan.engine.records import RecordLevel
 from bayplan.objects.meta import parse_time_ns
 from bayplan.objects.pod import Pod
 from bayplan.objects.workloads import Job
-from bayplan.questions.question_cluster import QuestionCluster
-from bayplan.questions.tables import Table
-from bayplan.questions.workloads import find_workload, workload_of
 from bayplan.sim.operations import Apply
 from bayplan.sim.result import PodTimeline
 from bayplan.sim.simulator import Simulator
@@ -67,7 +67,7 @@ class StartAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
     asked: str
     pods: int
-    starts: Table[Start]
+    starts: Rows[Start]
     earliest_ns: int | None
     median_ns: int | None
     latest_ns: int | None
@@ -112,7 +112,7 @@ def start_times(
     return StartAnswer(
         asked=found.label,
         pods=len({row.pod for row in starts}),
-        starts=Table(Start, starts),
+        starts=Rows(starts, Start),
         earliest_ns=known[0] if known else None,
         median_ns=median_low(known) if complete and known else None,
         latest_ns=known[-1] if complete and known else None,
@@ -148,9 +148,7 @@ class _Wanted(msgspec.Struct, frozen=True):
         return [each for each in timelines if each.workload.lower() == f"{kind} {name}"]
 
 
-def _simulate(
-    cluster: QuestionCluster, runs: _Runs, seed: int, horizon_ns: int, wanted: _Wanted
-) -> list[PodTimeline]:
+def _simulate(cluster: QuestionCluster, runs: _Runs, seed: int, horizon_ns: int, wanted: _Wanted) -> list[PodTimeline]:
     """Let virtual time pass until the wanted pods have nodes, nothing happens any more, or the horizon is reached."""
     scheduler = cluster.scheduler.make(
         seed=seed, start_ns=cluster.now_ns, record_level=RecordLevel.OFF, queue_type=EventDrivenQueue, sampling=False
@@ -226,7 +224,9 @@ class _Runs:
             "finished pods of their workload"
         ]
         if rest:
-            assumed = f"{self._assumed_ns / 1e9:,.0f} s" if self._assumed_ns is not None else "for ever (--assume-run-time)"
+            assumed = (
+                f"{self._assumed_ns / 1e9:,.0f} s" if self._assumed_ns is not None else "for ever (--assume-run-time)"
+            )
             found.append(f"{rest:,} of them say nothing and are assumed to run {assumed}")
         found.append("no node comes or goes, and nothing new arrives but what controllers make")
         if seeds > 1:

@@ -7,16 +7,17 @@ from collections.abc import Mapping, Sequence
 import msgspec
 from msgspec.structs import replace
 
+from bayplan.answers.copies import PodCopier
+from bayplan.answers.node_groups import INSTANCE_TYPE, ZONE, group_of
+from bayplan.answers.node_shapes import PRICE
+from bayplan.answers.question_cluster import QuestionCluster
+from bayplan.answers.trial import Trial
 from bayplan.base.errors import InputError
 from bayplan.objects.affinity import NodeSelectorRequirement, NodeSelectorTerm
 from bayplan.objects.meta import KubernetesObject, ObjectMeta
 from bayplan.objects.node import Node, NodeSpec, NodeStatus, Taint
 from bayplan.objects.pod import Pod
 from bayplan.objects.quantity import parse_quantity
-from bayplan.questions.copies import PodCopier
-from bayplan.questions.node_groups import INSTANCE_TYPE, ZONE, group_of
-from bayplan.questions.question_cluster import QuestionCluster
-from bayplan.questions.trial import Trial
 
 HOSTNAME = "kubernetes.io/hostname"
 
@@ -29,7 +30,7 @@ DEFAULT_PODS = "110"
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
 
-class NodeShape(msgspec.Struct, frozen=True, kw_only=True):
+class NodeOffer(msgspec.Struct, frozen=True, kw_only=True):
     """A kind of node.
 
     Attributes:
@@ -57,11 +58,15 @@ class NodeShape(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-def shape_of(node: Node, *, name: str = "", price: float = 1.0) -> NodeShape:
-    """Return the shape of a node that exists; taints that stand for its condition are left out."""
+def offer_like(node: Node, *, name: str = "") -> NodeOffer:
+    """Return the shape of a node; taints that stand for its condition are left out.
+
+    The annotation ``bayplan.io/price`` tells what one costs, 1 if there is none.
+    """
+    price = _number(PRICE, node.metadata.annotations.get(PRICE, "1"))
     labels = {key: value for key, value in node.metadata.labels.items() if key not in OWN_LABELS}
     taints = tuple(taint for taint in node.spec.taints if not taint.key.startswith("node.kubernetes.io/"))
-    return NodeShape(
+    return NodeOffer(
         name=name or node.metadata.name,
         allocatable=node.status.allocatable,
         labels=labels,
@@ -71,17 +76,17 @@ def shape_of(node: Node, *, name: str = "", price: float = 1.0) -> NodeShape:
     )
 
 
-def shapes_of(cluster: QuestionCluster, prices: Mapping[str, float] | None = None) -> list[NodeShape]:
+def offers_of(cluster: QuestionCluster, prices: Mapping[str, float] | None = None) -> list[NodeOffer]:
     """Return the distinct shapes of the nodes of a cluster, named by pool and zone.
 
     Args:
         cluster: as it is now. prices: by instance type or pool; 1 where there is none.
     """
     prices = prices or {}
-    found: dict[bytes, NodeShape] = {}
+    found: dict[bytes, NodeOffer] = {}
     names: dict[str, int] = {}
     for node in cluster.all(Node):
-        shape = shape_of(node)
+        shape = offer_like(node)
         key = msgspec.msgpack.encode((sorted(shape.labels.items()), shape.taints, sorted(shape.allocatable.items())))
         if key in found:
             continue
@@ -95,9 +100,10 @@ def shapes_of(cluster: QuestionCluster, prices: Mapping[str, float] | None = Non
     return list(found.values())
 
 
-def parse_shape(text: str, cluster: QuestionCluster | None = None) -> NodeShape:
-    """Return the shape that a text describes: ``name=big,cpu=8,memory=32Gi,price=0.4,zone=a,label.disk=ssd,taint=gpu=yes:NoSchedule``.
+def parse_offer(text: str, cluster: QuestionCluster | None = None) -> NodeOffer:
+    """Return the shape that a text describes.
 
+    E.g. ``name=big,cpu=8,memory=32Gi,price=0.4,most=3,zone=a,label.disk=ssd,taint=gpu=yes:NoSchedule``.
     ``like=NODE`` begins with the shape of a node of the cluster. Any other key is a resource.
 
     Raises:
@@ -116,8 +122,12 @@ def parse_shape(text: str, cluster: QuestionCluster | None = None) -> NodeShape:
             node = cluster.get(Node, value) if cluster is not None else None
             if node is None:
                 raise InputError("shape", got=f"like={value}", wanted="the name of a node of this cluster")
-            model = shape_of(node)
-            allocatable, labels, taints = {**model.allocatable, **allocatable}, {**model.labels, **labels}, [*model.taints]
+            model = offer_like(node)
+            allocatable, labels, taints = (
+                {**model.allocatable, **allocatable},
+                {**model.labels, **labels},
+                [*model.taints],
+            )
             features, name = model.declared_features, name or f"like {value}"
         elif key == "name":
             name = value
@@ -136,7 +146,7 @@ def parse_shape(text: str, cluster: QuestionCluster | None = None) -> NodeShape:
     if "cpu" not in allocatable or "memory" not in allocatable:
         raise InputError("shape", got=repr(text), wanted="cpu and memory, or like=NODE", hint="cpu=8,memory=32Gi")
     allocatable.setdefault("pods", DEFAULT_PODS)
-    return NodeShape(
+    return NodeOffer(
         name=name or text,
         allocatable=allocatable,
         labels=labels,
@@ -145,6 +155,33 @@ def parse_shape(text: str, cluster: QuestionCluster | None = None) -> NodeShape:
         most=most,
         declared_features=features,
     )
+
+
+def parse_prices(texts: Sequence[str]) -> dict[str, float]:
+    """Return prices by what they are of: ``m5.large=0.096``.
+
+    Raises:
+        InputError: one can't be read.
+    """
+    found = {}
+    for text in texts:
+        name, equals, value = text.rpartition("=")
+        if not equals or not name:
+            raise InputError("price", got=repr(text), wanted="TYPE=PRICE", hint="m5.large=0.096")
+        found[name] = _number("price", value)
+    return found
+
+
+def prices_by_node(cluster: QuestionCluster, prices: Mapping[str, float]) -> dict[str, float]:
+    """Return the price of each node: by its name, its instance type, or its pool; nodes without any are left out."""
+    found = {}
+    for node in cluster.all(Node):
+        labels = node.metadata.labels
+        for name in (node.metadata.name, labels.get(INSTANCE_TYPE, ""), group_of(labels).pool):
+            if name in prices:
+                found[node.metadata.name] = prices[name]
+                break
+    return found
 
 
 def parse_taint(text: str) -> Taint:
@@ -206,7 +243,9 @@ def _bound_for(pod: Pod, node_name: str) -> Pod:
     node_affinity = affinity.node_affinity if affinity is not None else None
     required = node_affinity.required_during_scheduling_ignored_during_execution if node_affinity is not None else None
     if affinity is None or node_affinity is None or required is None:
-        return replace(pod, spec=replace(pod.spec, node_selector={**(pod.spec.node_selector or {}), HOSTNAME: node_name}))
+        return replace(
+            pod, spec=replace(pod.spec, node_selector={**(pod.spec.node_selector or {}), HOSTNAME: node_name})
+        )
     here = NodeSelectorRequirement(key="metadata.name", operator="In", values=(node_name,))
     terms: tuple[NodeSelectorTerm, ...] = tuple(
         replace(term, match_fields=(here,)) for term in required.node_selector_terms

@@ -1,7 +1,7 @@
 """How many more copies of a workload, or of a mix of workloads, fit; and what runs out first.
 
-Copies are scheduled one after the other, in the proportions of the mix, until one finds no node. Nothing is estimated: the answer is
-what the scheduler does, spreading, affinity, volumes and quotas included.
+Copies are scheduled one after the other, in the proportions of the mix, until one finds no node. Nothing is estimated: the answer
+is what the scheduler does, spreading, affinity, volumes and quotas included.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from collections.abc import Iterator, Sequence
 import msgspec
 import numpy as np
 
+from bayplan.analysis.rows import Rows
+from bayplan.answers.copies import Template, admission_of, comes_back, quota_namespaces, replacement
+from bayplan.answers.node_groups import Group, group_of
+from bayplan.answers.question_cluster import QuestionCluster
+from bayplan.answers.trial import Eviction, Trial
+from bayplan.answers.workloads import find_workload
 from bayplan.base.errors import InputError
 from bayplan.framework.cycle_state import CycleState
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod
-from bayplan.questions.copies import Template, admission_of, comes_back, quota_namespaces, replacement
-from bayplan.questions.node_groups import Group, group_of
-from bayplan.questions.question_cluster import QuestionCluster
-from bayplan.questions.tables import Table
-from bayplan.questions.trial import Eviction, Trial
-from bayplan.questions.workloads import find_workload
 from bayplan.state.arrays import Bools
 from bayplan.state.cluster_state import ClusterState
 
@@ -118,10 +118,10 @@ class CapacityAnswer(msgspec.Struct, frozen=True, kw_only=True):
     copies: int
     mixes: int
     reached_limit: bool
-    workloads: Table[WorkloadCapacity]
-    groups: Table[GroupCapacity]
-    placements: Table[Placement]
-    victims: Table[VictimRow]
+    workloads: Rows[WorkloadCapacity]
+    groups: Rows[GroupCapacity]
+    placements: Rows[Placement]
+    victims: Rows[VictimRow]
     stopped_by: str
     message: str
     runs_out: dict[str, int]
@@ -149,18 +149,25 @@ def capacity(
         InputError: a workload is not there, or can't be copied.
     """
     if not mix or any(share.count < 1 for share in mix) or limit < 1:
-        raise InputError("capacity", got="a count below 1" if mix else "no workload", wanted="workloads with counts above 0")
+        raise InputError(
+            "capacity", got="a count below 1" if mix else "no workload", wanted="workloads with counts above 0"
+        )
     templates = [Template(find_workload(share.workload, cluster), cluster) for share in mix]
     filling = _Filling(cluster, templates, [share.count for share in mix], preempts=preempts, limit=limit)
-    answer = filling.run(cluster.seed, seeds)
-    return answer
+    return filling.run(cluster.seed, seeds)
 
 
 class _Filling:
     """One search: fills a cluster with copies until one finds no node."""
 
     def __init__(
-        self, cluster: QuestionCluster, templates: Sequence[Template], counts: Sequence[int], *, preempts: bool, limit: int
+        self,
+        cluster: QuestionCluster,
+        templates: Sequence[Template],
+        counts: Sequence[int],
+        *,
+        preempts: bool,
+        limit: int,
     ) -> None:
         self._cluster = cluster
         self._templates = templates
@@ -180,10 +187,7 @@ class _Filling:
     def _order(self) -> Iterator[int]:
         """Yield workload numbers for ever: those of a mix in turn, as evenly as their counts allow."""
         turns = [
-            number
-            for place in range(max(self._counts))
-            for number, count in enumerate(self._counts)
-            if place < count
+            number for place in range(max(self._counts)) for number, count in enumerate(self._counts) if place < count
         ]
         while True:
             yield from turns
@@ -196,7 +200,7 @@ class _Filling:
         placed: list[tuple[int, str, str]] = []
         stopped, message = -1, ""
         with self._cluster.trial(preempts=self._preempts, seed=seed) as trial:
-            rooms = [rows_with_room(trial, template.pod) for template in self._templates]
+            rooms = [rows_with_room(trial, template.model) for template in self._templates]
             for number in self._order():
                 if len(placed) >= self._limit:
                     break
@@ -221,7 +225,8 @@ class _Filling:
         # A copy may have been evicted by a later one of higher priority: it does not count.
         kept = [(number, key) for number, key, _ in placed if trial.node_of(key)]
         state = trial.state
-        nodes = {name: group_of(state.nodes.nodes[row].metadata.labels) for name, row in state.nodes.row_of.items()}
+        alive = [node for node in state.nodes.nodes if node is not None]
+        nodes = {node.metadata.name: group_of(node.metadata.labels) for node in alive}
         placements = []
         for number, key in kept:
             node = trial.node_of(key)
@@ -231,8 +236,8 @@ class _Filling:
             )
         counts = Counter(number for number, _ in kept)
         asked = max(stopped, 0)
-        left = rows_with_room(trial, self._templates[asked].pod)
-        reasons = _reasons(trial, self._templates[asked].pod, rooms[asked])
+        left = rows_with_room(trial, self._templates[asked].model)
+        reasons = _reasons(trial, self._templates[asked].model, rooms[asked])
         groups = _groups(state, nodes, rooms[asked], left, reasons, Counter(nodes[row.node] for row in placements))
         runs_out = Counter[str]()
         for group in groups:
@@ -242,16 +247,16 @@ class _Filling:
             copies=len(kept),
             mixes=min(counts[number] // count for number, count in enumerate(self._counts)),
             reached_limit=stopped < 0,
-            workloads=Table(
-                WorkloadCapacity,
+            workloads=Rows(
                 [
                     WorkloadCapacity(workload=template.label, copies=counts[number], share=self._counts[number])
                     for number, template in enumerate(self._templates)
                 ],
+                WorkloadCapacity,
             ),
-            groups=Table(GroupCapacity, groups),
-            placements=Table(Placement, placements),
-            victims=Table(VictimRow, _victims(trial, self._cluster)),
+            groups=Rows(groups, GroupCapacity),
+            placements=Rows(placements, Placement),
+            victims=Rows(_victims(trial, self._cluster), VictimRow),
             stopped_by=self._templates[stopped].label if stopped >= 0 else "",
             message=message,
             runs_out={"quota": 1} if by_quota else dict(runs_out.most_common()),

@@ -12,6 +12,13 @@ from fnmatch import fnmatchcase
 import msgspec
 from msgspec.structs import replace
 
+from bayplan.answers.copies import Template, comes_back, replacement
+from bayplan.answers.drain_rules import stays_behind
+from bayplan.answers.node_groups import ZONE
+from bayplan.answers.node_offers import add_node, daemon_models, parse_offer, parse_taint
+from bayplan.answers.question_cluster import QuestionCluster
+from bayplan.answers.trial import Trial
+from bayplan.answers.workloads import find_workload
 from bayplan.base.errors import InputError
 from bayplan.cluster.controllers.pod_ranking import rank_for_deletion
 from bayplan.objects.meta import KubernetesObject
@@ -19,13 +26,6 @@ from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
 from bayplan.objects.quantity import parse_quantity
 from bayplan.objects.selectors import tolerates
-from bayplan.questions.copies import Template, comes_back, replacement
-from bayplan.questions.drain_rules import stays_behind
-from bayplan.questions.node_groups import ZONE
-from bayplan.questions.node_shapes import add_node, daemon_models, parse_shape, parse_taint
-from bayplan.questions.question_cluster import QuestionCluster
-from bayplan.questions.trial import Trial
-from bayplan.questions.workloads import find_workload
 
 MAX_ADDED = 100_000
 """Nodes or copies that one change may add."""
@@ -73,7 +73,9 @@ def parse_change(text: str) -> Change:
     """
     kind, equals, rest = text.partition("=")
     if not equals or kind not in CHANGES or not rest:
-        raise InputError("change", got=repr(text), wanted=f"KIND=TARGET, one of {', '.join(CHANGES)}", hint="cordon=NODE")
+        raise InputError(
+            "change", got=repr(text), wanted=f"KIND=TARGET, one of {', '.join(CHANGES)}", hint="cordon=NODE"
+        )
     takes_value = CHANGES[kind].value
     if not takes_value:
         return Change(kind, rest)
@@ -116,15 +118,30 @@ def select_nodes(text: str, trial: Trial) -> list[Node]:
         InputError: there are none.
     """
     nodes = [trial.state.nodes.nodes[row] for row in trial.state.nodes.row_of.values()]
+    return _selected(text, [node for node in nodes if node is not None])
+
+
+def _selected(text: str, nodes: Sequence[Node]) -> list[Node]:
     if text.startswith("label:"):
         key, equals, value = text.removeprefix("label:").partition("=")
-        found = [node for node in nodes if node is not None and key in node.metadata.labels]
+        found = [node for node in nodes if key in node.metadata.labels]
         found = [node for node in found if not equals or node.metadata.labels[key] == value]
     else:
-        found = [node for node in nodes if node is not None and fnmatchcase(node.metadata.name, text)]
+        found = [node for node in nodes if fnmatchcase(node.metadata.name, text)]
     if not found:
-        raise InputError("nodes", got=repr(text), wanted="a node's name, a pattern such as pool-a-*, or label:key=value")
+        raise InputError(
+            "nodes", got=repr(text), wanted="a node's name, a pattern such as pool-a-*, or label:key=value"
+        )
     return found
+
+
+def select_names(text: str, cluster: QuestionCluster) -> list[str]:
+    """Return the names of the nodes of a cluster that a text names; see `select_nodes`.
+
+    Raises:
+        InputError: there are none.
+    """
+    return [node.metadata.name for node in _selected(text, cluster.all(Node))]
 
 
 def _lose(nodes: Sequence[Node], trial: Trial, effect: Effect) -> None:
@@ -142,7 +159,9 @@ def _displace(pod: Pod, effect: Effect) -> None:
         return
     effect.displaced[pod.key] = pod
     if pod.metadata.controller() is None:
-        effect.notes["pods without a controller come back as copies; in a real cluster somebody has to make them"] = None
+        effect.notes["pods without a controller come back as copies; in a real cluster somebody has to make them"] = (
+            None
+        )
 
 
 def _remove_nodes(change: Change, trial: Trial, cluster: QuestionCluster, effect: Effect) -> None:
@@ -154,7 +173,9 @@ def _lose_zone(change: Change, trial: Trial, cluster: QuestionCluster, effect: E
     found = [node for node in nodes if node is not None and node.metadata.labels.get(ZONE) == change.target]
     if not found:
         zones = sorted({node.metadata.labels.get(ZONE, "") for node in nodes if node is not None} - {""})
-        raise InputError("lose-zone", got=repr(change.target), wanted=f"a zone of this cluster: {', '.join(zones) or 'none'}")
+        raise InputError(
+            "lose-zone", got=repr(change.target), wanted=f"a zone of this cluster: {', '.join(zones) or 'none'}"
+        )
     _lose(found, trial, effect)
 
 
@@ -168,7 +189,9 @@ def _drain_nodes(change: Change, trial: Trial, cluster: QuestionCluster, effect:
             if not stays_behind(pod):
                 trial.remove_pod(pod.key)
                 _displace(pod, effect)
-    effect.notes["drained nodes are emptied at once, whatever disruption budgets say (nodes remove honours them)"] = None
+    effect.notes["drained nodes are emptied at once, whatever disruption budgets say (nodes remove honours them)"] = (
+        None
+    )
 
 
 def _cordon(change: Change, trial: Trial, cluster: QuestionCluster, effect: Effect) -> None:
@@ -217,7 +240,7 @@ def _resize(change: Change, trial: Trial, cluster: QuestionCluster, effect: Effe
 
 def _add_nodes(change: Change, trial: Trial, cluster: QuestionCluster, effect: Effect) -> None:
     count = _count("add-nodes", change.target)
-    shape, daemons = parse_shape(change.value, cluster), daemon_models(cluster)
+    shape, daemons = parse_offer(change.value, cluster), daemon_models(cluster)
     for number in range(count):
         name = f"added-{len(effect.nodes_added) + 1}"
         while name in trial.state.nodes.row_of:

@@ -10,11 +10,11 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from bayplan.answers.copies import MIRROR
 from bayplan.cluster.owned_pods import is_ready
 from bayplan.objects.pod import Pod
 from bayplan.objects.policy import PodDisruptionBudget
 from bayplan.objects.selectors import NOTHING, Selector, SelectorError, compile_label_selector
-from bayplan.questions.copies import MIRROR
 
 _FINISHED = ("Succeeded", "Failed")
 

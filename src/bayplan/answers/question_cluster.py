@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Protocol, TypeVar
 
+from bayplan.answers.trial import Trial
 from bayplan.engine.cluster_events import FINISHED
 from bayplan.engine.queue import SchedulingQueue
 from bayplan.engine.records import RecordLevel
@@ -13,7 +14,6 @@ from bayplan.engine.scheduler import Scheduler
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
-from bayplan.questions.trial import Trial
 from bayplan.state.cluster_state import ClusterState
 
 T = TypeVar("T", bound=KubernetesObject)
@@ -95,6 +95,13 @@ class QuestionCluster:
         """Return the node of a pod; "" if it has none."""
         info = self.state.pods.get(key)
         return "" if info is None else self.state.nodes.names[info.row] or ""
+
+    def know(self, items: Iterable[KubernetesObject]) -> None:
+        """Take in objects that are asked about but not there yet: workloads and pods to copy, and what these refer to."""
+        for item in items:
+            self.objects.setdefault(type(item), {})[item.key] = item
+            if not isinstance(item, Pod | Node):
+                self.state.put_object(item.key, item)
 
     def asked_by(self, scheduler: SchedulerMaker) -> QuestionCluster:
         """Return the same cluster with another scheduler; the two share their columns, so use their trials one at a time."""

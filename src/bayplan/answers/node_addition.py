@@ -13,17 +13,17 @@ from collections.abc import Mapping, Sequence
 import msgspec
 import numpy as np
 
+from bayplan.analysis.rows import Rows
+from bayplan.answers.copies import Template, replacement
+from bayplan.answers.node_groups import ZONE
+from bayplan.answers.node_offers import NodeOffer, add_node, daemon_models
+from bayplan.answers.question_cluster import QuestionCluster
+from bayplan.answers.trial import Trial
+from bayplan.answers.workloads import find_workload
 from bayplan.base.errors import InputError
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
-from bayplan.questions.copies import Template, replacement
-from bayplan.questions.node_groups import ZONE
-from bayplan.questions.node_shapes import NodeShape, add_node, daemon_models
-from bayplan.questions.question_cluster import QuestionCluster
-from bayplan.questions.tables import Table
-from bayplan.questions.trial import Trial
-from bayplan.questions.workloads import find_workload
 from bayplan.state.pod_info import FIRST_RESOURCE, POD_COUNT
 
 MAX_NODES = 5_000
@@ -70,8 +70,8 @@ class AdditionAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
     waiting: int
     placed_without: int
-    nodes: Table[AddedNode]
-    pods: Table[PlacedPod]
+    nodes: Rows[AddedNode]
+    pods: Rows[PlacedPod]
     by_shape: dict[str, int]
     price: float
     bound: float
@@ -85,7 +85,7 @@ METHOD = "relaxation: amounts only, pods and nodes may be split, free room anywh
 
 def nodes_to_add(
     cluster: QuestionCluster,
-    shapes: Sequence[NodeShape],
+    shapes: Sequence[NodeOffer],
     *,
     copies: Mapping[str, int] | None = None,
     preempts: bool = False,
@@ -105,7 +105,7 @@ def nodes_to_add(
     return _Addition(cluster, _in_zones(cluster, shapes), copies or {}, preempts).run()
 
 
-def _in_zones(cluster: QuestionCluster, shapes: Sequence[NodeShape]) -> list[NodeShape]:
+def _in_zones(cluster: QuestionCluster, shapes: Sequence[NodeOffer]) -> list[NodeOffer]:
     zones = sorted({node.metadata.labels[ZONE] for node in cluster.all(Node) if ZONE in node.metadata.labels})
     found = []
     for shape in shapes:
@@ -120,7 +120,7 @@ def _in_zones(cluster: QuestionCluster, shapes: Sequence[NodeShape]) -> list[Nod
 
 class _Addition:
     def __init__(
-        self, cluster: QuestionCluster, shapes: Sequence[NodeShape], copies: Mapping[str, int], preempts: bool
+        self, cluster: QuestionCluster, shapes: Sequence[NodeOffer], copies: Mapping[str, int], preempts: bool
     ) -> None:
         self._cluster = cluster
         self._shapes = shapes
@@ -154,7 +154,7 @@ class _Addition:
             best = self._improve(best)
         return self._answer(best)
 
-    def _settled(self, shapes: Sequence[NodeShape]) -> _Outcome:
+    def _settled(self, shapes: Sequence[NodeOffer]) -> _Outcome:
         """Return the outcome of adding nodes of some shapes until scheduling everything from the beginning leaves no more."""
         chosen, hopeless = self._grow([], shapes)
         found = self._schedule(chosen)
@@ -168,19 +168,18 @@ class _Addition:
 
     # Adding.
 
-    def _grow(
-        self, begun: Sequence[NodeShape], shapes: Sequence[NodeShape]
-    ) -> tuple[list[NodeShape], frozenset[str]]:
+    def _grow(self, begun: Sequence[NodeOffer], shapes: Sequence[NodeOffer]) -> tuple[list[NodeOffer], frozenset[str]]:
         """Return shapes in the order in which nodes of them were added, and the pods that none helps.
 
         As long as a further node of a shape is worth as much as the one before, no other shape is looked at.
         """
         chosen = list(begun)
         with self._cluster.trial(preempts=self._preempts) as trial:
-            for number, shape in enumerate(chosen, 1):
-                add_node(trial, shape.node(f"added-{number}"), self._daemons, self._cluster)
+            for number, offer in enumerate(chosen, 1):
+                add_node(trial, offer.node(f"added-{number}"), self._daemons, self._cluster)
             waiting = self._place(trial, [item[-1].key for item in self._items])
-            shape, value = None, 0.0
+            shape: NodeOffer | None = None
+            value = 0.0
             while waiting and len(chosen) < MAX_NODES:
                 if shape is None:
                     shape, value = self._best_shape(trial, waiting, chosen, shapes)
@@ -195,12 +194,12 @@ class _Addition:
         return chosen, frozenset(waiting)
 
     def _best_shape(
-        self, trial: Trial, waiting: Sequence[str], chosen: Sequence[NodeShape], shapes: Sequence[NodeShape]
-    ) -> tuple[NodeShape | None, float]:
+        self, trial: Trial, waiting: Sequence[str], chosen: Sequence[NodeOffer], shapes: Sequence[NodeOffer]
+    ) -> tuple[NodeOffer | None, float]:
         """Return the shape that is worth most, and what it is worth; of equal ones the one that is rarest so far."""
         counts = Counter(shape.name for shape in chosen)
         best: tuple[float, int] = (0.0, 0)
-        found: NodeShape | None = None
+        found: NodeOffer | None = None
         tried = set[str]()
         for shape in shapes:
             if not self._is_zonal and _family(shape) in tried:
@@ -212,18 +211,17 @@ class _Addition:
                     best, found = rank, shape
         return found, best[0]
 
-    def _next_of_family(self, shape: NodeShape, chosen: Sequence[NodeShape]) -> NodeShape | None:
+    def _next_of_family(self, shape: NodeOffer, chosen: Sequence[NodeOffer]) -> NodeOffer | None:
         """Return the shape that differs in its zone only and is rarest so far; None if there can be no more."""
         counts = Counter(each.name for each in chosen)
         family = [
             each
             for each in self._shapes
-            if _family(each) == _family(shape)
-            and (each.most is None or counts[each.name] < each.most)
+            if _family(each) == _family(shape) and (each.most is None or counts[each.name] < each.most)
         ]
         return min(family, key=lambda each: counts[each.name], default=None)
 
-    def _worth(self, trial: Trial, waiting: Sequence[str], shape: NodeShape, name: str) -> float:
+    def _worth(self, trial: Trial, waiting: Sequence[str], shape: NodeOffer, name: str) -> float:
         """Return what a node of a shape would take of what waits, for its money; everything is put back."""
         daemons = add_node(trial, shape.node(name), self._daemons, self._cluster)
         left = self._place(trial, waiting)
@@ -265,7 +263,7 @@ class _Addition:
 
     # The outcome, and better ones.
 
-    def _schedule(self, chosen: Sequence[NodeShape]) -> _Outcome:
+    def _schedule(self, chosen: Sequence[NodeOffer]) -> _Outcome:
         """Schedule everything with all nodes there from the beginning."""
         self._messages = {}
         with self._cluster.trial(preempts=self._preempts) as trial:
@@ -313,14 +311,18 @@ class _Addition:
         ]
         added = frozenset(best.names)
         rows = [
-            PlacedPod(pod=key, node=node, reason=best.messages.get(key, "as for pods that differ in name only") if not node else "")
+            PlacedPod(
+                pod=key,
+                node=node,
+                reason=best.messages.get(key, "as for pods that differ in name only") if not node else "",
+            )
             for key, node in best.nodes.items()
         ]
         return AdditionAnswer(
             waiting=len(self._items),
             placed_without=sum(bool(node) and node not in added for node in best.nodes.values()),
-            nodes=Table(AddedNode, nodes),
-            pods=Table(PlacedPod, rows),
+            nodes=Rows(nodes, AddedNode),
+            pods=Rows(rows, PlacedPod),
             by_shape=dict(Counter(node.shape for node in nodes).most_common()),
             price=sum(node.price for node in nodes),
             bound=self._bound(best),
@@ -350,7 +352,9 @@ class _Addition:
         for row in (POD_COUNT, *range(FIRST_RESOURCE, width)):
             demands = []
             for key, vector in vectors.items():
-                fits = (table[:, [0, *range(FIRST_RESOURCE, width)]] >= vector[[0, *range(FIRST_RESOURCE, width)]]).all(axis=1)
+                fits = (table[:, [0, *range(FIRST_RESOURCE, width)]] >= vector[[0, *range(FIRST_RESOURCE, width)]]).all(
+                    axis=1
+                )
                 fits &= table[:, row] > 0
                 if vector[row] and fits.any():
                     rate = float((prices[fits] / table[fits, row]).min())
@@ -374,7 +378,7 @@ class _Addition:
         offered = state.nodes.allowed_pods if row == POD_COUNT else state.nodes.allocatable[row - FIRST_RESOURCE]
         return float(np.maximum(offered[:count] - state.usage[row, :count], 0)[usable].sum())
 
-    def _offer(self, shape: NodeShape) -> np.ndarray:
+    def _offer(self, shape: NodeOffer) -> np.ndarray:
         """Return what a node of a shape offers, with rows as in the usage matrix."""
         with self._cluster.state.trial() as state:
             row = state.add_node(shape.node("shape"))
@@ -392,7 +396,9 @@ class _Addition:
         if self._gated:
             found.append(f"{self._gated:,} pods with scheduling gates are left out")
         found.append(
-            "what waits may evict pods of lower priority" if self._preempts else "no pod is evicted for what waits (--preempt)"
+            "what waits may evict pods of lower priority"
+            if self._preempts
+            else "no pod is evicted for what waits (--preempt)"
         )
         return found
 
@@ -409,24 +415,22 @@ def _looks_at_zones(items: Sequence[KubernetesObject]) -> bool:
     pod = items[-1]
     assert isinstance(pod, Pod)
     spec = pod.spec
-    return bool(
-        spec.affinity is not None or spec.node_selector or spec.topology_spread_constraints or spec.volumes
-    )
+    return bool(spec.affinity is not None or spec.node_selector or spec.topology_spread_constraints or spec.volumes)
 
 
-def _family(shape: NodeShape) -> str:
+def _family(shape: NodeOffer) -> str:
     """Return what shapes have in common that differ in their zone only."""
     return shape.name.removesuffix(shape.labels.get(ZONE, ""))
 
 
-def _may_add(shape: NodeShape, others: Sequence[NodeShape]) -> bool:
+def _may_add(shape: NodeOffer, others: Sequence[NodeOffer]) -> bool:
     return shape.most is None or sum(other.name == shape.name for other in others) < shape.most
 
 
 class _Outcome(msgspec.Struct, frozen=True):
     """What became of a set of nodes: shapes and names, the node of each pod, and the pods that still wait."""
 
-    shapes: list[NodeShape]
+    shapes: list[NodeOffer]
     names: list[str]
     nodes: dict[str, str]
     left: frozenset[str]

@@ -68,9 +68,7 @@ class DecisivePlugin(msgspec.Struct, frozen=True, kw_only=True):
     b: str | int | None
 
 
-def decisive_plugin(
-    a: PluginOutput | None, b: PluginOutput | None, a_node: str, b_node: str
-) -> DecisivePlugin | None:
+def decisive_plugin(a: PluginOutput | None, b: PluginOutput | None, a_node: str, b_node: str) -> DecisivePlugin | None:
     """Return the first plugin that decided differently about two nodes; None if nothing is known, or none did.
 
     A filter that rejected the other side's node comes first, with its reason. Otherwise it is the scorer, in the order of the

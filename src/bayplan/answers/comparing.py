@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bayplan.analysis.fragmentation import shapes_of_pods
-from bayplan.engine.records import RecordLevel
-from bayplan.objects.pod import Pod
-from bayplan.questions.question_cluster import QuestionCluster
-from bayplan.questions.what_if import (
+from bayplan.answers.question_cluster import QuestionCluster
+from bayplan.answers.what_if import (
     MAX_EXPLAINED,
     Answer,
     Side,
@@ -18,6 +16,8 @@ from bayplan.questions.what_if import (
     measures,
     side_of,
 )
+from bayplan.engine.records import RecordLevel
+from bayplan.objects.pod import Pod
 
 
 def compare(
@@ -39,7 +39,9 @@ def compare(
     moved = [key for key, node in a_nodes.items() if node and b_nodes.get(key) not in (None, "", node)]
     sides = [_side(cluster, moved[:explained]) for cluster in (a, b)]
     rows, looked_at = differences(a, sides[0], sides[1], {}, b)
-    texts = [f"plugins are asked again about moved pods, each alone on its cluster as it is; at most {explained:,} of them"]
+    texts = [
+        f"plugins are asked again about moved pods, each alone on its cluster as it is; at most {explained:,} of them"
+    ]
     return answer_of(names, sides[0], sides[1], rows, looked_at, texts)
 
 

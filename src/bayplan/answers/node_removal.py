@@ -13,17 +13,17 @@ import msgspec
 import numpy as np
 from msgspec.structs import replace
 
+from bayplan.analysis.rows import Rows
+from bayplan.answers.copies import replacement
+from bayplan.answers.drain_rules import Budgets, DrainOptions, Obstacle, obstacles, stays_behind
+from bayplan.answers.node_groups import group_of
+from bayplan.answers.question_cluster import QuestionCluster
+from bayplan.answers.removal_bound import RemovalBound, removal_bound
+from bayplan.answers.trial import Trial
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
 from bayplan.objects.policy import PodDisruptionBudget
-from bayplan.questions.copies import replacement
-from bayplan.questions.drain_rules import Budgets, DrainOptions, Obstacle, obstacles, stays_behind
-from bayplan.questions.node_groups import group_of
-from bayplan.questions.question_cluster import QuestionCluster
-from bayplan.questions.removal_bound import RemovalBound, removal_bound
-from bayplan.questions.tables import Table
-from bayplan.questions.trial import Trial
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.pod_info import FIRST_RESOURCE, POD_COUNT
 
@@ -90,9 +90,9 @@ class RemovalAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
     nodes: int
     candidates: int
-    removed: Table[RemovedNode]
-    moves: Table[MovedPod]
-    kept: Table[KeptNode]
+    removed: Rows[RemovedNode]
+    moves: Rows[MovedPod]
+    kept: Rows[KeptNode]
     price: float
     bound: RemovalBound
     passes: int
@@ -206,9 +206,7 @@ class _Removal:
                     misses += place >= window
         return found
 
-    def _answer(
-        self, found: _Pass, left_out: dict[str, Obstacle], bound: RemovalBound, passes: int
-    ) -> RemovalAnswer:
+    def _answer(self, found: _Pass, left_out: dict[str, Obstacle], bound: RemovalBound, passes: int) -> RemovalAnswer:
         state = self._cluster.state
         moving: dict[str, int] = {}
         for move in found.moves:
@@ -236,9 +234,9 @@ class _Removal:
         return RemovalAnswer(
             nodes=len(state.nodes),
             candidates=len(self._names),
-            removed=Table(RemovedNode, rows),
-            moves=Table(MovedPod, found.moves),
-            kept=Table(KeptNode, kept),
+            removed=Rows(rows, RemovedNode),
+            moves=Rows(found.moves, MovedPod),
+            kept=Rows(kept, KeptNode),
             price=sum(row.price for row in rows),
             bound=bound,
             passes=passes,

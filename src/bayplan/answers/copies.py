@@ -1,6 +1,6 @@
 """Copies of pods: more of the same, and pods that come back after their node went away.
 
-A copy asks for what its model asks for. Claims that belong to one pod only (of StatefulSets, of ephemeral volumes, of resource claim
+A copy asks for what its model asks for. Claims that belong to one pod only (of StatefulSets, ephemeral volumes, resource claim
 templates) are made for each copy, unbound; claims that pods share are shared by copies, too.
 """
 
@@ -11,6 +11,8 @@ from typing import Protocol, TypeVar
 
 from msgspec.structs import replace
 
+from bayplan.answers.question_cluster import QuestionCluster
+from bayplan.answers.workloads import Found, template_of
 from bayplan.base.errors import InputError
 from bayplan.base.random_streams import RandomStreams
 from bayplan.cluster.admission import PodAdmission
@@ -24,8 +26,6 @@ from bayplan.objects.storage import PersistentVolumeClaim, PersistentVolumeClaim
 from bayplan.objects.volumes import Volume
 from bayplan.objects.workloads import PodTemplateSpec, StatefulSet
 from bayplan.plugins.pod_claims import BIND_COMPLETED, BOUND_BY_CONTROLLER, SELECTED_NODE, claim_of_ephemeral
-from bayplan.questions.question_cluster import QuestionCluster
-from bayplan.questions.workloads import Found, template_of
 
 T = TypeVar("T", bound=KubernetesObject)
 
@@ -113,7 +113,9 @@ class PodCopier:
             key = f"{pod.metadata.namespace}/{entry.resource_claim_template_name}"
             template_item = self._objects.get(ResourceClaimTemplate, key)
             if template_item is None:
-                raise InputError(f"Pod {self.model.key}", got=f"no ResourceClaimTemplate {key}", wanted="it in the source")
+                raise InputError(
+                    f"Pod {self.model.key}", got=f"no ResourceClaimTemplate {key}", wanted="it in the source"
+                )
             name = f"{pod.metadata.name}-{entry.name}"
             metadata = ObjectMeta(
                 name=name,
@@ -145,9 +147,7 @@ class PodCopier:
             return renamed, None
         annotations = {key: value for key, value in model.metadata.annotations.items() if key not in _BINDING}
         metadata = ObjectMeta(name=name, namespace=namespace, labels=model.metadata.labels, annotations=annotations)
-        return renamed, _new_claim(
-            PersistentVolumeClaim(metadata=metadata, spec=replace(model.spec, volume_name=""))
-        )
+        return renamed, _new_claim(PersistentVolumeClaim(metadata=metadata, spec=replace(model.spec, volume_name="")))
 
 
 def _new_claim(claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
@@ -156,9 +156,7 @@ def _new_claim(claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
 
 
 def _owner(pod: Pod) -> OwnerReference:
-    return OwnerReference(
-        api_version="v1", kind="Pod", name=pod.metadata.name, uid=pod.metadata.uid, controller=True
-    )
+    return OwnerReference(api_version="v1", kind="Pod", name=pod.metadata.name, uid=pod.metadata.uid, controller=True)
 
 
 # --- pods that come back ----------------------------------------------------------------------------------------------
@@ -198,7 +196,7 @@ class Template:
         cluster: where it is, and whose priority classes, limit ranges and quotas apply.
 
     Attributes:
-        pod: the model of the copies. label: what the workload is called.
+        pod: the model of the copies. model: the same without its node. label: what the workload is called.
         comes_from: what the model was taken from, for the assumptions of an answer.
 
     Raises:
@@ -212,12 +210,16 @@ class Template:
         if found.pods:
             self.pod = max(found.pods, key=lambda pod: pod.metadata.creation_timestamp or "")
             self.comes_from = f"pod {self.pod.key}"
+            if not self.pod.metadata.uid:
+                # It never was in a cluster: what the API server would make of it.
+                self.pod = replace(self.pod, spec=admission_of(cluster).admit(self.pod))
         elif found.item is not None and template is not None:
             self.pod = self._from_template(found.item, template)
             self.comes_from = "its template"
         else:
             raise InputError(found.label, got="neither pods nor a template", wanted="either of them in the source")
         self._copier = PodCopier(self.pod, cluster)
+        self.model = self._copier.again()
         self._base = f"{found.name}-copy"
         owner = self.pod.metadata.controller()
         if owner is not None and owner.kind == "StatefulSet":
@@ -232,7 +234,9 @@ class Template:
             labels=template.metadata.labels,
             annotations=template.metadata.annotations,
             owner_references=(
-                OwnerReference(api_version="apps/v1", kind=kind, name=item.metadata.name, uid=item.metadata.uid, controller=True),
+                OwnerReference(
+                    api_version="apps/v1", kind=kind, name=item.metadata.name, uid=item.metadata.uid, controller=True
+                ),
             ),
         )
         pod = Pod(metadata=metadata, spec=template.spec)
@@ -256,10 +260,10 @@ class Template:
 def admission_of(cluster: QuestionCluster, namespaces: Sequence[str] = ()) -> PodAdmission:
     """Return the admission of a cluster's pods: priority classes, limit ranges and, for these namespaces, quotas in use."""
     store = ObjectStore(RandomStreams(0).stream("questions.uids"))
-    kinds: tuple[type[KubernetesObject], ...] = (PriorityClass, LimitRange)
-    for kind in (*kinds, ResourceQuota) if namespaces else kinds:
-        for item in cluster.all(kind):
-            store.add(item, cluster.now_ns)
+    for item in (*cluster.all(PriorityClass), *cluster.all(LimitRange)):
+        store.add(item, cluster.now_ns)
+    for quota in cluster.all(ResourceQuota) if namespaces else ():
+        store.add(quota, cluster.now_ns)
     if namespaces and cluster.objects.get(ResourceQuota):
         wanted = frozenset(namespaces)
         for pod in cluster.all(Pod):
