@@ -117,8 +117,7 @@ def select_nodes(text: str, trial: Trial) -> list[Node]:
     Raises:
         InputError: there are none.
     """
-    nodes = [trial.state.nodes.nodes[row] for row in trial.state.nodes.row_of.values()]
-    return _selected(text, [node for node in nodes if node is not None])
+    return _selected(text, trial.nodes())
 
 
 def _selected(text: str, nodes: Sequence[Node]) -> list[Node]:
@@ -169,10 +168,9 @@ def _remove_nodes(change: Change, trial: Trial, cluster: QuestionCluster, effect
 
 
 def _lose_zone(change: Change, trial: Trial, cluster: QuestionCluster, effect: Effect) -> None:
-    nodes = [trial.state.nodes.nodes[row] for row in trial.state.nodes.row_of.values()]
-    found = [node for node in nodes if node is not None and node.metadata.labels.get(ZONE) == change.target]
+    found = [node for node in trial.nodes() if node.metadata.labels.get(ZONE) == change.target]
     if not found:
-        zones = sorted({node.metadata.labels.get(ZONE, "") for node in nodes if node is not None} - {""})
+        zones = sorted({node.metadata.labels.get(ZONE, "") for node in trial.nodes()} - {""})
         raise InputError(
             "lose-zone", got=repr(change.target), wanted=f"a zone of this cluster: {', '.join(zones) or 'none'}"
         )
@@ -184,8 +182,7 @@ def _drain_nodes(change: Change, trial: Trial, cluster: QuestionCluster, effect:
     for node in nodes:
         trial.put(replace(node, spec=replace(node.spec, unschedulable=True)))
     for node in nodes:
-        row = trial.state.nodes.row_of[node.metadata.name]
-        for pod in [info.pod for info in trial.state.pods_on[row].values()]:
+        for pod in trial.pods_on(node.metadata.name):
             if not stays_behind(pod):
                 trial.remove_pod(pod.key)
                 _displace(pod, effect)
@@ -207,8 +204,7 @@ def _taint(change: Change, trial: Trial, cluster: QuestionCluster, effect: Effec
         if taint.effect != "NoExecute":
             continue
         effect.notes["pods leave a NoExecute taint at once, also those that tolerate it for some time"] = None
-        row = trial.state.nodes.row_of[node.metadata.name]
-        for pod in [info.pod for info in trial.state.pods_on[row].values()]:
+        for pod in trial.pods_on(node.metadata.name):
             stays = any(
                 each.toleration_seconds is None and tolerates(each, taint, comparison_operators=False)
                 for each in pod.spec.tolerations

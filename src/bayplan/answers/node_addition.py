@@ -334,9 +334,10 @@ class _Addition:
     def _bound(self, best: _Outcome) -> float:
         """Return what the placed pods cost at least: for each resource, what free room does not hold at the cheapest rate."""
         state = self._cluster.state
+        # Adds rows, which stay.
+        offers = [self._offer(shape) for shape in self._shapes]
         count = state.nodes.count
         usable = state.nodes.alive[:count] & ~state.nodes.unschedulable[:count]
-        offers = [self._offer(shape) for shape in self._shapes]
         width = max([len(state.usage), *map(len, offers)])
         table = np.array([np.pad(offer, (0, width - len(offer))) for offer in offers], dtype=np.float64)
         prices = np.array([shape.price for shape in self._shapes])

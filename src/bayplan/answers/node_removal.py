@@ -267,7 +267,7 @@ def drain(trial: Trial, name: str, cluster: QuestionCluster) -> tuple[Obstacle |
     pods = [pod for pod in _pods_on(trial.state, name) if not stays_behind(pod)]
     # By priority, as the queue would; then the largest first, which are the hardest to place.
     infos = trial.state.pods
-    pods.sort(key=lambda pod: (-(pod.spec.priority or 0), -infos[pod.key].footprint.largest))
+    pods.sort(key=lambda pod: (-(pod.spec.priority or 0), -infos[pod.key].footprint.largest, pod.key))
     before: list[tuple[KubernetesObject, KubernetesObject | None]] = []
     moves: list[tuple[str, str]] = []
     for pod in pods:

@@ -118,13 +118,22 @@ class Trial:
             self.put(replace(claim, status=status))
 
     def remove_node(self, name: str) -> list[Pod]:
-        """Remove a node and the pods on it; return these, in the order in which they came there."""
+        """Remove a node and the pods on it; return these, by name."""
         row = self.state.nodes.row_of[name]
-        pods = [info.pod for info in self.state.pods_on[row].values()]
+        pods = self.pods_on(name)
         for pod in pods:
             self.remove_pod(pod.key)
         self._carry_out(self.scheduler.handle(self.state.nodes.nodes[row], None, self.now_ns))
         return pods
+
+    def pods_on(self, name: str) -> list[Pod]:
+        """Return the pods on a node, by name: trials that were undone leave them in any order."""
+        infos = self.state.pods_on[self.state.nodes.row_of[name]]
+        return [infos[key].pod for key in sorted(infos)]
+
+    def nodes(self) -> list[Node]:
+        """Return the nodes, in the order of their rows."""
+        return [node for node in self.state.nodes.nodes if node is not None]
 
     def put_back(self, item: KubernetesObject, old: KubernetesObject | None) -> None:
         """Undo a `put` of an object that is no pod and no node: put the older version back, or remove it."""

@@ -201,7 +201,7 @@ def _pods_again(cluster: QuestionCluster, reschedule: Reschedule, these: Collect
         pods = [pod for pod in named.values() if pod.key in cluster.state.pods]
     found = [pod for pod in pods if comes_back(pod)]
     # In the order in which they came: the queue puts those of higher priority first by itself.
-    return sorted(found, key=lambda pod: pod.metadata.creation_timestamp or "")
+    return sorted(found, key=lambda pod: (pod.metadata.creation_timestamp or "", pod.key))
 
 
 def _run(
@@ -331,8 +331,8 @@ def measures(trial: Trial, side: Side, shapes: Sequence[PodShape]) -> dict[str, 
 def _moved(cluster: QuestionCluster, b: Side, most: int) -> dict[str, str]:
     """Return the pods whose node on the second side is another one than now, though that one is there; no more than `most`."""
     found: dict[str, str] = {}
-    for key, info in cluster.state.pods.items():
-        node = cluster.state.nodes.names[info.row] or ""
+    for key in sorted(cluster.state.pods):
+        node = cluster.node_of(key)
         after = b.nodes.get(key)
         if after and after != node and node in b.node_names:
             found[key] = node
