@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Protocol, TypeVar
 
 from msgspec import Struct
 
-from bayplan.answers.question_cluster import QuestionCluster
 from bayplan.base.errors import InputError
 from bayplan.base.near_names import near_name
 from bayplan.objects.meta import KubernetesObject
@@ -21,6 +21,8 @@ from bayplan.objects.workloads import (
     ReplicationController,
     StatefulSet,
 )
+
+T = TypeVar("T", bound=KubernetesObject)
 
 TEMPLATE_HASH = "pod-template-hash"
 
@@ -46,6 +48,39 @@ LISTED = 5
 """Names of candidates in an error."""
 
 
+class Objects(Protocol):
+    """Where workloads and pods are looked up."""
+
+    def get(self, kind: type[T], key: str) -> T | None:
+        """Return an object, or None."""
+        ...
+
+    def all(self, kind: type[T]) -> Sequence[T]:
+        """Return the objects of a kind, in their order."""
+        ...
+
+
+class WorkloadObjects:
+    """Objects by kind and key.
+
+    Args:
+        items: these; of two with one key the last counts.
+    """
+
+    def __init__(self, items: Iterable[KubernetesObject]) -> None:
+        self._items: dict[type[KubernetesObject], dict[str, KubernetesObject]] = {}
+        for item in items:
+            self._items.setdefault(type(item), {})[item.key] = item
+
+    def get(self, kind: type[T], key: str) -> T | None:
+        """Return an object, or None."""
+        return self._items.get(kind, {}).get(key)  # type: ignore[return-value]
+
+    def all(self, kind: type[T]) -> Sequence[T]:
+        """Return the objects of a kind, in their order."""
+        return list(self._items.get(kind, {}).values())  # type: ignore[arg-type]
+
+
 class Found(Struct, frozen=True):
     """A workload, or a pod without one.
 
@@ -67,7 +102,7 @@ class Found(Struct, frozen=True):
         return f"{self.kind.lower()}/{self.namespace}/{self.name}"
 
 
-def workload_of(pod: Pod, cluster: QuestionCluster) -> tuple[str, str]:
+def workload_of(pod: Pod, cluster: Objects) -> tuple[str, str]:
     """Return kind and name of the workload that a pod belongs to: its Deployment rather than its ReplicaSet; or Pod and its name.
 
     The ReplicaSet tells its Deployment. Without it the name is cut: a Deployment names it after itself and the template's hash.
@@ -92,7 +127,7 @@ def is_current(pod: Pod) -> bool:
     return pod.status.phase not in ("Succeeded", "Failed") and pod.metadata.deletion_timestamp is None
 
 
-def find_workload(text: str, cluster: QuestionCluster) -> Found:
+def find_workload(text: str, cluster: Objects) -> Found:
     """Return the workload or pod that is meant: ``kind/name``, ``kind/namespace/name``, ``namespace/name`` or ``name``.
 
     A bare name means the workload of that name, or else the pod.
@@ -116,7 +151,7 @@ def find_workload(text: str, cluster: QuestionCluster) -> Found:
     raise InputError("workload", got=f"'{text}', which could be {labels}", wanted="one", hint=f"'{found[0].label}'")
 
 
-def _matching(kind: str, namespace: str, name: str, cluster: QuestionCluster) -> list[Found]:
+def _matching(kind: str, namespace: str, name: str, cluster: Objects) -> list[Found]:
     """Return the workloads of a name; if there are none, the pod."""
     items: dict[tuple[str, str], KubernetesObject] = {}
     for key, struct in KINDS.items():
@@ -157,14 +192,14 @@ def template_of(item: KubernetesObject) -> PodTemplateSpec | None:
     return None
 
 
-def _unknown(text: str, cluster: QuestionCluster) -> InputError:
+def _unknown(text: str, cluster: Objects) -> InputError:
     names = _names(cluster)
     close = near_name(text.rpartition("/")[2], names)
     hint = f"'{names[close]}'" if close else "kind/namespace/name, as kubectl get prints them"
     return InputError("workload", got=f"'{text}'", wanted="a workload or pod of this cluster", hint=hint)
 
 
-def _names(cluster: QuestionCluster) -> dict[str, str]:
+def _names(cluster: Objects) -> dict[str, str]:
     found: dict[str, str] = {}
     items: Iterable[KubernetesObject] = (item for kind in KINDS.values() for item in cluster.all(kind))
     for item in items:
