@@ -63,7 +63,7 @@ class GroupCapacity(msgspec.Struct, frozen=True, kw_only=True):
         nodes_with_room: on how many of them the workload that ended the search would have fitted at the beginning.
         nodes_left: on how many it still would.
         copies: that were placed there.
-        runs_out: what ended it, with the number of nodes, the most frequent reason first.
+        runs_out: what ended it on nodes that had room or took a copy, with their number, the most frequent reason first.
     """
 
     zone: str
@@ -110,7 +110,7 @@ class CapacityAnswer(msgspec.Struct, frozen=True, kw_only=True):
         workloads, groups, placements, victims: see the types of their rows.
         stopped_by: the workload of which the next copy found no node; "" if `reached_limit`.
         message: why, in the scheduler's words, or those of a quota.
-        runs_out: what ran out on nodes that had room at the beginning, with the number of nodes.
+        runs_out: what ran out on nodes that had room at the beginning or took a copy, with the number of nodes.
         by_seed: copies by seed, if several were asked for.
         assumptions: what the answer takes for granted.
     """
@@ -237,7 +237,10 @@ class _Filling:
         counts = Counter(number for number, _ in kept)
         asked = max(stopped, 0)
         left = rows_with_room(trial, self._templates[asked].model)
-        reasons = _reasons(trial, self._templates[asked].model, rooms[asked])
+        # Nodes that had room at the beginning, or that a copy has found room on since.
+        used = rooms[asked].copy()
+        used[[state.nodes.row_of[row.node] for row in placements]] = True
+        reasons = _reasons(trial, self._templates[asked].model, used)
         groups = _groups(state, nodes, rooms[asked], left, reasons, Counter(nodes[row.node] for row in placements))
         runs_out = Counter[str]()
         for group in groups:
