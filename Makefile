@@ -15,7 +15,7 @@ PYTHON ?= $(shell for name in python3 python3.14 python3.13 python3.12 python3.1
 	if $$name -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then echo $$name; break; fi; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help build build-checked compiled run test test-arm test-cluster test-crash test-sync test-fuzz-api test-hostile test-readers lint format conformance agreement oracle fuzz bench bench-against-real docs-cli constraints wheel clean
+.PHONY: help build build-checked compiled run test test-arm test-cluster test-crash test-sync test-fuzz-api test-hostile test-readers lint format conformance agreement oracle fuzz proofs bench bench-against-real docs-cli constraints wheel clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' Makefile
@@ -89,6 +89,9 @@ oracle: ## build the programs that ask the real scheduler into oracle/BIN (needs
 fuzz: $(VENV)/.ready-dev compiled ## ask the real scheduler and us about random cases: make fuzz ARGS="--kind queue --cases 5000"
 	@test -n "$(ORACLE)" || test -x oracle/BIN/cycle || $(MAKE) oracle
 	@$(BIN)/python -m fuzz $(if $(ORACLE),--oracle $(ORACLE)) $(ARGS)
+
+proofs: $(VENV)/.ready-dev compiled ## prove answers by brute force on random clusters: make proofs ARGS="unblock --cases 500"
+	@$(BIN)/python -m proofs $(ARGS)
 
 bench: $(VENV)/.ready-dev compiled ## run the benchmarks: make bench SIZE=large ARGS="cycle"
 	@$(BIN)/python -m benchmarks --size $(SIZE) $(ARGS)

@@ -1,4 +1,4 @@
-"""Run a proof: ``python -m proofs capacity --cases 300 --seed 2``. Exit code 1 if a case fails.
+"""Run a proof: ``python -m proofs unblock --cases 500 --seed 2``. Exit code 1 if a case fails.
 
 A proof is a module here with a function ``prove(cases, seed) -> Proof``.
 """
@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from proofs.proof import Proof
 
-PROOFS = ("capacity", "nodes")
+PROOFS = ("unblock", "root_causes", "capacity", "nodes")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

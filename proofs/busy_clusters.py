@@ -16,7 +16,7 @@ from bayplan.objects.kinds import decode
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod, PodStatus
-from bayplan.testing.builders import PodBuilder, make_node, make_pod
+from bayplan.testing.builders import PodBuilder, Selector, make_node, make_pod
 
 WITHOUT_EVICTIONS = """
 apiVersion: kubescheduler.config.k8s.io/v1
@@ -98,8 +98,8 @@ def _node(draw: random.Random, name: str) -> Node:
 
 
 def _pod(draw: random.Random, workload: str) -> Pod:
-    labels = {"app": workload}
-    pod = make_pod(workload).label(labels).req(cpu=draw.choice(("250m", "500m", "1", "2")))
+    labels: Selector = {"app": workload}
+    pod = make_pod(workload).label({"app": workload}).req(cpu=draw.choice(("250m", "500m", "1", "2")))
     pod.req(memory=draw.choice(("128Mi", "512Mi", "1Gi", "3Gi"))).priority(draw.choice((0, 0, 10)))
     if draw.random() < 0.85:
         pod.owner("ReplicaSet", workload)
@@ -107,7 +107,7 @@ def _pod(draw: random.Random, workload: str) -> Pod:
     return pod.obj()
 
 
-def _constrain(draw: random.Random, pod: PodBuilder, labels: dict[str, str]) -> None:
+def _constrain(draw: random.Random, pod: PodBuilder, labels: Selector) -> None:
     chance = draw.random()
     if chance < 0.15:
         pod.spread(labels, draw.choice(("zone", "hostname")), max_skew=draw.choice((1, 2)))

@@ -1,4 +1,4 @@
-"""What came of a proof."""
+"""The outcome of a proof."""
 
 from __future__ import annotations
 
@@ -20,5 +20,5 @@ class Proof:
 
     def summary(self) -> str:
         """Return one line."""
-        told = ", ".join(f"{name} {count:,}" for name, count in self.counts.most_common())
-        return f"{self.cases:,} cases, {len(self.failures):,} failures; {told}"
+        shown = ", ".join(f"{name} {count:,}" for name, count in self.counts.most_common())
+        return f"{self.cases:,} cases, {len(self.failures):,} failures; {shown}"

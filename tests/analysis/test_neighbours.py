@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from bayplan.analysis.explain import explain
 from bayplan.analysis.neighbours import selector_text
 from bayplan.analysis.pod_lookup import find_pods
+from bayplan.analysis.remedies import remedies as remedies_of
 from bayplan.analysis.run_source import SimulationSource
 from bayplan.objects.meta import KubernetesObject, LabelSelector, LabelSelectorRequirement
 from bayplan.testing.builders import PodBuilder, make_node, make_pod
@@ -25,8 +25,10 @@ def running(name: str, where: str, **labels: str) -> PodBuilder:
 
 def remedies(*objects: KubernetesObject) -> list[tuple[str, list[str]]]:
     source = SimulationSource(run(*objects))
-    found = explain(source, find_pods("p", source.pods))
-    return [] if found.detail is None else [(remedy.text, remedy.nodes) for remedy in found.detail.remedies]
+    life = find_pods("p", source.pods)[-1]
+    number = [number for number, _ in source.records_of(life.key)][-1]
+    found = remedies_of(source, number, source.decision(number), life)
+    return [(remedy.text, remedy.nodes) for remedy in found]
 
 
 def is_placed(*objects: KubernetesObject) -> bool:

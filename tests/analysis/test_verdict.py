@@ -163,7 +163,7 @@ NOWHERE = [{"matchFields": [{"key": "metadata.name", "operator": "In", "values":
             [*SMALL, node("t").taint("gpu")],
             pod("p", cpu="3500m"),
             FULL,
-            "none of 4 nodes fits; nearest is t (node(s) had untolerated taint(s))",
+            "none of 4 nodes fits; nearest of 3 that it may use is n2, short of 0.5 cpu",
             id="a node with room and a taint",
         ),
         pytest.param(

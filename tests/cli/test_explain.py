@@ -83,8 +83,9 @@ def test_json_is_the_same_from_both(cluster: str, result: str, capsys: pytest.Ca
     assert main(["explain", "huge", cluster, "--seed", "4", "--json"]) == 0
     assert msgspec.json.decode(capsys.readouterr().out) == first
     assert first["fate"] == "pending"
-    (remedy,) = first["detail"]["remedies"]
-    assert "the pod asks for 5 cpu, the largest of 3 nodes offers 4" in remedy["text"]
+    assert first["verdict"] == "default/huge waits: none of 3 nodes fits; nearest is a, short of 4 cpu"
+    texts = [remedy["text"] for remedy in first["detail"]["remedies"]]
+    assert "add a node like a, but with 5 cpu (5 cpu, 8Gi memory)" in texts
 
 
 def test_one_node_is_followed(result: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -130,7 +131,7 @@ def test_summaries_say_how_to_get_more(cluster: str, tmp_path: Path, capsys: pyt
         (["two", "{result}"], "pod: expected one of the 6 pods of this run, or their workloads"),
         (["hug", "{result}", "--attempt", "9"], "--attempt of default/huge: expected one of 1, 2"),
         (["one", "{result}", "--node", "d"], "--node: expected a node that existed at this attempt, got 'd'"),
-        (["one", "{result}", "{cluster}"], "paths: expected one result directory, or input alone"),
+        (["one", "{result}", "{cluster}"], "source: expected one result directory, or files alone"),
         (["one", "{result}", "--seed", "5"], "got a result, which was simulated with its own; try without them"),
         (["one", "{cluster}.missing"], "cluster.json.missing"),
         (["one", "{cluster}", "--until", "soon"], "--until: expected a duration"),

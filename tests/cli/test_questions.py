@@ -91,8 +91,8 @@ def run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Run:
         pytest.param(
             ["nodes", "add", "DUMP", "--shape", "name=l,cpu=8,memory=16Gi,price=2"],
             0,
-            "Add 1 node (1 x l/a) for 2; no set of these shapes is cheaper than 0.25 (relaxation: amounts only, pods and nodes may be "
-            "split, free room anywhere counts).",
+            "Add 1 node (1 x l/a) for 2; no set of these shapes is cheaper than 0.25 (relaxation: amounts only, pods and nodes may "
+            "be split, free room anywhere counts).",
             id="nodes to add",
         ),
         pytest.param(

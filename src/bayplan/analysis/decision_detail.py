@@ -21,7 +21,6 @@ from bayplan.analysis.explanation import (
     Rejection,
 )
 from bayplan.analysis.free_amounts import free_amounts
-from bayplan.analysis.remedies import remedies
 from bayplan.analysis.run_source import RunSource
 from bayplan.base.errors import InputError
 from bayplan.base.near_names import near_name
@@ -71,7 +70,7 @@ def attempt_detail(
         runner_up="" if runner_up is None else decision.names[runner_up],
         margin=0 if runner_up is None or winner is None else int(decision.total[winner] - decision.total[runner_up]),
         advantages=[] if runner_up is None or winner is None else _advantages(decision, winner, runner_up),
-        remedies=[] if decision.record.node else remedies(source, attempt.number, decision, pod),
+        remedies=[],
         extenders=_extenders(decision),
     )
 

@@ -7,7 +7,18 @@ from __future__ import annotations
 
 import msgspec
 
-from bayplan.analysis.remedies import Remedy
+
+class Remedy(msgspec.Struct, frozen=True, kw_only=True):
+    """A change that gets the pod placed, tried by scheduling in a fork of the cluster (`bayplan.answers.unblock`).
+
+    Attributes:
+        kind: of change, e.g. ``add node``. text: the change.
+        nodes: where the pod then goes.
+    """
+
+    kind: str
+    text: str
+    nodes: list[str]
 
 
 class Attempt(msgspec.Struct, frozen=True, kw_only=True):
@@ -178,7 +189,7 @@ class AttemptDetail(msgspec.Struct, frozen=True, kw_only=True):
         best: the best nodes. tie_set: the names of the best of all.
         runner_up: the best node outside of the tie set, or "". margin: by how many points it was beaten.
         advantages: where these points come from, the largest first; plugins that made no difference are left out.
-        remedies: what would have to change, if no node was found.
+        remedies: what would get the pod placed, if that was asked for.
         extenders: what HTTP extenders did, in the order in which they were asked.
     """
 
@@ -201,11 +212,15 @@ class AttemptDetail(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PluginVerdict(msgspec.Struct, frozen=True, kw_only=True):
-    """What one filter said about one node: Success, or another code with reasons."""
+    """What one filter said about one node: Success, or another code with reasons.
+
+    `change` is the smallest change that would turn a rejection, if that was asked for.
+    """
 
     plugin: str
     code: str
     reasons: list[str]
+    change: str = ""
 
 
 class NodeDetail(msgspec.Struct, frozen=True, kw_only=True):
@@ -253,6 +268,7 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
         preemption: the search for victims in that attempt, or else in the one before it that found some.
         events: Kubernetes events.
         notes: what could not be told, and how to learn it.
+        assumptions: what the explanation takes for granted.
     """
 
     verdict: str
@@ -273,6 +289,7 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     preemption: PreemptionReport | None
     events: list[EventLine]
     notes: list[str]
+    assumptions: list[str] = []
 
     def as_dict(self) -> dict[str, object]:
         """Return the explanation as plain data."""

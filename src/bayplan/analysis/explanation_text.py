@@ -21,9 +21,9 @@ from bayplan.analysis.explanation import (
     NodeScore,
     PluginScore,
     Rejection,
+    Remedy,
 )
 from bayplan.analysis.preemption_text import render_preemption
-from bayplan.analysis.remedies import Remedy
 from bayplan.analysis.text_layout import add, grid, indented, named, section, shown_nodes
 from bayplan.analysis.units import format_amount, format_count, format_duration
 from bayplan.sim.result import PodTimeline
@@ -61,6 +61,7 @@ def render_explanation(found: Explanation, *, width: int, all_nodes: bool = Fals
     if found.events:
         parts += section("Kubernetes events", [_events(found.events)])
     parts += [Text(f"note: {note}", style="yellow") for note in found.notes]
+    parts += [Text(f"assumed: {text}", style="dim") for text in found.assumptions]
     return parts
 
 
@@ -216,13 +217,9 @@ def _code(code: str) -> str:
 
 
 def _remedies(found: Sequence[Remedy]) -> list[RenderableType]:
-    parts: list[RenderableType] = []
-    for remedy in found[:SHOWN_REMEDIES]:
-        told = not remedy.nodes or (len(remedy.nodes) == 1 and remedy.nodes[0] in remedy.text)
-        nodes = "" if told else f" would open {named(remedy.nodes, False)}"
-        parts.append(Text(f"{remedy.text}{nodes}"))
+    parts: list[RenderableType] = [Text(each.text) for each in found[:SHOWN_REMEDIES]]
     if len(found) > SHOWN_REMEDIES:
-        parts.append(Text(f"... or {len(found) - SHOWN_REMEDIES:,} other changes", style="dim"))
+        parts.append(Text(f"... or {len(found) - SHOWN_REMEDIES:,} other changes (bayplan unblock)", style="dim"))
     return parts
 
 
@@ -304,6 +301,7 @@ def _node(node: NodeDetail, detail: AttemptDetail | None) -> list[RenderableType
         for verdict in node.verdicts:
             passes = verdict.code == "Success"
             text = "passes" if passes else f"{', '.join(verdict.reasons)} ({verdict.code})"
+            text += f"; to turn it: {verdict.change}" if verdict.change else ""
             add(table, verdict.plugin, Text(text, style="" if passes else "red"))
         parts += [Text(), indented(table)]
     if node.score is not None:

@@ -34,7 +34,7 @@ LOAD = ("InterPodAffinity", "NodePorts", "NodeVolumeLimits", "VolumeRestrictions
 
 @dataclass(frozen=True)
 class FilterMatrix:
-    """What every filter says about every node.
+    """The verdict of every filter about every node.
 
     Attributes:
         nodes: names, one a row. filters: names; plugins whose PreFilter rejected the pod as a whole come first.
@@ -141,10 +141,11 @@ def filter_matrix(decision: Decision, whole: Mapping[str, Status] | None = None)
             rows.append(np.zeros(count, dtype=np.bool_))
         number = names.index(said.plugin)
         rows[number] = rows[number] | left_out
-    failing = np.array([*(np.ones(count, dtype=np.bool_) for _ in rejected), *rows], dtype=np.bool_).reshape(-1, count)
+    all_rows = [*(np.ones(count, dtype=np.bool_) for _ in rejected), *rows]
+    failing = np.array(all_rows, dtype=np.bool_).reshape(len(all_rows), count)
     known = np.ones(count, dtype=np.bool_)
     if not decision.pre_filters:
-        # Stored records don't tell who left nodes out.
+        # Stored records lack the nodes that PreFilter plugins left out.
         known = decision.allowed.copy()
     known &= decision.examined | ~decision.allowed
     return FilterMatrix(decision.names, (*rejected, *names), failing, known, rejected, decision)

@@ -1,4 +1,4 @@
-"""How near nodes that rejected a pod are to holding it: fewest failing filters first, then least short of room."""
+"""How near nodes that rejected a pod are to holding it: those it may use first, then by failing filters, then by missing room."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from bayplan.analysis.filter_matrix import FIT, FilterMatrix, filter_matrix
 from bayplan.analysis.free_amounts import free_amounts
-from bayplan.analysis.remedies import FIT, INSUFFICIENT, TOO_MANY_PODS
 from bayplan.analysis.run_source import RunSource
 from bayplan.analysis.units import format_amount
 from bayplan.engine.decision import Decision
@@ -15,6 +15,10 @@ from bayplan.objects.requests import Amounts
 from bayplan.sim.result import PodTimeline
 from bayplan.state.arrays import Bools, Index, Ints
 from bayplan.state.resource_table import PODS
+
+INSUFFICIENT = "Insufficient "
+TOO_MANY_PODS = "Too many pods"
+"""Reasons of NodeResourcesFit."""
 
 _MOST_SHORT = 1_000_000
 
@@ -26,7 +30,9 @@ class Nearness:
         source: the run. number: of the decision in it. decision: its full record. pod: that it was about.
 
     Attributes:
+        matrix: what every filter says.
         failing: int64[rows], how many filters reject the node; 0 where none was asked about it.
+        pinned: int64[rows], how many of them are about what the node is: whatever pods leave, it rejects the pod still.
         short: int64[rows], what is missing of room, in thousandths of what the pod asks for, summed over resources.
         unseen: bool[rows], nodes that no filter looked at, as enough others fit.
     """
@@ -37,13 +43,16 @@ class Nearness:
         self.unseen: Bools = decision.allowed & ~decision.examined
         if decision.pre_filter is not None:
             self.unseen = np.zeros_like(decision.allowed)
-        rejected = (decision.codes != 0) & decision.examined & decision.allowed
-        for row, (filter_number, _) in decision.overrides.items():
-            rejected[filter_number, row] = True
+        self.matrix: FilterMatrix = filter_matrix(decision)
+        rejected: Bools = self.matrix.failing & self.matrix.known
+        if decision.pre_filter is not None:
+            # No filter ran: no node is nearer than another.
+            rejected = np.zeros_like(rejected)
         self.failing: Ints = rejected.sum(axis=0, dtype=np.int64)
+        self.pinned: Ints = np.where(self.failing > 0, self.matrix.pinned_failures, 0)
         self.short: Ints = np.zeros(len(decision.names), dtype=np.int64)
         self._free: Mapping[str, Amounts] = {}
-        if FIT in decision.filters and pod.pod is not None:
+        if FIT in decision.filters and pod.pod is not None and decision.pre_filter is None:
             rows = np.flatnonzero(rejected[decision.filters.index(FIT)]).tolist()
             self._measure(source, number, rows)
 
@@ -70,7 +79,16 @@ class Nearness:
         others = np.array([name != decision.record.node for name in decision.names], dtype=np.int64)
         # What PreFilter left out has no failing filter, and is no nearer for that.
         unknown = ~decision.feasible & (self.failing == 0)
-        keys = (self.short, self.failing, others, -decision.total, unknown, self.unseen, ~decision.feasible)
+        keys = (
+            self.short,
+            self.failing,
+            self.pinned,
+            others,
+            -decision.total,
+            unknown,
+            self.unseen,
+            ~decision.feasible,
+        )
         found: Index = by_name[np.lexsort([key[by_name] for key in keys])]
         return found
 

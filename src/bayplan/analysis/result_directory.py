@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import msgspec
 
@@ -31,6 +31,8 @@ from bayplan.sim.result import PodFate, PodTimeline, SimulatedEvent
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+T = TypeVar("T", bound=KubernetesObject)
 
 NAMES_OF_FIELDS = {"pod": "key"}
 """Columns of ``pods.parquet`` whose fields in `PodTimeline` have other names."""
@@ -65,6 +67,17 @@ def open_result(path: Path | str) -> ResultDirectory:
             hint="a newer Bayplan",
         )
     return ResultDirectory(directory)
+
+
+class StoredObjects:
+    """The objects of a result directory, by kind and key."""
+
+    def __init__(self, items: Mapping[tuple[type[KubernetesObject], str], KubernetesObject]) -> None:
+        self._items = items
+
+    def get(self, kind: type[T], key: str) -> T | None:
+        """Return an object by its key, or None."""
+        return cast("T | None", self._items.get((kind, key)))
 
 
 class ResultDirectory:
@@ -202,6 +215,11 @@ class ResultDirectory:
             for kind, text in zip(kinds, texts, strict=True)
             if kind in structs
         ]
+
+    @cached_property
+    def catalog(self) -> StoredObjects:
+        """Return where claims, volumes and other objects are looked up."""
+        return StoredObjects({(type(item), item.key): item for item in self.objects})
 
     @cached_property
     def events(self) -> Sequence[SimulatedEvent]:

@@ -26,13 +26,13 @@ T = TypeVar("T", bound=KubernetesObject)
 
 REJECTING_EFFECTS = ("NoSchedule", "NoExecute")
 SHOWN = 3
-"""So many labels, taints or reasons are named."""
+"""Maximum number of labels, taints or reasons in a sentence."""
 
 _TOPOLOGY = (ZONE, BETA_ZONE, REGION, BETA_REGION)
 
 
 class Lookup(Protocol):
-    """Where claims and volumes are looked up."""
+    """A collection of claims and volumes."""
 
     def get(self, kind: type[T], key: str) -> T | None:
         """Return an object by its key, or None."""
@@ -137,14 +137,12 @@ class _Words:
                 for number, name in enumerate(matrix.filters)
                 if name in LOAD
             }
-            told = [f"{self._reasons(name, pinned)} ({found:,})" for name, found in _largest(counts) if found]
+            shown = [f"{self._reasons(name, pinned)} ({found:,})" for name, found in _largest(counts) if found]
             where = format_count(usable, "node") if usable < count else f"all {count:,} nodes"
-            text = f"of {where} that it may use none has room: {', '.join(told[:SHOWN])}"
-            return (
-                text
-                if usable == count
-                else f"{text}; {count - usable:,} others are not for it: {self._pinned(~pinned)}"
-            )
+            text = f"of {where} that it may use none has room: {', '.join(shown[:SHOWN])}"
+            if usable == count:
+                return text
+            return f"{text}; the other {count - usable:,} are not for it: {self._pinned(~pinned)}"
         return f"no node passes all of {self._pinned(matrix.known)}"
 
     def _pinned(self, rows: Bools) -> str:
@@ -154,8 +152,8 @@ class _Words:
             for number, name in enumerate(matrix.filters)
             if name not in LOAD
         }
-        told = [f"{self._short(name)} ({found:,})" for name, found in _largest(counts) if found]
-        return ", ".join(told[:SHOWN])
+        shown = [f"{self._short(name)} ({found:,})" for name, found in _largest(counts) if found]
+        return ", ".join(shown[:SHOWN])
 
     def _short(self, plugin: str) -> str:
         if plugin == TAINTS:
@@ -222,9 +220,9 @@ class _Words:
         found = self._untolerated()
         if not found:
             return ""
-        told = [f"{text} ({count:,})" for text, count in found.items()]
-        more = f" and {len(told) - SHOWN} more" if len(told) > SHOWN else ""
-        return f"every node has a taint that it does not tolerate: {', '.join(told[:SHOWN])}{more}"
+        shown = [f"{text} ({count:,})" for text, count in found.items()]
+        more = f" and {len(shown) - SHOWN} more" if len(shown) > SHOWN else ""
+        return f"every node has a taint that it does not tolerate: {', '.join(shown[:SHOWN])}{more}"
 
     def _untolerated(self) -> dict[str, int]:
         counts: dict[str, int] = {}
@@ -247,8 +245,8 @@ class _Words:
                     return f"it asks for {asks} {resource}, which no node offers"
                 return f"it asks for {asks} {resource}, the largest node offers {format_amount(resource, largest)}"
         counts = self._matrix.reasons(FIT)
-        told = [f"{reason} ({count:,})" for reason, count in counts.items()]
-        return f"no node has room: {', '.join(told[:SHOWN])}"
+        shown = [f"{reason} ({count:,})" for reason, count in counts.items()]
+        return f"no node has room: {', '.join(shown[:SHOWN])}"
 
     def _ports(self) -> str:
         ports = host_ports_of(self._pod)
@@ -269,7 +267,7 @@ class _Words:
 
 
 def bound_volumes(pod: Pod, lookup: Lookup) -> list[tuple[PersistentVolumeClaim, PersistentVolume]]:
-    """Return the bound claims of a pod with their volumes, as far as they are known."""
+    """Return the bound claims of a pod with their volumes, that are known."""
     found = []
     for volume in pod.spec.volumes:
         name = claim_name_of(pod.metadata.name, volume)
@@ -296,7 +294,7 @@ def volume_labels(volume: PersistentVolume) -> dict[str, str]:
 
 
 def volume_place(volume: PersistentVolume) -> str:
-    """Return where a volume is, in words: ``in eu-1d``, ``on node-3``; "" if that can't be said."""
+    """Return where a volume is, in words: ``in eu-1d``, ``on node-3``; "" if unknown."""
     labels = volume_labels(volume)
     for key in _TOPOLOGY:
         if key in labels:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from bayplan.analysis.free_amounts import requested_by_time_lines
 from bayplan.analysis.pending import waiting_message
+from bayplan.analysis.root_cause import Lookup
 from bayplan.analysis.waits import WAITING
 from bayplan.engine.decision import Decision, Record
 from bayplan.engine.records import RecordLevel
@@ -83,6 +84,16 @@ class RunSource(Protocol):
         ...
 
 
+@runtime_checkable
+class CatalogSource(Protocol):
+    """A source that has claims, volumes and other objects, too."""
+
+    @property
+    def catalog(self) -> Lookup:
+        """Where they are looked up."""
+        ...
+
+
 def numbered_records_of(records: RecordSequence, key: str) -> list[tuple[int, Record]]:
     """Return the records of a key with their numbers, by looking at all records: for sources without an index."""
     return [(number, record) for number, record in enumerate(records) if record.pod == key]
@@ -128,6 +139,11 @@ class SimulationSource:
     def nodes(self) -> Mapping[str, Node]:
         """See `RunSource`."""
         return {node.metadata.name: node for node in self._result.state.nodes.nodes if node is not None}
+
+    @property
+    def catalog(self) -> Lookup:
+        """See `CatalogSource`."""
+        return self._result.state.catalog
 
     @property
     def events(self) -> Sequence[SimulatedEvent]:

@@ -6,9 +6,11 @@ import re
 from collections.abc import Sequence
 
 from bayplan.analysis.explanation import Attempt
+from bayplan.analysis.filter_matrix import LOAD
 from bayplan.analysis.nearness import Nearness
 from bayplan.analysis.reasons import reasons_of, short_reasons
-from bayplan.analysis.run_source import RunSource
+from bayplan.analysis.root_cause import RootCause, root_cause
+from bayplan.analysis.run_source import CatalogSource, RunSource
 from bayplan.analysis.units import format_count, format_list
 from bayplan.engine.decision import Decision, Outcome, Record
 from bayplan.sim.result import PodFate, PodTimeline
@@ -66,14 +68,28 @@ def _why_waiting(source: RunSource, pod: PodTimeline, attempts: Sequence[Attempt
         return f"waits: {decision.pre_filter.message}"
     if decision is None or not decision.names:
         return f"waits: {_short_message(source.message_of(pod))}"
-    row = (nearness := Nearness(source, last.number, decision, pod)).nearest()
+    nearness = Nearness(source, last.number, decision, pod)
+    cause = _root_cause(source, pod, nearness)
+    if cause is not None and (cause.plugin not in ("", *LOAD) or (not cause.plugin and not cause.usable)):
+        return f"waits: {cause.sentence}"
+    row = nearness.nearest()
     if row is None:
         return f"waits: {_short_message(source.message_of(pod))}"
     name, gap = decision.names[row], _AMOUNTS.sub("", nearness.gap(row)).replace(", short of ", " and ")
     if len(decision.names) == 1:
         return f"waits: the only node, {name}, does not fit: {gap}"
     told = f", {gap}" if gap.startswith("short of ") else f" ({gap})"
-    return f"waits: none of {len(decision.names):,} nodes fits; nearest is {name}{told}"
+    usable = "" if cause is None or cause.usable == cause.nodes else f" of {cause.usable:,} that it may use"
+    return f"waits: none of {len(decision.names):,} nodes fits; nearest{usable} is {name}{told}"
+
+
+def _root_cause(source: RunSource, pod: PodTimeline, nearness: Nearness) -> RootCause | None:
+    """Return why a pod fits nowhere; None if nothing is known of the pod, or filters were not asked about every node."""
+    matrix = nearness.matrix
+    if pod.pod is None or not matrix.known.all():
+        return None
+    catalog = source.catalog if isinstance(source, CatalogSource) else None
+    return root_cause(matrix, pod.pod, source.nodes, source.requests_of(pod), catalog)
 
 
 def _decision(source: RunSource, number: int) -> Decision | None:

@@ -1,1 +1,1 @@
-"""Answers to questions about a cluster as it is now: each is tried by scheduling in a fork before it is given."""
+"""Answers to questions about the present cluster, each verified by scheduling in a fork."""

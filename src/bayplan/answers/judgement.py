@@ -1,15 +1,16 @@
-"""What all filters say about a waiting pod on all nodes, also where PreFilter or a gate ends the attempt before they are asked."""
+"""The verdicts of all filters about a waiting pod, even if PreFilter or a gate ends the attempt before filters run."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 import numpy as np
+from msgspec.structs import replace
 
 from bayplan.analysis.filter_matrix import FilterMatrix, filter_matrix
 from bayplan.analysis.root_cause import RootCause, root_cause
 from bayplan.answers.trial_cluster import TrialCluster
-from bayplan.engine.decision import Decision
+from bayplan.engine.decision import Decision, Outcome
 from bayplan.framework.status import Status
 from bayplan.objects.pod import Pod
 from bayplan.objects.requests import accounted_requests
@@ -20,13 +21,13 @@ _MOST_REJECTIONS = 12
 
 @dataclass(frozen=True)
 class Judgement:
-    """A pod and everything that is said against it.
+    """A waiting pod with the verdicts of all filters.
 
     Attributes:
         pod: that waits.
         decision: the last one; with plugins switched off that reject the pod as a whole. None where no scheduler is in charge.
         matrix: of all filters and nodes. cause: why it fits nowhere; meaningless if it fits.
-        fits: whether some node takes it as it is.
+        fits: whether some node takes it unchanged.
     """
 
     pod: Pod
@@ -62,5 +63,8 @@ def judge(trial: TrialCluster, pod: Pod) -> Judgement:
     nodes = {node.metadata.name: node for node in trial.nodes()}
     requests = accounted_requests(pod, trial.state.request_gates).requests
     cause = root_cause(matrix, pod, nodes, requests, trial.catalog)
+    if decision is not None and decision.record.outcome is Outcome.ERROR:
+        # The error ended the attempt, whatever filters found.
+        cause = replace(cause, plugin="", sentence=decision.record.message, everywhere=[], sole=[])
     fits = not whole and decision is not None and bool(decision.record.node)
     return Judgement(pod, decision, matrix, cause, fits)

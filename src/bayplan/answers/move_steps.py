@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
@@ -14,24 +15,30 @@ from bayplan.answers.trial_cluster import TrialCluster, stays_on_node
 from bayplan.framework.preemption.disruption_budgets import DisruptionBudgets
 from bayplan.objects.affinity import PodAffinityTerm
 from bayplan.objects.pod import Pod
-from bayplan.objects.selectors import SelectorError, compile_label_selector
+from bayplan.objects.selectors import Selector, SelectorError, compile_label_selector
 from bayplan.state.pod_info import PodInfo
 
 HIGHEST_PRIORITY = 2**31 - 1
-MOST_CANDIDATES = 12
-MOST_VICTIMS = 12
+MAX_CANDIDATES = 12
+MAX_VICTIMS = 12
 SHOWN = 3
-_MOST_DOMAINS = 4
+_MAX_DOMAINS = 4
 
 
-def move_steps(judged: Judgement, trial: TrialCluster) -> Iterator[Step]:
-    """Yield sets of pods whose leaving may make room; budgets forbid none of them."""
+def move_steps(judged: Judgement, trial: TrialCluster, only: str = "") -> Iterator[Step]:
+    """Yield sets of pods whose leaving may make room; budgets forbid none of them.
+
+    Args:
+        judged: the pod. trial: the cluster. only: a node on which all pods that could leave are a set, too; "" for none.
+    """
     budgets = DisruptionBudgets(trial.catalog)
     seen: set[tuple[str, ...]] = set()
-    for node, keys in (*_by_preemption(judged, trial), *_by_devices(judged, trial), *_by_neighbours(judged, trial)):
+    movable = [] if not only else [(only, [pod.key for pod in trial.pods_on(only) if not stays_on_node(pod)])]
+    sets = (*_by_preemption(judged, trial), *_by_devices(judged, trial), *_by_neighbours(judged, trial), *movable)
+    for node, keys in sets:
         chosen = tuple(sorted(keys))
         infos = [trial.state.pods[key] for key in chosen if key in trial.state.pods]
-        if chosen in seen or not infos or len(infos) > MOST_VICTIMS:
+        if chosen in seen or not infos or len(infos) > MAX_VICTIMS:
             continue
         seen.add(chosen)
         if any(stays_on_node(info.pod) for info in infos) or any(budgets.violated_by(infos)):
@@ -68,7 +75,7 @@ def _by_preemption(judged: Judgement, trial: TrialCluster) -> list[tuple[str, li
         return []
     allowed = [each for each in decision.preemption.candidates if not each.pdb_violations]
     order = sorted(allowed, key=lambda each: (len(each.victims), each.priority_sum, each.node))
-    return [(each.node, [victim.pod for victim in each.victims]) for each in order[:MOST_CANDIDATES]]
+    return [(each.node, [victim.pod for victim in each.victims]) for each in order[:MAX_CANDIDATES]]
 
 
 def _by_devices(judged: Judgement, trial: TrialCluster) -> Iterator[tuple[str, list[str]]]:
@@ -84,7 +91,7 @@ def _by_devices(judged: Judgement, trial: TrialCluster) -> Iterator[tuple[str, l
         for pod in sorted(holders, key=lambda each: (each.spec.priority or 0, each.key)):
             yield name, [pod.key]
             found += 1
-            if found >= MOST_CANDIDATES:
+            if found >= MAX_CANDIDATES:
                 return
 
 
@@ -100,23 +107,32 @@ def _by_neighbours(judged: Judgement, trial: TrialCluster) -> Iterator[tuple[str
         sets += (
             _rivals(judged.pod, trial, names) if plugin == "InterPodAffinity" else _crowded(judged.pod, trial, names)
         )
-    yield from sorted(sets, key=lambda each: (len(each[1]), each))[:MOST_CANDIDATES]
+    yield from sorted(sets, key=lambda each: (len(each[1]), each))[:MAX_CANDIDATES]
 
 
 def _rivals(pod: Pod, trial: TrialCluster, names: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
     """Yield for each domain the pods that the pod keeps away from, and those that keep away from it."""
-    own = _anti_terms(pod)
-    others = [info for info in trial.state.pods.values() if info.owned_counters and _anti_terms(info.pod)]
-    keys = {term.topology_key for term in own} | {
-        term.topology_key for info in others for term in _anti_terms(info.pod)
-    }
+    own = _compiled(_anti_terms(pod))
+    known: dict[int, list[_Term]] = {}
+    others: dict[str, list[_Term]] = {}
+    for info in trial.state.pods.values():
+        terms = _anti_terms(info.pod) if info.owned_counters else ()
+        if terms:
+            # Pods of one template share their terms.
+            if id(terms) not in known:
+                known[id(terms)] = _compiled(terms)
+            others[info.key] = known[id(terms)]
+    keys = {each.term.topology_key for terms in (own, *known.values()) for each in terms}
     for key in sorted(keys):
         for name, infos in _domains(key, trial, names):
             against = [
                 info.key
                 for info in infos
-                if any(term.topology_key == key and _concerns(term, pod, info.pod) for term in own)
-                or any(term.topology_key == key and _concerns(term, info.pod, pod) for term in _anti_terms(info.pod))
+                if any(each.term.topology_key == key and _concerns(each, pod, info.pod) for each in own)
+                or any(
+                    each.term.topology_key == key and _concerns(each, info.pod, pod)
+                    for each in others.get(info.key, ())
+                )
             ]
             if against:
                 yield name, against
@@ -155,7 +171,7 @@ def _domains(key: str, trial: TrialCluster, names: Sequence[str]) -> Iterator[tu
         value = known.metadata.labels.get(key) if known is not None else None
         if value is not None and value not in seen:
             seen[value] = name
-        if len(seen) == _MOST_DOMAINS:
+        if len(seen) == _MAX_DOMAINS:
             break
     for value, name in seen.items():
         rows = [trial.state.nodes.row_of[member] for member in members[value]]
@@ -167,11 +183,25 @@ def _anti_terms(pod: Pod) -> tuple[PodAffinityTerm, ...]:
     return anti.required_during_scheduling_ignored_during_execution if anti is not None else ()
 
 
-def _concerns(term: PodAffinityTerm, owner: Pod, other: Pod) -> bool:
-    try:
-        selector = compile_label_selector(term.label_selector)
-    except SelectorError:
-        return False
+class _Term(NamedTuple):
+    """A term with its selector, compiled."""
+
+    term: PodAffinityTerm
+    selector: Selector
+
+
+def _compiled(terms: Sequence[PodAffinityTerm]) -> list[_Term]:
+    found = []
+    for term in terms:
+        try:
+            found.append(_Term(term, compile_label_selector(term.label_selector)))
+        except SelectorError:
+            continue
+    return found
+
+
+def _concerns(each: _Term, owner: Pod, other: Pod) -> bool:
+    term = each.term
     namespaces = term.namespaces or (owner.metadata.namespace,)
     here = other.metadata.namespace in namespaces or term.namespace_selector is not None
-    return here and selector.matches(other.metadata.labels)
+    return here and each.selector.matches(other.metadata.labels)

@@ -32,7 +32,7 @@ POOL_LABELS = (
     "kubernetes.azure.com/agentpool",
     "node.kubernetes.io/instance-type",
 )
-"""Labels that name a pool, the most telling first."""
+"""Labels that name a pool, most specific first."""
 
 ZONE = "topology.kubernetes.io/zone"
 
@@ -68,13 +68,18 @@ class NodeShape(msgspec.Struct, frozen=True, kw_only=True):
         return f"{like}{where} ({self.size})" if self.size else f"{like}{where}"
 
     @property
+    def distance(self) -> int:
+        """Return in how many labels, taints and amounts it differs from its template."""
+        return sum(each.count(",") + 1 for each in self.differs)
+
+    @property
     def size(self) -> str:
         """Return what a node offers, in words."""
         amounts = node_amounts(self.node.status.allocatable)
-        told = [
+        shown = [
             f"{format_amount(name, amount)} {name}" for name, amount in amounts.items() if amount and name != "pods"
         ]
-        return ", ".join(told[:4])
+        return ", ".join(shown[:4])
 
 
 def size_price(node: Node) -> float:
@@ -202,10 +207,10 @@ class ShapeCatalogue:
         if larger:
             amounts = {**node.status.allocatable, **larger}
             node = replace(node, status=replace(node.status, allocatable=amounts, capacity=amounts))
-            told = ", ".join(
+            shown = ", ".join(
                 f"{format_amount(name, node_amounts({name: text})[name])} {name}" for name, text in larger.items()
             )
-            differs.append(f"with {told}")
+            differs.append(f"with {shown}")
         return replace(shape, node=node, differs=tuple(differs), price=size_price(node) if differs else shape.price)
 
     def _wanted_labels(self, pod: Pod, node: Node) -> dict[str, str]:
@@ -247,7 +252,7 @@ class ShapeCatalogue:
 
 
 def fresh_node(node: Node, name: str) -> Node:
-    """Return a node like another one, as it is when it has just become ready."""
+    """Return a copy of a node as a new one that has just become ready."""
     labels = {**node.metadata.labels, HOSTNAME: name}
     taints = tuple(each for each in node.spec.taints if not is_condition_taint(each))
     status = NodeStatus(
@@ -302,7 +307,7 @@ def _labels_for(term: NodeSelectorTerm, labels: dict[str, str]) -> dict[str, str
 
 
 def _labels_of_one_node(nodes: Iterable[Node]) -> frozenset[str]:
-    """Return the labels that tell nodes apart, rather than pools: the host name, and those whose values are all different."""
+    """Return the labels of single nodes rather than pools: the host name, and labels whose values are all different."""
     values: dict[str, list[str]] = {}
     for node in nodes:
         for key, text in node.metadata.labels.items():

@@ -24,20 +24,20 @@ CORDON_TAINT = "node.kubernetes.io/unschedulable"
 """The taint that the node controller gives a cordoned node: one cordon, rejected by two filters."""
 
 _GIVEN_LABELS = ("kubernetes.io/", "topology.kubernetes.io/", "node.kubernetes.io/", "topology.k8s.io/")
-"""Labels that say what a node is, which no label can change."""
+"""Prefixes of labels that describe hardware or location; relabelling would be a lie."""
 
-_MOST_NODES = 8
-_MOST_SHAPES = 12
-"""So many shapes are tried of those that could do by what they offer."""
-
-
-def node_steps(judged: Judgement, trial: TrialCluster) -> Iterator[Step]:
-    """Yield the steps that change a node that is there."""
-    yield from _uncordons(judged, trial)
-    yield from _labels(judged, trial)
+_MAX_NODES = 8
+_MAX_SHAPES = 12
+"""Maximum number of shapes tried."""
 
 
-def _uncordons(judged: Judgement, trial: TrialCluster) -> Iterator[Step]:
+def node_steps(judged: Judgement, trial: TrialCluster, node: str = "") -> Iterator[Step]:
+    """Yield the steps that change a node that is there; `node` is the only one that counts, "" stands for all."""
+    yield from _uncordons(judged, trial, node)
+    yield from _labels(judged, trial, node)
+
+
+def _uncordons(judged: Judgement, trial: TrialCluster, only: str) -> Iterator[Step]:
     matrix = judged.matrix
     if CORDON not in matrix.filters:
         return
@@ -47,6 +47,8 @@ def _uncordons(judged: Judgement, trial: TrialCluster) -> Iterator[Step]:
     found = 0
     for row in rows:
         node = trial.node(matrix.nodes[row])
+        if only not in ("", matrix.nodes[row]):
+            continue
         if node is None or any(is_condition_taint(each) and each.key != CORDON_TAINT for each in node.spec.taints):
             # A node that is not well is not made well by lifting its cordon.
             continue
@@ -55,13 +57,13 @@ def _uncordons(judged: Judgement, trial: TrialCluster) -> Iterator[Step]:
             StepKind.UNCORDON,
             f"uncordon {name}",
             CORDON,
-            cost=found / (_MOST_NODES + 1),
+            cost=found / (_MAX_NODES + 1),
             commands=(f"kubectl uncordon {name}",),
             nodes=frozenset((name,)),
             edit_nodes={name: _uncordoned},
         )
         found += 1
-        if found == _MOST_NODES:
+        if found == _MAX_NODES:
             return
 
 
@@ -70,18 +72,18 @@ def _uncordoned(node: Node) -> Node:
     return replace(node, spec=replace(node.spec, unschedulable=False, taints=taints))
 
 
-def _labels(judged: Judgement, trial: TrialCluster) -> Iterator[Step]:
+def _labels(judged: Judgement, trial: TrialCluster, only: str) -> Iterator[Step]:
     """Yield nodes that lack nothing but labels which people give."""
     matrix, wanted = judged.matrix, judged.pod.spec.node_selector or {}
     if NODE_AFFINITY not in matrix.filters or not wanted:
         return
     others = matrix.failing.sum(axis=0)
-    rejected = matrix.failing[matrix.filters.index(NODE_AFFINITY)] & (others <= 2)
+    rejected = matrix.failing[matrix.filters.index(NODE_AFFINITY)] & ((others <= 2) | bool(only))
     rows = sorted(np.flatnonzero(rejected).tolist(), key=lambda row: (int(others[row]), matrix.nodes[row]))
     found = 0
     for row in rows:
         node = trial.node(matrix.nodes[row])
-        if node is None:
+        if node is None or only not in ("", node.metadata.name):
             continue
         missing = {key: text for key, text in wanted.items() if node.metadata.labels.get(key) != text}
         if not missing or any(key.startswith(_GIVEN_LABELS) for key in missing):
@@ -91,18 +93,18 @@ def _labels(judged: Judgement, trial: TrialCluster) -> Iterator[Step]:
         ):
             continue
         name = node.metadata.name
-        told = [f"{key}={text}" for key, text in missing.items()]
+        shown = [f"{key}={text}" for key, text in missing.items()]
         yield Step(
             StepKind.LABEL,
-            f"label {name} with {', '.join(told)}",
+            f"label {name} with {', '.join(shown)}",
             NODE_AFFINITY,
-            cost=found / (_MOST_NODES + 1),
-            commands=(f"kubectl label --overwrite node {name} {' '.join(told)}",),
+            cost=found / (_MAX_NODES + 1),
+            commands=(f"kubectl label --overwrite node {name} {' '.join(shown)}",),
             nodes=frozenset((name,)),
             edit_nodes={name: partial(_labelled, missing)},
         )
         found += 1
-        if found == _MOST_NODES:
+        if found == _MAX_NODES:
             return
 
 
@@ -124,16 +126,16 @@ def added_nodes(pod: Pod, shapes: ShapeCatalogue, *, tailored: bool) -> Iterator
     if tailored:
         made = [shapes.tailored(shape, pod) for shape in known]
         # A node that is nearest to one that there is comes first.
-        chosen = sorted(made, key=lambda each: (len(each.differs), each.price, each.name))[:_MOST_SHAPES]
+        chosen = sorted(made, key=lambda each: (each.distance, each.price, each.name))[:_MAX_SHAPES]
     else:
-        chosen = [shape for shape in known if _could_do(shape, pod)][:_MOST_SHAPES]
+        chosen = [shape for shape in known if _could_do(shape, pod)][:_MAX_SHAPES]
     highest = max((shape.price for shape in chosen), default=1.0) or 1.0
     for shape in chosen:
         yield Step(
             StepKind.ADD_NODE,
             f"add a node {shape.text}",
             TAINTS,
-            cost=min(shape.price / (2 * highest) + (0.4 if shape.differs else 0.0), 0.99),
+            cost=min(shape.price / (2 * highest) + 0.1 * min(shape.distance, 4), 0.99),
             nodes=frozenset(("new-node",)),
             adds=shapes.objects(shape),
             copies=partial(shapes.objects, shape),
@@ -142,7 +144,7 @@ def added_nodes(pod: Pod, shapes: ShapeCatalogue, *, tailored: bool) -> Iterator
 
 
 def _could_do(shape: NodeShape, pod: Pod) -> bool:
-    """Return whether a shape could do by its labels, taints and size; scheduling tells the rest."""
+    """Return whether a shape could do by its labels, taints and size; scheduling shows the rest."""
     node = shape.node
     if any(not is_condition_taint(taint) for taint in untolerated_taints(pod, node)):
         return False

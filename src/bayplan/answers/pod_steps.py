@@ -15,12 +15,20 @@ from bayplan.answers.judgement import Judgement
 from bayplan.answers.steps import Step, StepKind
 from bayplan.answers.trial_cluster import TrialCluster
 from bayplan.objects.affinity import Affinity, NodeSelectorRequirement, Toleration
-from bayplan.objects.meta import LabelSelector, ObjectMeta, ObjectReference, ResourceList
+from bayplan.objects.meta import (
+    KubernetesObject,
+    LabelSelector,
+    ObjectMeta,
+    ObjectReference,
+    OwnerReference,
+    ResourceList,
+)
 from bayplan.objects.node import Taint
-from bayplan.objects.pod import Container, Pod, PodSpec, ResourceRequirements
+from bayplan.objects.pod import Container, Pod, PodResourceClaimStatus, PodSpec, ResourceRequirements
 from bayplan.objects.policy import PriorityClass
 from bayplan.objects.quantity import milli_value, value
 from bayplan.objects.requests import fit_requests
+from bayplan.objects.resource import ResourceClaim, ResourceClaimSpec, ResourceClaimTemplate
 from bayplan.objects.storage import (
     PersistentVolume,
     PersistentVolumeClaim,
@@ -39,10 +47,12 @@ LEAVING_TAINTS = ("ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted", "k
 SYSTEM_PRIORITY = 1_000_000_000
 """Priorities above it are those of system classes."""
 
-_MOST_SETS = 8
-_MOST_SHRINKS = 3
-_MOST_CLASSES = 5
-_LEAST_MEMORY = 1 << 20
+VOLUME_PLUGINS = frozenset(("VolumeBinding", "VolumeRestrictions", "VolumeZone", "NodeVolumeLimits"))
+
+_MAX_SETS = 8
+_MAX_SHRINKS = 3
+_MAX_CLASSES = 5
+_MEMORY_STEP = 1 << 20
 _SMALLEST_SHARE = 0.1
 """A request is not shrunk below this share of what it was."""
 
@@ -52,14 +62,23 @@ def is_condition_taint(taint: Taint) -> bool:
     return taint.key.startswith(CONDITION_PREFIXES) or taint.key in LEAVING_TAINTS
 
 
-def pod_steps(judged: Judgement, trial: TrialCluster) -> Iterator[Step]:
-    """Yield the steps that change the pod, or create what it refers to."""
+def pod_steps(judged: Judgement, trial: TrialCluster, node: str = "") -> Iterator[Step]:
+    """Yield the steps that change the pod, or create what it refers to.
+
+    Args:
+        judged: the pod. trial: the cluster. node: the only one that counts; "" for all.
+    """
     yield from _gates(judged)
     yield from _missing(judged, trial)
-    yield from _shrinks(judged, trial)
+    yield from _shrinks(judged, trial, node)
     yield from _relaxations(judged.pod)
     yield from _priorities(judged, trial)
-    yield from _tolerations(judged, trial)
+    yield from _tolerations(judged, trial, node)
+
+
+def matrix_name(judged: Judgement, row: int) -> str:
+    """Return the name of a node of the matrix."""
+    return judged.matrix.nodes[row]
 
 
 def _with_spec(pod: Pod, **fields: object) -> Pod:
@@ -92,44 +111,99 @@ def _without_gate(name: str, pod: Pod) -> Pod:
 
 
 def _missing(judged: Judgement, trial: TrialCluster) -> Iterator[Step]:
-    """Yield a volume for each claim that is not bound and can't be, with the claim if that is not there either."""
-    pod, names = judged.pod, []
+    """Yield what the pod refers to and what is not there: volumes and their claims, claims for devices, and both together."""
+    volumes, devices = _missing_volumes(judged, trial), _missing_devices(judged, trial)
+    if volumes is not None:
+        yield volumes
+    if devices is not None:
+        yield devices
+    if volumes is not None and devices is not None:
+        yield Step(
+            StepKind.CREATE,
+            f"{volumes.text} and {devices.text.removeprefix('create ')}",
+            "VolumeBinding",
+            adds=(*volumes.adds, *devices.adds),
+            edit_pod=devices.edit_pod,
+        )
+
+
+def _missing_volumes(judged: Judgement, trial: TrialCluster) -> Step | None:
+    """Return a volume for each claim that has none, with the claim if that is not there either; None if all have one."""
+    if not set(judged.matrix.everywhere) & VOLUME_PLUGINS:
+        return None
+    pod = judged.pod
+    namespace, shown, objects = pod.metadata.namespace, list[str](), list[KubernetesObject]()
     for volume in pod.spec.volumes:
         name = claim_name_of(pod.metadata.name, volume)
-        if not name or volume.persistent_volume_claim is None:
+        claim = trial.catalog.get(PersistentVolumeClaim, f"{namespace}/{name}") if name else None
+        bound_to = claim.spec.volume_name if claim is not None else ""
+        if not name or (bound_to and trial.catalog.get(PersistentVolume, bound_to) is not None):
             continue
-        claim = trial.catalog.get(PersistentVolumeClaim, f"{pod.metadata.namespace}/{name}")
-        if claim is None or not claim.spec.volume_name:
-            names.append(name)
-    if not names or not set(judged.matrix.everywhere) & {
-        "VolumeBinding",
-        "VolumeRestrictions",
-        "VolumeZone",
-        "NodeVolumeLimits",
-    }:
-        return
-    objects: list[PersistentVolume | PersistentVolumeClaim] = []
-    told = []
-    for name in names:
-        key = f"{pod.metadata.namespace}/{name}"
-        claim = trial.catalog.get(PersistentVolumeClaim, key)
-        told.append(
-            f"PersistentVolumeClaim {key} with a volume"
-            if claim is None
-            else f"a volume for PersistentVolumeClaim {key}"
-        )
-        objects += bound_pair(claim, pod.metadata.namespace, name)
-    yield Step(StepKind.CREATE, f"create {' and '.join(told)}", "VolumeBinding", adds=tuple(objects))
+        key = f"PersistentVolumeClaim {namespace}/{name}"
+        shown.append(f"{key} with a volume" if claim is None else f"a volume for {key}")
+        found, made = bound_pair(claim, namespace, name, bound_to or f"pv-for-{namespace}-{name}")
+        if claim is None and volume.ephemeral is not None:
+            owner = OwnerReference(
+                api_version="v1", kind="Pod", name=pod.metadata.name, uid=pod.metadata.uid, controller=True
+            )
+            made = replace(made, metadata=replace(made.metadata, owner_references=(owner,)))
+        objects += (found, made)
+    return (
+        Step(StepKind.CREATE, f"create {' and '.join(shown)}", "VolumeBinding", adds=tuple(objects)) if shown else None
+    )
+
+
+def _missing_devices(judged: Judgement, trial: TrialCluster) -> Step | None:
+    """Return the claims for devices that are not there; None if all are.
+
+    The requests of a claim that a user has to create are unknown, so the trial uses a claim without requests.
+    """
+    pod = judged.pod
+    made_for = {each.name for each in pod.status.resource_claim_statuses}
+    shown, objects, statuses = list[str](), list[KubernetesObject](), list[PodResourceClaimStatus]()
+    for entry in pod.spec.resource_claims:
+        if entry.resource_claim_name:
+            key = f"{pod.metadata.namespace}/{entry.resource_claim_name}"
+            if trial.catalog.get(ResourceClaim, key) is None:
+                shown.append(f"ResourceClaim {key}")
+                metadata = ObjectMeta(
+                    name=entry.resource_claim_name, namespace=pod.metadata.namespace, uid=f"uid-{key}"
+                )
+                objects.append(ResourceClaim(metadata=metadata))
+        elif entry.resource_claim_template_name and entry.name not in made_for:
+            key = f"{pod.metadata.namespace}/{entry.resource_claim_template_name}"
+            template = trial.catalog.get(ResourceClaimTemplate, key)
+            name = f"{pod.metadata.name}-{entry.name}"
+            shown.append(f"ResourceClaim {pod.metadata.namespace}/{name} from the template {key}")
+            owner = OwnerReference(
+                api_version="v1", kind="Pod", name=pod.metadata.name, uid=pod.metadata.uid, controller=True
+            )
+            metadata = ObjectMeta(
+                name=name, namespace=pod.metadata.namespace, uid=f"uid-{name}", owner_references=(owner,)
+            )
+            spec = ResourceClaimSpec() if template is None else template.spec.spec
+            objects.append(ResourceClaim(metadata=metadata, spec=spec))
+            statuses.append(PodResourceClaimStatus(name=entry.name, resource_claim_name=name))
+    if not shown:
+        return None
+    edit = partial(_with_claims, tuple(statuses)) if statuses else None
+    return Step(
+        StepKind.CREATE, f"create {' and '.join(shown)}", "DynamicResources", adds=tuple(objects), edit_pod=edit
+    )
+
+
+def _with_claims(statuses: tuple[PodResourceClaimStatus, ...], pod: Pod) -> Pod:
+    status = replace(pod.status, resource_claim_statuses=(*pod.status.resource_claim_statuses, *statuses))
+    return replace(pod, status=status)
 
 
 def bound_pair(
-    claim: PersistentVolumeClaim | None, namespace: str, name: str
+    claim: PersistentVolumeClaim | None, namespace: str, name: str, volume_name: str
 ) -> tuple[PersistentVolume, PersistentVolumeClaim]:
     """Return a claim that is bound to a volume which every node reaches."""
     found = claim or PersistentVolumeClaim(
         metadata=ObjectMeta(name=name, namespace=namespace, uid=f"{namespace}-{name}")
     )
-    volume_name = f"pv-for-{namespace}-{name}"
     reference = ObjectReference(
         api_version="v1", kind="PersistentVolumeClaim", namespace=namespace, name=name, uid=found.metadata.uid
     )
@@ -156,7 +230,7 @@ def bound_pair(
 # --- taints -----------------------------------------------------------------------------------------------------------
 
 
-def _tolerations(judged: Judgement, trial: TrialCluster) -> Iterator[Step]:
+def _tolerations(judged: Judgement, trial: TrialCluster, only: str) -> Iterator[Step]:
     """Yield the sets of taints that keep the pod away from nodes which are well, those of most nodes first."""
     if TAINTS not in judged.matrix.filters:
         return
@@ -165,17 +239,17 @@ def _tolerations(judged: Judgement, trial: TrialCluster) -> Iterator[Step]:
     for row in np.flatnonzero(judged.matrix.failing[number]).tolist():
         node = trial.node(judged.matrix.nodes[row])
         taints = () if node is None else tuple(untolerated_taints(judged.pod, node))
-        if not taints or any(map(is_condition_taint, taints)):
+        if not taints or any(map(is_condition_taint, taints)) or only not in ("", matrix_name(judged, row)):
             continue
         key = tuple(sorted(map(taint_text, taints)))
         groups.setdefault(key, (taints, []))[1].append(judged.matrix.nodes[row])
     largest = sorted(groups.items(), key=lambda each: (-len(each[1][1]), each[0]))
-    for place, (texts, (taints, names)) in enumerate(largest[:_MOST_SETS]):
+    for place, (texts, (taints, names)) in enumerate(largest[:_MAX_SETS]):
         yield Step(
             StepKind.TOLERATE,
             f"tolerate {' and '.join(texts)}",
             TAINTS,
-            cost=place / _MOST_SETS,
+            cost=place / _MAX_SETS,
             nodes=frozenset(names),
             edit_pod=partial(_tolerating, taints),
         )
@@ -257,11 +331,29 @@ def _affinity_relaxations(affinity: Affinity) -> Iterator[Step]:
             cost=0.4,
             edit_pod=_soft_node_affinity,
         )
+    if (affinity.pod_affinity is not None and affinity.pod_anti_affinity is not None) or (
+        node is not None and required is not None
+    ):
+        yield Step(
+            StepKind.RELAX,
+            "make all required affinity preferred",
+            "InterPodAffinity",
+            cost=0.9,
+            edit_pod=lambda pod: _with_spec(pod, affinity=None),
+        )
     for anti in (False, True):
         side = affinity.pod_anti_affinity if anti else affinity.pod_affinity
         terms = side.required_during_scheduling_ignored_during_execution if side is not None else ()
+        name = "anti-affinity" if anti else "affinity"
+        if len(terms) > 1:
+            yield Step(
+                StepKind.RELAX,
+                f"make all required pod {name} preferred",
+                "InterPodAffinity",
+                cost=0.6,
+                edit_pod=partial(_without_side, anti),
+            )
         for place, term in enumerate(terms):
-            name = "anti-affinity" if anti else "affinity"
             yield Step(
                 StepKind.RELAX,
                 f"make the {name} to {selector_text(term.label_selector)} in {term.topology_key} a preferred one",
@@ -319,6 +411,12 @@ def _soft_pod_term(anti: bool, place: int, pod: Pod) -> Pod:
     return _with_spec(pod, affinity=replace(affinity, **{name: left}))
 
 
+def _without_side(anti: bool, pod: Pod) -> Pod:
+    name = "pod_anti_affinity" if anti else "pod_affinity"
+    affinity = pod.spec.affinity
+    return pod if affinity is None else _with_spec(pod, affinity=replace(affinity, **{name: None}))
+
+
 def _soft_spread(place: int, pod: Pod) -> Pod:
     constraints = list(pod.spec.topology_spread_constraints)
     constraints[place] = replace(constraints[place], when_unsatisfiable="ScheduleAnyway")
@@ -350,8 +448,8 @@ def selector_text(selector: LabelSelector | None) -> str:
 # --- requests ---------------------------------------------------------------------------------------------------------
 
 
-def _shrinks(judged: Judgement, trial: TrialCluster) -> Iterator[Step]:
-    """Yield smaller requests that would fit on some node, the one that gives up least first."""
+def _shrinks(judged: Judgement, trial: TrialCluster, only: str) -> Iterator[Step]:
+    """Yield smaller requests that would fit on some node, smallest cut first."""
     pod, matrix = judged.pod, judged.matrix
     if FIT not in matrix.filters:
         return
@@ -359,21 +457,22 @@ def _shrinks(judged: Judgement, trial: TrialCluster) -> Iterator[Step]:
     failing = matrix.failing[matrix.filters.index(FIT)]
     others = matrix.failing.sum(axis=0) - failing
     found: dict[tuple[tuple[str, int], ...], tuple[float, list[str]]] = {}
-    for row in np.flatnonzero(failing & (others <= 1)).tolist():
+    rows = np.flatnonzero(failing & (others <= 1)).tolist() if not only else [matrix.nodes.index(only)]
+    for row in rows:
         cut = _cut(requests, trial, matrix.nodes[row])
         if cut is not None:
             share = max(1 - left / requests[resource] for resource, left in cut.items())
             key = tuple(sorted(cut.items()))
-            found.setdefault(key, (share + 0.001 * others[row], []))[1].append(matrix.nodes[row])
+            found.setdefault(key, (share + 0.001 * int(others[row]), []))[1].append(matrix.nodes[row])
     least = sorted(found.items(), key=lambda each: (each[1][0], each[0]))
-    for key, (share, names) in least[:_MOST_SHRINKS]:
-        told = " and ".join(
+    for key, (share, names) in least[:_MAX_SHRINKS]:
+        shown = " and ".join(
             f"{resource} from {format_amount(resource, requests[resource])} to {format_amount(resource, left)}"
             for resource, left in key
         )
         yield Step(
             StepKind.SHRINK,
-            f"shrink the request for {told}",
+            f"shrink the request for {shown}",
             FIT,
             cost=min(share, 0.999),
             nodes=frozenset(names),
@@ -395,7 +494,7 @@ def _cut(requests: dict[str, int], trial: TrialCluster, name: str) -> dict[str, 
             free = state.nodes.allocatable.item(number, row) - state.usage.item(FIRST_RESOURCE + number, row)
         if wanted <= free or not wanted:
             continue
-        step = 10 if resource == "cpu" else _LEAST_MEMORY if resource in ("memory", "ephemeral-storage") else 1
+        step = 10 if resource == "cpu" else _MEMORY_STEP if resource in ("memory", "ephemeral-storage") else 1
         left = free // step * step
         if left < max(step, int(wanted * _SMALLEST_SHARE)):
             return None
@@ -455,13 +554,13 @@ def _priorities(judged: Judgement, trial: TrialCluster) -> Iterator[Step]:
         (each for each in trial.catalog.all(PriorityClass) if own < each.value < SYSTEM_PRIORITY),
         key=lambda each: (each.value, each.metadata.name),
     )
-    for place, each in enumerate(classes[:_MOST_CLASSES]):
+    for place, each in enumerate(classes[:_MAX_CLASSES]):
         name = each.metadata.name
         yield Step(
             StepKind.PRIORITY,
             f"raise its priority to {each.value:,} (priorityClassName: {name})",
             "DefaultPreemption",
-            cost=0.1 + place / (2 * _MOST_CLASSES),
+            cost=0.1 + place / (2 * _MAX_CLASSES),
             edit_pod=partial(_with_class, each),
             preempts=True,
         )

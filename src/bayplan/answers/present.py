@@ -1,10 +1,11 @@
-"""The cluster as it is now, as a source of explanations: one attempt of one pod, made for the purpose, and nothing before it."""
+"""The present cluster as a source of explanations: one fresh attempt of one pod, without history."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 
+from bayplan.analysis.root_cause import Lookup
 from bayplan.analysis.run_source import RecordSequence
 from bayplan.answers.trial_cluster import TrialCluster, as_waiting
 from bayplan.base.errors import InputError
@@ -76,13 +77,13 @@ def _timeline(pod: Pod, workload: str, profiles: Collection[str]) -> PodTimeline
         node=node,
         imported=bool(node),
         fate=fate,
-        message=_told(pod),
+        message=_last_message(pod),
         pod=pod,
     )
 
 
-def _told(pod: Pod) -> str:
-    """Return what the cluster's scheduler said last, if the pod's conditions tell."""
+def _last_message(pod: Pod) -> str:
+    """Return the last message of the cluster's scheduler, from the conditions of the pod."""
     return next(
         (each.message for each in pod.status.conditions if each.type == "PodScheduled" and each.status == "False"), ""
     )
@@ -104,7 +105,7 @@ class PresentSource:
 
     def __init__(self, trial: TrialCluster, pods: Sequence[PodTimeline], life: PodTimeline, now_ns: int) -> None:
         self.level = RecordLevel.FULL
-        self.start_ns = min(now_ns, life.arrived_ns)
+        self.start_ns = life.arrived_ns
         self.end_ns = now_ns
         self.pods = pods
         self.events: Sequence[SimulatedEvent] = ()
@@ -132,6 +133,11 @@ class PresentSource:
     def nodes(self) -> Mapping[str, Node]:
         """See `RunSource`."""
         return {node.metadata.name: node for node in self._trial.nodes()}
+
+    @property
+    def catalog(self) -> Lookup:
+        """See `bayplan.analysis.run_source.CatalogSource`."""
+        return self._trial.catalog
 
     def records_of(self, key: str) -> Iterable[tuple[int, Record]]:
         """See `RunSource`."""

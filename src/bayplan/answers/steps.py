@@ -14,7 +14,7 @@ from bayplan.objects.pod import Pod
 
 
 class StepKind(StrEnum):
-    """What kind of change a step is. The order is that of the ranking: what risks least comes first."""
+    """The kind of a change, in the order of the ranking: least risk first."""
 
     WAIT = "wait"
     CREATE = "create object"
@@ -33,18 +33,18 @@ class StepKind(StrEnum):
 RISKS: Mapping[StepKind, str] = {
     StepKind.WAIT: "the scheduler does it by itself",
     StepKind.CREATE: "nothing else changes",
-    StepKind.UNGATE: "whoever set the gate may still need it",
+    StepKind.UNGATE: "the gate may still be needed",
     StepKind.ADD_NODE: "costs money, disturbs nothing",
     StepKind.SHRINK: "the pod may run slower, or out of memory",
     StepKind.MOVE: "the moved pods restart",
     StepKind.RELAX: "the rule no longer holds if nodes are scarce",
-    StepKind.UNCORDON: "somebody cordoned the node for a reason",
+    StepKind.UNCORDON: "the node was cordoned for a reason",
     StepKind.EVICT: "the evicted pods stop, and wait or are lost",
     StepKind.PRIORITY: "the pod makes others leave, now and later",
-    StepKind.TOLERATE: "the pod takes room that is set apart for others",
+    StepKind.TOLERATE: "the pod takes room that is reserved for others",
     StepKind.LABEL: "other pods that look for the label come, too",
 }
-"""What can go wrong, in words."""
+"""The risk of each kind of step."""
 
 RANKS: Mapping[StepKind, int] = {kind: place for place, kind in enumerate(StepKind)}
 
@@ -64,7 +64,7 @@ class Step:
         evicts: keys of pods that go. adds: new objects, in order. copies: makes the objects again for one more of them.
         replaces: objects in the place of those of their names.
         preempts: whether the pod makes others leave.
-        group: of steps that are as good as one another, one is told; "" for a step without such.
+        group: of steps that are as good as one another, one is shown; "" for a step without such.
     """
 
     kind: StepKind

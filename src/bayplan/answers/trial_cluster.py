@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
 import msgspec
 from msgspec.structs import replace
@@ -26,14 +27,14 @@ MakeScheduler = Callable[[ClusterState, Collection[str]], Scheduler]
 
 
 class Placement(msgspec.Struct, frozen=True):
-    """Where a pod went: a node, or "" if it waits."""
+    """A pod and its node, "" if it waits."""
 
     pod: str
     node: str
 
 
 class TrialResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of a trial.
+    """The outcome of a trial.
 
     Attributes:
         placed: the pods that were asked about, in order. displaced: the pods that the changes took off their nodes.
@@ -228,6 +229,19 @@ class TrialCluster:
             host.undo()
             self._nominate(self._scheduler)
 
+    @contextmanager
+    def after(self, pods: Sequence[Pod]) -> Iterator[None]:
+        """Let some pods be scheduled for the time of a block, in which nothing but questions is asked."""
+        host = self._host
+        host.begin()
+        try:
+            for pod in pods:
+                host.handle(None, pod)
+            self._run(len(pods), preempts=False)
+            yield
+        finally:
+            host.undo()
+
     def _run(self, pods: int, *, preempts: bool) -> list[Pod]:
         """Schedule until no pod is ready; return the pods that had to leave."""
         scheduler, victims = self._scheduler, list[Pod]()
@@ -250,7 +264,7 @@ class TrialCluster:
         return victims
 
     def _free_devices(self, pod: Pod) -> None:
-        """End the reservations of a pod that has gone; claims that nobody else uses give their devices back."""
+        """End the reservations of a pod that has gone; claims without other users give their devices back."""
         for claim in list(self.catalog.all(ResourceClaim)):
             if claim.metadata.namespace != pod.metadata.namespace:
                 continue

@@ -1,8 +1,9 @@
-"""What gets a waiting pod placed: steps of all kinds, each tried by scheduling in a fork, the one that risks least first."""
+"""Search for steps that get a waiting pod placed. Each is verified by scheduling in a fork; the least risk comes first."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from itertools import chain, combinations, islice
 
 import msgspec
@@ -26,8 +27,11 @@ from bayplan.objects.pod import Pod
 MAX_PAIRS = 60
 """Pairs of steps that are tried, if no single step does but a new node."""
 
+MAX_NODES_IN_PAIRS = 6
+"""Shapes of new nodes that are tried together with other steps."""
+
 MAX_OF_KIND = 3
-"""Steps of one kind that are told."""
+"""Steps of one kind that are shown."""
 
 MAX_ADDED_NODES = 50
 SHOWN = 3
@@ -39,7 +43,7 @@ class Suggestion(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         rank: 1 for the first. kind: what is changed, see `StepKind`; of a pair the riskier one.
         text: what to do. risk: what it may cost others. cost: from 0 to 1, among suggestions of the same kind.
-        node: where the first pod goes.
+        node: where the first pod that waits goes; "" if another one gets the place.
         placed: how many of the waiting pods get a node. waiting: how many there are.
         moved: pods that leave their nodes and get other ones. evicted: pods that leave and then wait, or do not come back.
         commands: how it is done, as far as kubectl can do it.
@@ -62,7 +66,7 @@ class Suggestion(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Unblocking(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of a waiting pod, or the waiting pods of a workload, and what would get them placed.
+    """Why a pod, or the pods of a workload, wait, and suggestions to get them placed.
 
     Attributes:
         verdict: in one sentence.
@@ -110,8 +114,10 @@ def unblock(trial: TrialCluster, pods: Sequence[Pod], catalogue: Sequence[Node] 
         return Unblocking(
             verdict=_fitting(now), pods=keys, waiting=[], fits=True, cause=None, suggestions=[], trials=1, limits=[]
         )
-    judged = judge(trial, waiting[0])
-    search = _Search(trial, judged, waiting, ShapeCatalogue(trial, catalogue))
+    # Those that fit take room from those that don't.
+    with trial.after([pod for pod, place in zip(pods, now.placed, strict=True) if place.node]):
+        judged = judge(trial, waiting[0])
+    search = _Search(trial, judged, pods, now.count, ShapeCatalogue(trial, catalogue))
     found = search.run()
     ranked = [replace(each, rank=place) for place, each in enumerate(found, start=1)]
     return Unblocking(
@@ -141,13 +147,21 @@ def _verdict(judged: Judgement, waiting: Sequence[Pod], asked: int, found: Seque
 
 
 class _Search:
-    """Tries steps one by one, then in pairs."""
+    """Tries steps one by one, then in pairs.
 
-    def __init__(self, trial: TrialCluster, judged: Judgement, waiting: Sequence[Pod], shapes: ShapeCatalogue) -> None:
+    Args:
+        trial: the cluster. judged: the first pod that waits. pods: all that were asked about. fit: how many of them fit already.
+        shapes: of nodes that can be added.
+    """
+
+    def __init__(
+        self, trial: TrialCluster, judged: Judgement, pods: Sequence[Pod], fit: int, shapes: ShapeCatalogue
+    ) -> None:
         self.limits: list[str] = []
         self._trial = trial
         self._judged = judged
-        self._waiting = waiting
+        self._pods = pods
+        self._fit = fit
         self._shapes = shapes
         self._budgets = DisruptionBudgets(trial.catalog)
         self._steps: list[Step] = []
@@ -164,23 +178,19 @@ class _Search:
         if not added:
             added = self._try_all(added_nodes(judged.pod, self._shapes, tailored=True), 2)
         if not found and not added:
-            # What keeps the pod from every node there is may keep it from a new one: lift that, too.
+            # A rule may reject new nodes, too: combine a new node with each other step.
             added = self._pairs_with_nodes()
         found += added
         return sorted(found, key=lambda each: (RANKS[StepKind(each.kind)], len(each.evicted), each.cost, each.text))
 
     def _by_itself(self) -> Iterator[Suggestion]:
         """Yield what the scheduler is going to do by itself: preempt others."""
-        step = Step(StepKind.EVICT, "wait: the scheduler preempts", "DefaultPreemption", preempts=True)
-        done = self._try((step,))
+        done = self._try((Step(StepKind.WAIT, "wait", "DefaultPreemption", preempts=True),))
         if done is not None:
-            gone = (
-                format_list(done.evicted[:SHOWN], more=max(0, len(done.evicted) - SHOWN)) if done.evicted else "others"
-            )
-            yield replace(done, text=f"wait: the scheduler preempts {gone} on {done.node} by itself", cost=0.0)
+            yield done
 
     def _try_all(self, steps: Iterable[Step], most: int) -> list[Suggestion]:
-        """Return what works of some steps, at most so many of a kind."""
+        """Return the steps that work, at most `most` of a kind."""
         counts: dict[StepKind, int] = {}
         groups: set[str] = set()
         found: list[Suggestion] = []
@@ -213,42 +223,65 @@ class _Search:
         return list(islice((done for pair in pairs[:MAX_PAIRS] if (done := self._try(pair)) is not None), MAX_OF_KIND))
 
     def _pairs_with_nodes(self) -> list[Suggestion]:
-        nodes = list(added_nodes(self._judged.pod, self._shapes, tailored=True))[:2]
-        pairs = [(node, step) for step in self._steps if not step.edit_nodes for node in nodes][:MAX_PAIRS]
+        nodes = list(added_nodes(self._judged.pod, self._shapes, tailored=True))[:MAX_NODES_IN_PAIRS]
+        pairs = [(node, step) for node in nodes for step in self._steps if not step.edit_nodes][:MAX_PAIRS]
         return list(islice((done for pair in pairs if (done := self._try(pair)) is not None), MAX_OF_KIND))
 
     # --- one trial ----------------------------------------------------------------------------------------------------
 
     def _try(self, steps: Sequence[Step]) -> Suggestion | None:
+        """Return a suggestion if these steps get the first pod placed, if need be by preemption, as the scheduler does it then."""
+        if any(step.preempts for step in steps):
+            return self._try_once(steps, preempts=True)
+        found = self._try_once(steps, preempts=False)
+        if found is None and self._may_preempt:
+            found = self._try_once(steps, preempts=True)
+        return found
+
+    @cached_property
+    def _may_preempt(self) -> bool:
+        """Return whether there are pods that have to give way to the pod."""
+        spec = self._judged.pod.spec
+        own = spec.priority or 0
+        return spec.preemption_policy != "Never" and any(
+            info.priority < own for info in self._trial.state.pods.values()
+        )
+
+    def _try_once(self, steps: Sequence[Step], *, preempts: bool) -> Suggestion | None:
         """Return a suggestion if these steps get the first pod placed, and take nothing from pods that are as important."""
-        trial, preempts = self._trial, any(step.preempts for step in steps)
-        pods = [edited(pod, steps) for pod in self._waiting]
+        trial = self._trial
+        pods = [edited(pod, steps) for pod in self._pods]
         changes = changes_of(steps, trial)
         result = trial.attempt(pods, changes, preempts=preempts)
-        if not result.placed[0].node:
+        if result.count <= self._fit:
             return None
         own = pods[0].spec.priority or 0
         gone = [info for each in result.displaced if (info := trial.state.pods.get(each.pod)) is not None]
         left = [each.pod for each in result.displaced if not each.node]
         if any(info.priority >= own for info in gone if info.key in left):
             return None
-        if preempts and any(self._budgets.violated_by(gone)):
+        breaks = preempts and any(self._budgets.violated_by(gone))
+        if breaks and steps[0].kind is not StepKind.WAIT:
             return None
         more: list[Step] = []
         grown = self._more_nodes(steps, result)
         if grown is not None:
             more, result = grown
-        return self._suggestion([*steps, *more], pods, result, left)
+        found = self._suggestion([*steps, *more], pods, result, left)
+        if breaks:
+            # Preemption breaks budgets if nothing else helps, which is worth a warning.
+            found = replace(found, kind=StepKind.EVICT.value, text=f"{found.text}, and breaks a disruption budget")
+        return found
 
     def _more_nodes(self, steps: Sequence[Step], result: TrialResult) -> tuple[list[Step], TrialResult] | None:
         """Return more nodes of the shape that is added, if one does not do for all pods; None if it does, or they don't help."""
         step = next((each for each in steps if each.copies is not None), None)
         if step is None or step.copies is None or result.fits:
             return None
-        wanted = min(-(-len(self._waiting) // result.count), MAX_ADDED_NODES)
+        wanted = min(-(-(len(self._pods) - self._fit) // (result.count - self._fit)), MAX_ADDED_NODES)
         copies = tuple(item for number in range(1, wanted) for item in step.copies(number))
         more = [Step(step.kind, f"{wanted:,} of them", step.lifts, adds=copies)]
-        pods = [edited(pod, steps) for pod in self._waiting]
+        pods = [edited(pod, steps) for pod in self._pods]
         found = self._trial.attempt(pods, changes_of([*steps, *more], self._trial))
         return (more, found) if found.count > result.count else None
 
@@ -257,20 +290,24 @@ class _Search:
     ) -> Suggestion:
         trial = self._trial
         kinds = [StepKind.EVICT if step.kind is StepKind.MOVE and left else step.kind for step in steps]
+        if result.victims and not any(step.preempts for step in steps):
+            kinds.append(StepKind.EVICT)
         kind = max(kinds, key=lambda each: RANKS[each])
-        texts = [_text(step, kind, result, left) for step, kind in zip(steps, kinds, strict=True)]
+        texts = [_text(step, each, result, left) for step, each in zip(steps, kinds, strict=False)]
+        if result.victims and kinds != [StepKind.WAIT]:
+            texts[-1] += f"; it then preempts {_named(result.victims)}"
         changes = changes_of(steps, trial)
         changed = [new for _, new in changes if new is not None]
-        edits = [pod for pod, old in zip(pods, self._waiting, strict=True) if pod != old]
+        edits = [pod for pod, old in zip(pods, self._pods, strict=True) if pod != old]
         return Suggestion(
             rank=0,
             kind=kind.value,
             text=" and ".join(texts),
             risk="; ".join(dict.fromkeys(RISKS[each] for each in kinds)),
             cost=round(min(sum(step.cost for step in steps) / len(steps) + (0.5 if len(texts) > 1 else 0.0), 1.0), 4),
-            node=result.placed[0].node,
-            placed=result.count,
-            waiting=len(result.placed),
+            node=next((each.node for each in result.placed if each.node and each.pod == self._judged.pod.key), ""),
+            placed=result.count - self._fit,
+            waiting=len(result.placed) - self._fit,
             moved=[each for each in result.displaced if each.node],
             evicted=list(left),
             commands=[command for step in steps for command in step.commands],
@@ -283,15 +320,18 @@ def _text(step: Step, kind: StepKind, result: TrialResult, left: Sequence[str]) 
     """Return a step in words, with where the pods go that it moves."""
     if step.kind is StepKind.MOVE:
         moved = [f"{each.pod} to {each.node}" for each in result.displaced if each.node]
-        told = [*moved, *(f"{key} would wait" for key in left)]
+        shown = [*moved, *(f"{key} would wait" for key in left)]
         where = next(iter(step.nodes or ()), "")
         if kind is StepKind.EVICT:
             return f"evict {format_list(list(step.evicts[:SHOWN]), more=max(0, len(step.evicts) - SHOWN))} from {where}"
-        return f"move {format_list(told[:SHOWN], more=max(0, len(told) - SHOWN))} (off {where})"
-    gone = format_list(list(result.victims[:SHOWN]), more=max(0, len(result.victims) - SHOWN)) if result.victims else ""
+        return f"move {format_list(shown[:SHOWN], more=max(0, len(shown) - SHOWN))} (off {where})"
     if step.kind is StepKind.WAIT:
-        return f"wait: the scheduler preempts {gone or 'others'} on {result.placed[0].node} by itself"
-    return f"{step.text}; it then preempts {gone}" if step.kind is StepKind.PRIORITY and gone else step.text
+        return f"wait: the scheduler preempts {_named(result.victims)} on {result.placed[0].node} by itself"
+    return step.text
+
+
+def _named(pods: Sequence[str]) -> str:
+    return format_list(list(pods[:SHOWN]), more=max(0, len(pods) - SHOWN)) if pods else "others"
 
 
 def _go_together(first: Step, second: Step) -> bool:

@@ -9,8 +9,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 from msgspec.structs import replace
 
+from bayplan.analysis.explain import BEST_NODES
+from bayplan.analysis.explanation import Explanation
 from bayplan.analysis.pod_lookup import find_pods
 from bayplan.analysis.waits import WAITING
+from bayplan.answers.explain_now import explain_now
 from bayplan.answers.instant_host import InstantHost
 from bayplan.answers.present import present_pods
 from bayplan.answers.trial_cluster import TrialCluster
@@ -179,6 +182,33 @@ class Cluster:
         info = self.state.pods.get(pod if "/" in pod else f"default/{pod}")
         return None if info is None else self.state.nodes.names[info.row]
 
+    def explain(self, target: str, *, node: str = "", best: int = BEST_NODES) -> Explanation:
+        """Return why a pod waits, or where it would go if it were scheduled again, as the cluster is now. Nothing changes.
+
+        Args:
+            target: a pod (name, ``namespace/name``); of a workload the first pod that waits, or else the first.
+            node: a node to follow through all plugins, with the smallest change that would turn each rejection.
+            best: how many nodes to compare by scores.
+
+        Raises:
+            InputError: there is no such pod or node.
+        """
+        pods = self.timelines()
+        lives = find_pods(target, pods)
+        life = next((each for each in lives if each.fate in WAITING), lives[0])
+        now_ns = 0 if self.source is None else self.source.now_ns
+        found = explain_now(self.trial(), pods, life, node=node, best=best, now_ns=now_ns)
+        return replace(found, assumptions=self.assumptions)
+
+    @property
+    def assumptions(self) -> list[str]:
+        """Return what answers take for granted: configuration, time, what could not be read."""
+        return [] if self.source is None else [each.text for each in self.source.assumptions]
+
+    def timelines(self) -> list[PodTimeline]:
+        """Return all pods with their workloads, in order."""
+        return self._timelines(self.scheduler.pods.values())
+
     def unblock(self, target: str, *, shapes: Sequence[Node] = ()) -> Unblocking:
         """Return what gets a waiting pod, or the waiting pods of a workload, placed. The cluster does not change.
 
@@ -189,19 +219,28 @@ class Cluster:
         Raises:
             InputError: there is no such pod or workload, or it has nothing that waits.
         """
-        lives = {life.key: life for life in find_pods(target, self._timelines())}
-        waiting = [life.pod for life in lives.values() if life.fate in WAITING and life.pod is not None]
-        if not waiting:
-            placed = next(iter(lives.values()))
-            got = (
-                f"{placed.key}, which is {placed.fate} on {placed.node}"
-                if placed.node
-                else f"{placed.key}, {placed.fate}"
-            )
-            raise InputError("unblock", got=got, wanted="a pod that waits for a node", hint="explain")
+        waiting = self._waiting_pods(target)
         found = unblock(self.trial(), waiting, shapes)
-        assumptions = [] if self.source is None else [each.text for each in self.source.assumptions]
-        return replace(found, assumptions=assumptions)
+        return replace(found, assumptions=self.assumptions)
+
+    def _waiting_pods(self, target: str) -> list[Pod]:
+        """Return the pods without a node that a target means.
+
+        Raises:
+            InputError: there are none.
+        """
+        pods = self.scheduler.pods
+        try:
+            # Most pods have a node: they are looked at for a good refusal only.
+            lives = find_pods(target, self._timelines([pods[key] for key in self.pending]))
+        except InputError:
+            lives = find_pods(target, self.timelines())
+        found = {life.key: life.pod for life in lives if life.fate in WAITING and life.pod is not None}
+        if found:
+            return list(found.values())
+        first = lives[0]
+        got = f"{first.key}, which is on {first.node}" if first.node else f"{first.key}, {first.fate}"
+        raise InputError("unblock", got=got, wanted="a pod that waits for a node", hint="bayplan explain")
 
     def trial(self) -> TrialCluster:
         """Return a fork of the cluster in which changes are tried and taken back."""
@@ -212,12 +251,13 @@ class Cluster:
             )
 
         pods = self.scheduler.pods
-        return TrialCluster(self.state.fork(), make, [pods[key] for key in self.pending])
+        now_ns = 0 if self.source is None else self.source.now_ns
+        return TrialCluster(self.state.fork(), make, [pods[key] for key in self.pending], now_ns)
 
-    def _timelines(self) -> list[PodTimeline]:
-        """Return all pods with their workloads."""
-        objects = chain(self.state.catalog.all(ReplicaSet), self.state.catalog.all(Job), self.scheduler.pods.values())
-        return present_pods(objects, self.scheduler.profiles)
+    def _timelines(self, pods: Iterable[Pod]) -> list[PodTimeline]:
+        """Return pods with their workloads."""
+        catalog = self.state.catalog
+        return present_pods(chain(catalog.all(ReplicaSet), catalog.all(Job), pods), self.scheduler.profiles)
 
     def fork(self) -> Cluster:
         """Return an independent copy of the cluster, to try something out; its records and its random choices start anew."""

@@ -148,7 +148,7 @@ def read_setup(
     gates = FeatureGates.from_text(feature_gates, where="--feature-gates")
     registry, custom_plugins = in_tree_registry(), list[CustomPlugin]()
     if plugins or config is not None or text:
-        # Nobody else can enable one; looking through all installed packages takes its time.
+        # Only these enable custom plugins; looking through all installed packages takes its time.
         registry, custom_plugins = load_custom_plugins(plugins, registry)
     if config is None and text:
         found = _load(text.encode(), where, gates, registry)

@@ -123,8 +123,9 @@ def prepare_simulation(
     *,
     stdin: BinaryIO | None = None,
     load_progress: manifests.Progress | None = None,
+    inputs: Inputs | None = None,
 ) -> PreparedSimulation:
-    """Put a simulation together; see `simulate`."""
+    """Put a simulation together; see `simulate`. `inputs` are those of the options, if they were read already."""
     start = perf_counter()
     # What the scheduler is, before anything large is read: mistakes in its configuration show at once.
     setup = read_setup(
@@ -135,7 +136,7 @@ def prepare_simulation(
         plugins=options.plugins,
     )
     # What it works on. Virtual time begins where the input ends: what exists already has happened before.
-    inputs = load_inputs(options.paths, stdin=stdin, strict=options.strict, progress=load_progress)
+    inputs = inputs or load_inputs(options.paths, stdin=stdin, strict=options.strict, progress=load_progress)
     check_pod_count(inputs.manifest.objects(), options.max_pods, hint="--max-pods {}")
     start_ns = arrivals.start_time_ns(inputs.manifest, creation_times=options.creation_times)
     runs = arrivals.run_times(inputs.trace)

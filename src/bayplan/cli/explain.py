@@ -1,22 +1,27 @@
 """The command ``explain``: explain one pod of a stored result, or of input that is simulated first."""
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
-import msgspec
 import typer
 
 from bayplan.analysis.explain import explain as explain_pod
+from bayplan.analysis.explanation import Explanation
 from bayplan.analysis.explanation_text import render_explanation, render_pods
-from bayplan.analysis.export import is_result
-from bayplan.analysis.grouped_problems import group_warnings
 from bayplan.analysis.pod_lookup import find_pods
-from bayplan.analysis.report import SHOWN_WARNINGS, print_parts, report_console
+from bayplan.analysis.report import print_parts, report_console
 from bayplan.analysis.run_source import RunSource, SimulationSource
 from bayplan.analysis.waits import WAITING
+from bayplan.answers.explain_now import with_suggestions
+from bayplan.answers.present import PresentSource
 from bayplan.app.mode import Mode
+from bayplan.app.notebook import Cluster
 from bayplan.app.simulation import SimulationOptions
+from bayplan.app.sources.cluster_source import ClusterSource, SourceKind, SourceOptions
+from bayplan.app.sources.file_source import is_dump, open_files, source_of
+from bayplan.app.sources.opening import open_source, source_kind
 from bayplan.base.errors import InputError
 from bayplan.cli.simulation_options import (
     AlgorithmProvider,
@@ -34,9 +39,11 @@ from bayplan.cli.simulation_options import (
     parse_duration,
     run,
 )
+from bayplan.cli.source_options import AsJson, Context, Kubeconfig, Sources, print_json, print_warnings
 from bayplan.engine.records import RecordLevel
+from bayplan.formats.inputs import load_inputs
 from bayplan.sim.pod_count import DEFAULT_MAX_PODS
-from bayplan.sim.result import PodTimeline, SimulationResult
+from bayplan.sim.result import PodTimeline
 
 BEST_NODES = 5
 """Nodes whose scores are compared, without --nodes."""
@@ -50,16 +57,15 @@ def explain(
             help="Pod (name, namespace/name or prefix), or workload (deployment/web, deployment/shop/web).",
         ),
     ],
-    paths: Annotated[
-        list[str],
-        typer.Argument(metavar="PATH...", help="Result folder (simulate --out), or input files to simulate first."),
-    ],
+    sources: Sources = None,
+    context: Context = "",
+    kubeconfig: Kubeconfig = None,
     attempt: Annotated[
         int | None, typer.Option(metavar="N", help="Attempt to show in full. [default: the last]")
     ] = None,
     node: Annotated[str, typer.Option(metavar="NAME", help="Node to follow through all plugins. [default: none]")] = "",
     nodes: Annotated[bool, typer.Option("--nodes", help="List all nodes instead of examples.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
+    as_json: AsJson = False,
     mode: ModeOption = Mode.CURRENT,
     config: Config = None,
     policy_config_file: PolicyConfigFile = None,
@@ -74,16 +80,19 @@ def explain(
 ) -> None:
     """Show why a pod waits, or why it got its node.
 
-    The verdict comes first, then all attempts. One attempt is shown in full: which nodes failed at which plugin and why, the
-    best nodes with the scores of every plugin, the nodes with equal scores, and what made the chosen node win. If no node
-    was found, changes that would help are listed. For a workload, its pods are listed.
+    The verdict comes first: the filter that rejects every node leads. Then come the attempts, one of them in full: which nodes
+    failed at which plugin and why, the best nodes with the scores of every plugin, the nodes with equal scores, and what made the
+    chosen node win. If no node was found, changes that would help are listed, each tried in a fork (bayplan unblock has all).
+    With --node, the smallest change is shown that would turn each filter that rejects the pod there. For a workload, its pods
+    are listed.
 
-    The options of simulate apply only if PATH is input.
+    A dump, a running Bayplan and a live cluster are explained as they are now; a pod with a node is scheduled again in a fork.
+    Manifests that never were in a cluster are simulated, as is a dump with --until or --creation-times.
 
     Example: bayplan explain shop/year-in-memory $(bayplan example)
     """
     options = SimulationOptions(
-        paths=paths,
+        paths=sources or (),
         mode=mode,
         config=configuration_file(mode, config, policy_config_file),
         algorithm_provider=algorithm_provider,
@@ -96,54 +105,113 @@ def explain(
         creation_times=creation_times,
         strict=strict,
     )
-    source = _source(paths, options)
-    lives = find_pods(pod, source.pods)
+    asked = _Question(options, context, kubeconfig)
+    shown = Shown(attempt=attempt, node=node, best=sys.maxsize if nodes else BEST_NODES)
+    found = asked.answer(pod, shown)
     console = report_console()
-    if len({life.key for life in lives}) > 1:
+    if isinstance(found, Explanation):
         if as_json:
-            _print_json([_pod_line(source, life) for life in lives])
+            print_json(found.as_dict())
         else:
-            print_parts(console, render_pods(lives, [_waiting_message(source, life) for life in lives]))
-        return
-    found = explain_pod(source, lives, attempt=attempt, node=node, best=sys.maxsize if nodes else BEST_NODES)
-    if as_json:
-        _print_json(found.as_dict())
+            print_parts(console, render_explanation(found, width=console.width, all_nodes=nodes))
+    elif as_json:
+        print_json([_pod_line(found.source, life) for life in found.lives])
     else:
-        print_parts(console, render_explanation(found, width=console.width, all_nodes=nodes))
+        print_parts(console, render_pods(found.lives, [_waiting_message(found.source, each) for each in found.lives]))
+        for text in found.verdicts:
+            console.print(text)
 
 
-def _source(paths: list[str], options: SimulationOptions) -> RunSource:
-    """Return what is explained: a stored result, or a simulation that is run now with full records."""
-    results = [path for path in paths if path != "-" and is_result(Path(path))]
-    if not results:
-        result = run(options)
-        _print_warnings(result)
-        return SimulationSource(result)
-    if len(paths) > 1:
-        got = f"{results[0]} and {len(paths) - 1} more"
-        raise InputError("paths", got=got, wanted="one result directory, or input alone")
-    defaults = SimulationOptions(paths=paths, record_level=RecordLevel.FULL)
-    if options != defaults:
-        raise InputError(
-            "options of a simulation",
-            where=paths[0],
-            got="a result, which was simulated with its own",
-            hint="without them",
+class Shown(NamedTuple):
+    """What of an explanation is wanted: an attempt, a node, and how many of the best nodes."""
+
+    attempt: int | None
+    node: str
+    best: int
+
+
+class Workload(NamedTuple):
+    """The pods of a workload, with the verdict about the first one that waits."""
+
+    source: RunSource
+    lives: list[PodTimeline]
+    verdicts: list[str]
+
+
+class _Question:
+    """Reads the source of the command, and explains a pod of it."""
+
+    def __init__(self, options: SimulationOptions, context: str, kubeconfig: Path | None) -> None:
+        self._options = options
+        self._source = SourceOptions(
+            paths=options.paths,
+            context=context,
+            kubeconfig=kubeconfig,
+            mode=options.mode,
+            config=options.config,
+            algorithm_provider=options.algorithm_provider,
+            feature_gates=options.feature_gates,
+            plugins=options.plugins,
+            seed=options.seed,
+            max_pods=options.max_pods,
+            strict=options.strict,
         )
-    # PyArrow takes a while to import, and input does not need it.
-    from bayplan.analysis.result_directory import open_result
 
-    return open_result(paths[0])
+    def answer(self, pod: str, shown: Shown) -> Explanation | Workload:
+        """Return the explanation of a pod, or the pods of a workload."""
+        kind = source_kind(self._source)
+        if kind is SourceKind.RESULT:
+            return self._of_run(pod, shown, self._result(), lambda: open_source(self._source))
+        if kind is not None:
+            return self._of_present(pod, shown, open_source(self._source))
+        options = self._options
+        inputs = load_inputs(options.paths, stdin=sys.stdin.buffer, strict=options.strict)
+        if is_dump(inputs) and options.until_ns is None and not options.creation_times:
+            print_warnings(inputs.manifest.warnings)
+            return self._of_present(pod, shown, open_files(self._source, inputs=inputs))
+        result = run(options, inputs)
+        print_warnings(result.input.warnings)
+        return self._of_run(pod, shown, SimulationSource(result), lambda: source_of(result, self._source))
 
+    def _result(self) -> RunSource:
+        """Return a stored result, which was simulated with options of its own."""
+        path = self._options.paths[0]
+        if self._options != SimulationOptions(paths=self._options.paths, record_level=RecordLevel.FULL):
+            got = "a result, which was simulated with its own"
+            raise InputError("options of a simulation", where=path, got=got, hint="without them")
+        # PyArrow takes a while to import, and input does not need it.
+        from bayplan.analysis.result_directory import open_result
 
-def _print_warnings(result: SimulationResult) -> None:
-    """Print warnings about the input on standard error: what is explained may follow from a misspelt field."""
-    found = [each for each in result.input.warnings if not each.kind.is_note]
-    lines = group_warnings((each.where, each.what, each.problem, each.hint) for each in found).lines()
-    for line in lines[:SHOWN_WARNINGS]:
-        print(f"warning: {line}", file=sys.stderr)
-    if len(lines) > SHOWN_WARNINGS:
-        print(f"warning: and {len(lines) - SHOWN_WARNINGS:,} more", file=sys.stderr)
+        return open_result(path)
+
+    def _of_run(
+        self, pod: str, shown: Shown, source: RunSource, end: Callable[[], ClusterSource]
+    ) -> Explanation | Workload:
+        """Explain a pod of a run; what would help one that waits is tried on the cluster of its `end`."""
+        lives = find_pods(pod, source.pods)
+        if len({life.key for life in lives}) > 1:
+            return Workload(source, lives, [])
+        found = explain_pod(source, lives, attempt=shown.attempt, node=shown.node, best=shown.best)
+        last = lives[-1]
+        if last.fate not in WAITING or last.pod is None or shown.attempt is not None:
+            return found
+        cluster = Cluster.of(end(), seed=self._options.seed, record_level=RecordLevel.OFF)
+        waiting = cluster.scheduler.pods.get(last.key)
+        return found if waiting is None else with_suggestions(found, cluster.trial(), waiting, shown.node)
+
+    def _of_present(self, pod: str, shown: Shown, source: ClusterSource) -> Explanation | Workload:
+        """Explain a pod of a cluster as it is now."""
+        if shown.attempt is not None:
+            got = f"{source.kind}, which tells no earlier attempts"
+            raise InputError("--attempt", got=got, wanted="a result directory, or manifests to simulate")
+        cluster = Cluster.of(source, seed=self._options.seed, record_level=RecordLevel.OFF)
+        pods = cluster.timelines()
+        lives = find_pods(pod, pods)
+        if len({life.key for life in lives}) == 1:
+            return cluster.explain(lives[-1].key, node=shown.node, best=shown.best)
+        waiting = [life for life in lives if life.fate in WAITING]
+        verdicts = [cluster.explain(waiting[0].key, node=shown.node).verdict] if waiting else []
+        return Workload(PresentSource(cluster.trial(), pods, lives[0], source.now_ns), lives, verdicts)
 
 
 def _waiting_message(source: RunSource, pod: PodTimeline) -> str:
@@ -153,7 +221,3 @@ def _waiting_message(source: RunSource, pod: PodTimeline) -> str:
 def _pod_line(source: RunSource, pod: PodTimeline) -> dict[str, object]:
     message = _waiting_message(source, pod)
     return {"pod": pod.key, "fate": pod.fate.value, "node": pod.node, "attempts": pod.attempts, "message": message}
-
-
-def _print_json(value: object) -> None:
-    sys.stdout.write(msgspec.json.format(msgspec.json.encode(value), indent=2).decode() + "\n")

@@ -47,6 +47,7 @@ _SIMULATE, _SERVE, _REAL, _TOOLS = "Simulate and explain", "Serve", "Real cluste
 COMMANDS = (
     Command("simulate", "Schedule workloads in virtual time and print a report.", _SIMULATE),
     Command("explain", "Show why a pod waits, or why it got its node.", _SIMULATE),
+    Command("unblock", "Show what gets a waiting pod placed.", _SIMULATE),
     Command("capacity", "Show how many more copies of a workload fit.", _SIMULATE),
     Command("nodes", "Show which nodes to add, or which can be removed.", _SIMULATE),
     Command("what-if", "Show a cluster before and after changes.", _SIMULATE),

@@ -17,6 +17,7 @@ from bayplan.base.durations import DAY_NS
 from bayplan.base.errors import InputError
 from bayplan.cluster.go_duration import parse_go_duration
 from bayplan.formats import manifests
+from bayplan.formats.inputs import Inputs
 from bayplan.sim.result import SimulationResult
 from bayplan.sim.simulator import Progress as SimulatorProgress
 
@@ -104,10 +105,10 @@ def configuration_file(mode: Mode, config: Path | None, policy: Path | None) -> 
     return policy
 
 
-def run(options: SimulationOptions) -> SimulationResult:
-    """Run a simulation with a progress bar on standard error, if that is a terminal."""
+def run(options: SimulationOptions, inputs: Inputs | None = None) -> SimulationResult:
+    """Run a simulation with a progress bar on standard error, if that is a terminal; `inputs`: what was read already."""
     with _progress_bar() as (loaded, simulated):
-        prepared = prepare_simulation(options, stdin=sys.stdin.buffer, load_progress=loaded)
+        prepared = prepare_simulation(options, stdin=sys.stdin.buffer, load_progress=loaded, inputs=inputs)
         return prepared.run(simulated)
 
 

@@ -1,1 +1,1 @@
-"""Where questions get their cluster from: files, a result directory, a running Bayplan, a live cluster."""
+"""Sources of clusters for questions: files, result directories, running Bayplans and live clusters."""

@@ -176,13 +176,13 @@ async def _open_server(options: SourceOptions) -> ClusterSource:
     url = options.paths[0].rstrip("/")
     async with ApiConnection(UrlAccess(url), user_agent=f"bayplan/{__version__}", qps=-1) as connection:
         reader = ApiReader(connection, url)
-        told = await reader.ask("/bayplan/v1/config", _ServerConfiguration)
+        shown = await reader.ask("/bayplan/v1/config", _ServerConfiguration)
         clock = await reader.ask("/bayplan/v1/clock", _ServerClock)
         objects = await reader.read()
-    own = options.config is None and bool(told.text.strip())
+    own = options.config is None and bool(shown.text.strip())
     where = f"{url}/bayplan/v1/config"
     try:
-        setup = read_setup_of(options, text=told.text if own else "", where=where)
+        setup = read_setup_of(options, text=shown.text if own else "", where=where)
     except InputError as problem:
         raise InputError(
             f"the configuration of the server can't be used here: {problem}",

@@ -1,4 +1,4 @@
-"""What answers take for granted: the configuration and where it comes from, the nodes that are looked at, the age of the data."""
+"""Assumptions of answers: the configuration and its origin, sampling, the age of the data."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def configuration_assumption(
     elif pod:
         text = f"kube-scheduler's defaults decide: {pod} runs without --config"
     else:
-        text = "kube-scheduler's defaults are assumed, as nothing tells its configuration (--config)"
+        text = "kube-scheduler's defaults decide, as its configuration is not shown (--config)"
     return Assumption("configuration", text)
 
 
@@ -71,14 +71,14 @@ def _flags(words: Sequence[str]) -> dict[str, str]:
 def sampling_assumption(
     configuration: SchedulerConfiguration, objects: Iterable[KubernetesObject]
 ) -> Assumption | None:
-    """Return that all nodes are examined where the scheduler itself would stop earlier; None where it would not."""
+    """Return the assumption that all nodes are examined; None if the scheduler examines them all, too."""
     nodes = sum(isinstance(item, Node) for item in objects)
     percentage = configuration.percentage_of_nodes_to_score
     # Below 100 nodes all are looked at, whatever the percentage (minFeasibleNodesToFind).
     if nodes < 100 or percentage == 100:
         return None
-    told = f"percentageOfNodesToScore {percentage}" if percentage else "the default percentageOfNodesToScore"
-    return Assumption("nodes", f"all {nodes:,} nodes are examined; with {told} kube-scheduler may stop earlier")
+    shown = f"percentageOfNodesToScore {percentage}" if percentage else "the default percentageOfNodesToScore"
+    return Assumption("nodes", f"all {nodes:,} nodes are examined; with {shown} kube-scheduler may stop earlier")
 
 
 def scheduler_name_assumption(
@@ -94,8 +94,8 @@ def scheduler_name_assumption(
                 names[name] = names.get(name, 0) + 1
     if not names:
         return None
-    told = ", ".join(f"{name} ({count:,})" for name, count in sorted(names.items()))
-    return Assumption("configuration", f"nothing is known of the schedulers that other waiting pods ask for: {told}")
+    shown = ", ".join(f"{name} ({count:,})" for name, count in sorted(names.items()))
+    return Assumption("configuration", f"nothing is known of the schedulers that other waiting pods ask for: {shown}")
 
 
 def unread_assumptions(unread: Sequence[UnreadKind]) -> Iterator[Assumption]:

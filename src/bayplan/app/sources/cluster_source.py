@@ -1,4 +1,4 @@
-"""A cluster as it is now, with everything that an answer about it assumes. Made by `bayplan.app.sources.opening.open_source`."""
+"""The present state of a cluster, with all assumptions of an answer about it; see `bayplan.app.sources.opening.open_source`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DEFAULT_APPLIED_NS = 60 * SECOND_NS
 
 
 class SourceKind(StrEnum):
-    """Where a cluster was read from."""
+    """Kinds of sources."""
 
     DUMP = "dump"
     MANIFESTS = "manifests"
@@ -31,7 +31,7 @@ class SourceKind(StrEnum):
 
 
 class SourceOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What a user can say about the cluster that a question is about.
+    """Options that select a cluster and its scheduler.
 
     Attributes:
         paths: manifests, dumps and traces; or one result directory; or the URL of one running Bayplan. Empty with `context`.
@@ -84,14 +84,14 @@ class UnreadKind(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ClusterSource(msgspec.Struct, frozen=True, kw_only=True):
-    """A cluster as it is now.
+    """The present state of a cluster.
 
     Attributes:
         name: what the user called it: paths, a URL, a context.
         kind: see `SourceKind`.
         objects: all typed objects: first what others refer to, then pods with a node, then pods that wait. No Secrets.
         scheduler: that decides. The source owns its connections: `close` ends them.
-        now_ns: time of the cluster, nanoseconds since 1970; 0 where nothing tells it.
+        now_ns: time of the cluster, nanoseconds since 1970; 0 where it is unknown.
         assumptions: what answers take for granted, the most important first.
         unread: kinds that could not be read.
         warnings: about the input, see `bayplan.formats.manifest.LoadWarning`.

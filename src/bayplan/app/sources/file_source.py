@@ -1,8 +1,8 @@
-"""Files as a source: a dump is taken as it is; manifests that never were in a cluster are applied to a virtual one first."""
+"""Files as a source: dumps stay unchanged; manifests that never were in a cluster are applied to a virtual one first."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import BinaryIO
 
 from bayplan.analysis.units import format_count, format_duration
@@ -24,6 +24,7 @@ from bayplan.cluster.cluster import VirtualCluster
 from bayplan.engine.event_driven_queue import EventDrivenQueue
 from bayplan.engine.records import RecordLevel
 from bayplan.formats.inputs import Inputs, load_inputs
+from bayplan.formats.manifest import Manifest
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.namespace import Namespace
 from bayplan.objects.node import Node
@@ -39,22 +40,23 @@ from bayplan.objects.workloads import (
 )
 from bayplan.sim import arrivals
 from bayplan.sim.pod_count import check_pod_count
+from bayplan.sim.result import SimulationResult
 from bayplan.sim.simulator import Simulator
 
 _WORKLOADS = (DaemonSet, Deployment, Job, ReplicaSet, ReplicationController, StatefulSet)
 _FOR_ADMISSION = (Namespace, PriorityClass, LimitRange, ResourceQuota, Node)
 
 
-def open_files(options: SourceOptions, *, stdin: BinaryIO | None = None) -> ClusterSource:
-    """Read files as a source.
+def open_files(options: SourceOptions, *, stdin: BinaryIO | None = None, inputs: Inputs | None = None) -> ClusterSource:
+    """Read files as a source; `inputs` are those of the options, if they were read already.
 
     Raises:
         InputError: see `bayplan.formats.inputs.load_inputs` and `bayplan.app.scheduler_setup.read_setup`.
     """
     # Mistakes in the configuration show before anything large is read.
     setup = read_setup_of(options)
-    inputs = load_inputs(options.paths, stdin=stdin, strict=options.strict)
-    if inputs.trace is None and is_dump(inputs.manifest.objects()):
+    inputs = inputs or load_inputs(options.paths, stdin=stdin, strict=options.strict)
+    if is_dump(inputs):
         return _dump(options, setup, inputs)
     return _manifests(options, setup, inputs)
 
@@ -62,10 +64,10 @@ def open_files(options: SourceOptions, *, stdin: BinaryIO | None = None) -> Clus
 def read_setup_of(
     options: SourceOptions, *, feature_gates: str = "", text: str = "", where: str = ""
 ) -> SchedulerSetup:
-    """Return the scheduler that options ask for, or else the one that the source tells.
+    """Return the scheduler that options ask for, or else that of the source.
 
     Args:
-        options: what the user says. feature_gates, text, where: what the source tells; the user's own count instead.
+        options: what the user says. feature_gates, text, where: what the source shows; the user's own count instead.
     """
     return read_setup(
         mode=options.mode,
@@ -94,16 +96,13 @@ def with_source_gates(
     return found, [Assumption("configuration", f"feature gates are those of {pod}: {gates}")]
 
 
-def is_dump(objects: Iterable[KubernetesObject]) -> bool:
-    """Return whether objects were in a cluster: some pod or node has what only a cluster gives it."""
-    for item in objects:
-        if isinstance(item, Node) and item.metadata.uid:
-            return True
-        if isinstance(item, Pod):
-            runs = bool(item.spec.node_name and item.status.phase)
-            if item.metadata.uid or item.metadata.owner_references or runs:
-                return True
-    return False
+def is_dump(inputs: Inputs) -> bool:
+    """Return whether objects were in a cluster: some pod or node has a uid, or a pod has an owner."""
+    return inputs.trace is None and any(
+        bool(item.metadata.uid or (isinstance(item, Pod) and item.metadata.owner_references))
+        for item in inputs.manifest.objects()
+        if isinstance(item, Pod | Node)
+    )
 
 
 # --- a dump -----------------------------------------------------------------------------------------------------------
@@ -120,7 +119,7 @@ def _dump(options: SourceOptions, setup: SchedulerSetup, inputs: Inputs) -> Clus
             Assumption("time", f"the newest time in the input is {time_text(now_ns)}; nothing has changed since")
         )
     else:
-        assumptions.append(Assumption("time", "the input tells no time; it is taken as the cluster is now"))
+        assumptions.append(Assumption("time", "the input has no time; it is taken as the cluster is now"))
     if new:
         found, problems = _with_new_pods(found, new, options, now_ns)
         applied = format_count(len(new), "object")
@@ -239,3 +238,18 @@ def _source(
         assumptions=assumptions,
         warnings=inputs.manifest.warnings,
     )
+
+
+def source_of(result: SimulationResult, options: SourceOptions) -> ClusterSource:
+    """Return the cluster at the end of a simulation as a source.
+
+    Args:
+        result: of the simulation. options: it was run with.
+    """
+    setup = read_setup_of(options)
+    store = result.cluster.store
+    objects = [item for kind in store.kinds() for item in store.all(kind)]
+    text = f"the cluster is that of the end of the simulation, {time_text(result.end_ns)}"
+    assumptions = [configuration_assumption(options, objects), Assumption("time", text)]
+    inputs = Inputs(manifest=Manifest(), trace=None)
+    return _source(options, SourceKind.MANIFESTS, setup, objects, result.end_ns, assumptions, inputs)

@@ -11,7 +11,7 @@ from bayplan.base.errors import InputError
 
 
 def source_kind(options: SourceOptions) -> SourceKind | None:
-    """Return what kind of source options name; None for files, whose content tells whether they are a dump or manifests.
+    """Return what kind of source options name; None for files, whose content shows whether they are a dump or manifests.
 
     Raises:
         InputError: nothing is named, or sources that don't go together.
@@ -43,7 +43,7 @@ def source_kind(options: SourceOptions) -> SourceKind | None:
 
 
 def open_source(options: SourceOptions, *, stdin: BinaryIO | None = None) -> ClusterSource:
-    """Read a cluster as it is now.
+    """Read the present state of a cluster.
 
     No time passes in what was in a cluster; manifests that never were in one are applied, and get `options.applied_ns` of virtual
     time, so that controllers make their pods and the scheduler places them.

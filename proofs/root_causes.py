@@ -1,0 +1,49 @@
+"""Root causes by switching filters off: filters that reject every node, and filters without which the pod would fit."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+from bayplan.answers.judgement import judge
+from bayplan.app.notebook import Cluster
+from bayplan.engine.records import Outcome, RecordLevel
+from bayplan.framework.configuration.loading import default_configuration
+from proofs.proof import Proof
+from proofs.waiting_pods import WaitingPod, waiting_pods
+
+FILTERS = tuple(plugin.name for plugin in default_configuration().profiles[0].plugins["filter"])
+
+
+def prove(cases: int, seed: int) -> Proof:
+    """Check that many waiting pods."""
+    proof = Proof()
+    for case in islice(waiting_pods(seed), cases):
+        proof.cases += 1
+        check(case, proof)
+    return proof
+
+
+def check(case: WaitingPod, proof: Proof) -> None:
+    """Compare the root cause of one waiting pod with what comes of switching filters off one by one."""
+    cluster = Cluster([*case.objects, case.pod], record_level=RecordLevel.OFF)
+    judged = judge(cluster.trial(), case.pod)
+    if judged.decision is None or judged.decision.record.outcome is Outcome.ERROR or not cluster.state.nodes.row_of:
+        proof.counts["an error, or no nodes"] += 1
+        return
+    proof.counts[judged.cause.plugin or "several together"] += 1
+    everywhere = {plugin for plugin in judged.cause.everywhere if plugin in FILTERS}
+    sole = {each.plugin for each in judged.cause.sole if each.plugin in FILTERS}
+    # A gate keeps the pod from all filters; it is lifted to see what they say.
+    gates = set(judged.matrix.whole) - set(FILTERS)
+    want_everywhere = {plugin for plugin in FILTERS if not _fits(cluster, case, {*FILTERS, *gates} - {plugin})}
+    want_sole = {plugin for plugin in FILTERS if _fits(cluster, case, {plugin})}
+    if everywhere != want_everywhere:
+        proof.failures.append(f"{case.name}: reject every node: {sorted(everywhere)}, want {sorted(want_everywhere)}")
+    if sole != want_sole:
+        proof.failures.append(f"{case.name}: alone in the way: {sorted(sole)}, want {sorted(want_sole)}")
+
+
+def _fits(cluster: Cluster, case: WaitingPod, without: set[str]) -> bool:
+    """Return whether a node passes all filters in a new fork in which some are switched off. Scores may go wrong without them."""
+    decision = cluster.trial().decide(case.pod, without)
+    return decision is not None and decision.pre_filter is None and bool(decision.feasible.any())

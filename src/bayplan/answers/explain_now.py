@@ -1,0 +1,165 @@
+"""Explain a pod in the present cluster: why it waits and what would help, or where it would go if it were scheduled again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from bayplan.analysis.explain import BEST_NODES, explain
+from bayplan.analysis.explanation import AttemptDetail, Explanation, NodeDetail, PluginVerdict, Remedy
+from bayplan.analysis.filter_matrix import LOAD, filter_matrix
+from bayplan.analysis.root_cause import untolerated_taints
+from bayplan.analysis.units import format_list
+from bayplan.answers.judgement import Judgement, judge
+from bayplan.answers.move_steps import move_steps
+from bayplan.answers.node_steps import node_steps
+from bayplan.answers.pod_steps import is_condition_taint, pod_steps
+from bayplan.answers.present import PresentSource
+from bayplan.answers.steps import RANKS, Step, changes_of, edited
+from bayplan.answers.trial_cluster import TrialCluster
+from bayplan.answers.unblock import Suggestion, unblock
+from bayplan.base.errors import InputError
+from bayplan.base.near_names import near_name
+from bayplan.objects.pod import Pod
+from bayplan.sim.result import PodFate, PodTimeline
+
+MAX_REMEDIES = 5
+
+
+def explain_now(
+    trial: TrialCluster,
+    pods: Sequence[PodTimeline],
+    life: PodTimeline,
+    *,
+    node: str = "",
+    best: int = BEST_NODES,
+    now_ns: int = 0,
+) -> Explanation:
+    """Explain a pod in the present cluster.
+
+    Args:
+        trial: the cluster. pods: all pods, see `bayplan.answers.present.present_pods`. life: the pod.
+        node: a node to follow through all plugins, with the smallest change that would turn each rejection.
+        best: how many nodes to compare by scores. now_ns: the time.
+
+    Raises:
+        InputError: there is no such node.
+    """
+    if node and trial.node(node) is None:
+        close = near_name(node, [each.metadata.name for each in trial.nodes()])
+        raise InputError("--node", got=f"'{node}'", wanted="a node of the cluster", hint=f"'{close}'" if close else "")
+    # A pod without a creation time counts as new.
+    arrived_ns = min(life.arrived_ns, now_ns) or now_ns
+    life = replace(
+        life, arrived_ns=arrived_ns, bound_ns=None if life.bound_ns is None else max(life.bound_ns, arrived_ns)
+    )
+    source = PresentSource(trial, pods, life, now_ns)
+    found = explain(source, [life], node=node if source.records else "", best=best)
+    if life.pod is None or life.fate in (PodFate.UNATTENDED, PodFate.SUCCEEDED, PodFate.FAILED):
+        return found
+    if life.node:
+        return _again(found, life)
+    if found.detail is not None and found.detail.attempt.node:
+        fits = f"{found.detail.feasible:,} of {found.detail.nodes:,}"
+        found = replace(
+            found, verdict=f"{life.key} fits now: it would go to {found.detail.attempt.node} ({fits} nodes fit)"
+        )
+    return with_suggestions(found, trial, life.pod, node)
+
+
+def _again(found: Explanation, life: PodTimeline) -> Explanation:
+    """Return the explanation of a pod that has a node: what the scheduler would do with it now."""
+    detail = found.detail
+    if detail is None:
+        return found
+    note = "the attempt is hypothetical: the pod was taken off its node and scheduled again in a fork"
+    if not detail.attempt.node:
+        text = f"{life.key} is on {life.node}; if it had to be scheduled again now, it would wait"
+    elif detail.attempt.node == life.node:
+        text = f"{life.key} is on {life.node}, where it would go again now"
+    else:
+        text = f"{life.key} is on {life.node}; scheduled again now, it would go to {detail.attempt.node}"
+    return replace(found, verdict=text, notes=[*found.notes, note])
+
+
+def with_suggestions(found: Explanation, trial: TrialCluster, pod: Pod, node: str = "") -> Explanation:
+    """Return the explanation of a pod that waits with what would get it placed, and what would turn each rejection on a node."""
+    if pod.spec.scheduler_name not in trial.profiles:
+        return found
+    answer = unblock(trial, [pod])
+    if found.detail is not None:
+        found = replace(found, detail=_with_remedies(found.detail, answer.suggestions))
+    if node:
+        found = replace(found, node_detail=_node_detail(found.node_detail, judge(trial, pod), trial, node))
+    return found
+
+
+def _with_remedies(detail: AttemptDetail, suggestions: Sequence[Suggestion]) -> AttemptDetail:
+    shown = [Remedy(kind=each.kind, text=each.text, nodes=[each.node]) for each in suggestions[:MAX_REMEDIES]]
+    return replace(detail, remedies=shown)
+
+
+# --- one node ---------------------------------------------------------------------------------------------------------
+
+
+def _node_detail(known: NodeDetail | None, judged: Judgement, trial: TrialCluster, node: str) -> NodeDetail:
+    verdicts = node_verdicts(judged, trial, node)
+    rejecting = [each.plugin for each in verdicts if each.code != "Success"]
+    shown = format_list(rejecting) if rejecting else ""
+    fate = f"{shown} {'rejects' if len(rejecting) == 1 else 'reject'} {node}" if shown else f"no filter rejects {node}"
+    if known is None:
+        return NodeDetail(node=node, fate=fate, verdicts=verdicts, score=None, advantages=[], free={}, requested={})
+    return replace(known, verdicts=verdicts, fate=fate if len(rejecting) != 1 else known.fate)
+
+
+def node_verdicts(judged: Judgement, trial: TrialCluster, node: str) -> list[PluginVerdict]:
+    """Return what every filter says about a node, and the smallest change that would turn each rejection."""
+    matrix = judged.matrix
+    row = matrix.nodes.index(node) if node in matrix.nodes else -1
+    found: list[PluginVerdict] = []
+    for plugin in matrix.filters:
+        status = matrix.status(plugin, row)
+        if status is None:
+            found.append(PluginVerdict(plugin=plugin, code="Success", reasons=[]))
+            continue
+        change = smallest_change(plugin, judged, trial, node)
+        reasons = list(status.reasons) or [status.message]
+        found.append(PluginVerdict(plugin=plugin, code=status.code.text, reasons=reasons, change=change))
+    return found
+
+
+def smallest_change(plugin: str, judged: Judgement, trial: TrialCluster, node: str) -> str:
+    """Return the least risky change after which a filter no longer rejects a node, tried in a fork; "" if none is known."""
+    steps = [
+        step for step in (*pod_steps(judged, trial, node), *node_steps(judged, trial, node)) if step.lifts == plugin
+    ]
+    if plugin in LOAD:
+        steps += [step for step in move_steps(judged, trial, node) if step.nodes is not None and node in step.nodes]
+    if plugin in judged.matrix.whole:
+        steps = [step for step in pod_steps(judged, trial, node) if not step.preempts]
+    for step in sorted(steps, key=lambda each: (RANKS[each.kind], each.cost)):
+        if not _rejects(plugin, step, judged, trial, node):
+            return step.text
+    of_node = trial.node(node)
+    ill = (
+        []
+        if of_node is None
+        else [each for each in untolerated_taints(judged.pod, of_node) if is_condition_taint(each)]
+    )
+    if plugin == "TaintToleration" and ill:
+        return f"the node gets well ({', '.join(each.key for each in ill)}); this is never to be tolerated"
+    return ""
+
+
+def _rejects(plugin: str, step: Step, judged: Judgement, trial: TrialCluster, node: str) -> bool:
+    """Return whether a filter still rejects a node after a step."""
+    pod = edited(judged.pod, [step])
+    others = [name for name in judged.matrix.whole if name != plugin]
+    decision = trial.decide_after(pod, changes_of([step], trial), others)
+    if decision is None:
+        return True
+    if decision.pre_filter is not None:
+        return decision.pre_filter.plugin == plugin
+    matrix = filter_matrix(decision)
+    return plugin in matrix.filters and matrix.status(plugin, matrix.nodes.index(node)) is not None

@@ -1,0 +1,55 @@
+"""Show on a terminal what gets a waiting pod placed: the verdict first, then ways, the least risky first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import RenderableType
+from rich.padding import Padding
+from rich.text import Text
+
+from bayplan.analysis.units import format_count, format_list
+from bayplan.answers.unblock import Suggestion, Unblocking
+
+SHOWN = 10
+"""Suggestions that are shown, without --all."""
+
+_INDENT = (0, 0, 0, 4)
+SHOWN_PODS = 4
+
+
+def render_unblocking(found: Unblocking, *, everything: bool = False) -> list[RenderableType]:
+    """Return the parts of an answer, top down."""
+    parts: list[RenderableType] = [Text(found.verdict, style="bold")]
+    shown = found.suggestions if everything else found.suggestions[:SHOWN]
+    for each in shown:
+        parts += ["", *_suggestion(each, found)]
+    if len(found.suggestions) > len(shown):
+        parts += ["", Text(f"... and {len(found.suggestions) - len(shown):,} more (--all)", style="dim")]
+    if not found.fits:
+        parts += [
+            "",
+            Text(f"Each was tried in a fork of the cluster: {format_count(found.trials, 'trial')}.", style="dim"),
+        ]
+    for limit in found.limits:
+        parts.append(Text(f"Limit: {limit}.", style="dim"))
+    for text in found.assumptions:
+        parts.append(Text(f"Assumed: {text}.", style="dim"))
+    return parts
+
+
+def _suggestion(each: Suggestion, found: Unblocking) -> list[RenderableType]:
+    head = Text.assemble(f"{each.rank:>2}  ", (each.text, "bold"))
+    many = f"; {each.placed:,} of {each.waiting:,} pods get a node" if each.waiting > 1 else ""
+    goes = f"{found.waiting[0]} goes to {each.node}" if each.node else "another of its pods gets a node"
+    lines = [f"{each.kind}: {goes}{many}. {each.risk[:1].upper()}{each.risk[1:]}."]
+    if each.moved:
+        lines.append(f"moves {_listed([f'{place.pod} to {place.node}' for place in each.moved])}")
+    if each.evicted:
+        lines.append(f"left without a node: {_listed(each.evicted)}")
+    lines += [f"$ {command}" for command in each.commands[:SHOWN_PODS]]
+    return [head, *(Padding(Text(line), _INDENT) for line in lines)]
+
+
+def _listed(items: Sequence[str]) -> str:
+    return format_list(list(items[:SHOWN_PODS]), more=max(0, len(items) - SHOWN_PODS))

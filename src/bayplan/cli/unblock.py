@@ -1,0 +1,89 @@
+"""The command ``unblock``: what gets a waiting pod placed."""
+
+from typing import Annotated
+
+import typer
+
+from bayplan.analysis.report import print_parts, report_console
+from bayplan.answers.unblock_text import render_unblocking
+from bayplan.app.mode import Mode
+from bayplan.app.notebook import Cluster
+from bayplan.base.errors import InputError
+from bayplan.cli.simulation_options import (
+    Config,
+    FeatureGates,
+    ModeOption,
+    Plugins,
+    Seed,
+    Strict,
+)
+from bayplan.cli.source_options import AsJson, Context, Kubeconfig, Sources, print_json, read_source, source_options
+from bayplan.engine.records import RecordLevel
+from bayplan.formats.manifests import load
+from bayplan.objects.node import Node
+
+
+def unblock(
+    pod: Annotated[
+        str,
+        typer.Argument(metavar="POD", help="Waiting pod (name, namespace/name), or workload (deployment/web)."),
+    ],
+    sources: Sources = None,
+    context: Context = "",
+    kubeconfig: Kubeconfig = None,
+    shapes: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--shapes", metavar="FILE", help="Node manifests: shapes that can be added. [default: like the cluster's]"
+        ),
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Show all suggestions instead of ten.")] = False,
+    as_json: AsJson = False,
+    mode: ModeOption = Mode.CURRENT,
+    config: Config = None,
+    feature_gates: FeatureGates = "",
+    plugin: Plugins = None,
+    seed: Seed = 0,
+    strict: Strict = False,
+) -> None:
+    """Show what gets a waiting pod placed.
+
+    The first line says why the pod waits and what is best. Then come all ways that were found, the least risky first: wait for
+    preemption, create what is missing, add a node, shrink the request, move pods, relax a rule, lift a cordon, evict, raise the
+    priority, tolerate a taint. Each was tried by scheduling in a fork of the cluster, and nothing was changed. Budgets are
+    honoured, and taints of nodes that are not well are never tolerated. If no single change does, pairs of changes are tried.
+
+    Example: bayplan unblock shop/web-1 --context prod
+    """
+    options = source_options(
+        sources,
+        context=context,
+        kubeconfig=kubeconfig,
+        mode=mode,
+        config=config,
+        feature_gates=feature_gates,
+        plugins=plugin,
+        seed=seed,
+        strict=strict,
+    )
+    catalogue = _shapes(shapes or [])
+    cluster = Cluster.of(read_source(options), seed=seed, record_level=RecordLevel.OFF)
+    found = cluster.unblock(pod, shapes=catalogue)
+    if as_json:
+        print_json(found)
+    else:
+        print_parts(report_console(), render_unblocking(found, everything=everything))
+
+
+def _shapes(paths: list[str]) -> list[Node]:
+    """Return the nodes of a catalogue.
+
+    Raises:
+        InputError: there are none in its files.
+    """
+    if not paths:
+        return []
+    nodes = load(paths).nodes
+    if not nodes:
+        raise InputError("--shapes", got=", ".join(paths), wanted="manifests of nodes")
+    return nodes

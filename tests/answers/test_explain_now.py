@@ -1,0 +1,143 @@
+"""Pods explained as the cluster is now."""
+
+from __future__ import annotations
+
+import pytest
+
+from bayplan import Cluster, InputError, RecordLevel, make_node, make_pod
+from bayplan.objects.meta import KubernetesObject
+from bayplan.objects.pod import Pod
+from bayplan.testing.builders import PodBuilder
+
+
+def cluster_of(*pods: PodBuilder) -> Cluster:
+    """Return three nodes, one of them tainted and another cordoned and not ready, with pods."""
+    nodes: list[KubernetesObject] = [
+        make_node("a").capacity(cpu="4", memory="8Gi").obj(),
+        make_node("gpu").capacity(cpu="4", memory="8Gi").taint("gpu").obj(),
+        make_node("ill").capacity(cpu="4", memory="8Gi").taint("node.kubernetes.io/not-ready").unschedulable().obj(),
+    ]
+    return Cluster([*nodes, *(pod.obj() for pod in pods)], record_level=RecordLevel.OFF)
+
+
+@pytest.mark.parametrize(
+    ("pods", "target", "want"),
+    [
+        pytest.param(
+            [make_pod("x").req(cpu="8")],
+            "x",
+            "default/x waits: none of 3 nodes fits; nearest of 1 that it may use is a, short of 4 cpu",
+            id="the node that it may use is nearest, not the one with a taint or a cordon",
+        ),
+        pytest.param(
+            [make_pod("x").req(cpu="1")], "x", "default/x fits now: it would go to a (1 of 3 nodes fit)", id="it fits"
+        ),
+        pytest.param(
+            [make_pod("x").node("a")], "x", "default/x is on a, where it would go again now", id="a pod that stays"
+        ),
+        pytest.param(
+            [make_pod("x").node("gpu")],
+            "x",
+            "default/x is on gpu; scheduled again now, it would go to a",
+            id="a pod that would go elsewhere",
+        ),
+        pytest.param(
+            [make_pod("x").node("gpu").req(cpu="2"), make_pod("y").node("a").req(cpu="3")],
+            "x",
+            "default/x is on gpu; if it had to be scheduled again now, it would wait",
+            id="a pod that would wait",
+        ),
+        pytest.param(
+            [make_pod("x").gate("quota")],
+            "x",
+            "default/x is gated: waiting for scheduling gates: [quota]",
+            id="a gated pod",
+        ),
+        pytest.param(
+            [make_pod("x").scheduler("mine")],
+            "x",
+            'default/x waits: no scheduler named "mine" is configured',
+            id="another scheduler",
+        ),
+        pytest.param(
+            [make_pod("web-5d8f-1").label({"pod-template-hash": "5d8f"}).owner("ReplicaSet", "web-5d8f").req(cpu="8")],
+            "deployment/web",
+            "default/web-5d8f-1 waits: none of 3 nodes fits; nearest of 1 that it may use is a, short of 4 cpu",
+            id="a Deployment that is known by the names of owners alone",
+        ),
+    ],
+)
+def test_the_verdict_is_about_now(pods: list[PodBuilder], target: str, want: str) -> None:
+    cluster = cluster_of(*pods)
+    assert cluster.explain(target).verdict == want
+    cluster.state.check_invariants()
+
+
+def test_a_hypothetical_attempt_has_scores_and_says_that_it_is_one() -> None:
+    cluster = cluster_of(make_pod("x").node("a"))
+    cluster.add(make_node("b").capacity(cpu="4", memory="8Gi").obj())
+    found = cluster.explain("x")
+    assert found.detail is not None
+    assert sorted(each.node for each in found.detail.best) == ["a", "b"]
+    assert found.notes == ["the attempt is hypothetical: the pod was taken off its node and scheduled again in a fork"]
+    assert cluster.node_of("x") == "a"
+
+
+def test_what_would_help_was_tried() -> None:
+    found = cluster_of(make_pod("x").req(cpu="8")).explain("x")
+    assert found.detail is not None
+    assert [(each.kind, each.text) for each in found.detail.remedies][:2] == [
+        ("add node", "add a node like a, but with 8 cpu (8 cpu, 8Gi memory)"),
+        ("shrink request", "shrink the request for cpu from 8 to 4"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("node", "want"),
+    [
+        pytest.param("a", {"NodeResourcesFit": "shrink the request for cpu from 8 to 4"}, id="too small"),
+        pytest.param(
+            "gpu",
+            {
+                "NodeResourcesFit": "shrink the request for cpu from 8 to 4",
+                "TaintToleration": "tolerate gpu:NoSchedule",
+            },
+            id="a taint, too",
+        ),
+        pytest.param(
+            "ill",
+            {
+                "NodeResourcesFit": "shrink the request for cpu from 8 to 4",
+                "NodeUnschedulable": "",
+                "TaintToleration": "the node gets well (node.kubernetes.io/not-ready); this is never to be tolerated",
+            },
+            id="a node that is not well",
+        ),
+    ],
+)
+def test_every_rejection_of_a_node_comes_with_the_smallest_change(node: str, want: dict[str, str]) -> None:
+    found = cluster_of(make_pod("x").req(cpu="8")).explain("x", node=node)
+    assert found.node_detail is not None
+    turned = {each.plugin: each.change for each in found.node_detail.verdicts if each.code != "Success"}
+    assert turned == want
+
+
+def test_all_filters_speak_of_a_node_although_a_claim_is_missing() -> None:
+    found = cluster_of(make_pod("x").req(cpu="8").claim("data")).explain("x", node="a")
+    assert found.node_detail is not None
+    rejecting = {each.plugin: each.change for each in found.node_detail.verdicts if each.code != "Success"}
+    assert rejecting["NodeResourcesFit"] == "shrink the request for cpu from 8 to 4"
+    assert rejecting["VolumeBinding"] == "create PersistentVolumeClaim default/data with a volume"
+
+
+def test_an_unknown_node_is_refused_with_one_that_there_is() -> None:
+    with pytest.raises(InputError, match="--node: expected a node of the cluster, got 'gpo'; try 'gpu'"):
+        cluster_of(make_pod("x")).explain("x", node="gpo")
+
+
+def test_a_finished_pod_has_no_attempt() -> None:
+    done: Pod = make_pod("done").node("a").started("2026-01-01T00:00:00Z", phase="Succeeded").obj()
+    cluster = cluster_of()
+    cluster.add(done)
+    with pytest.raises(InputError):
+        cluster.explain("done")

@@ -1,0 +1,301 @@
+"""What gets a waiting pod placed: which ways are found, in which order, and what is never proposed."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from bayplan import Cluster, InputError, RecordLevel, make_node, make_pod
+from bayplan.answers.unblock import Unblocking
+from bayplan.objects.meta import KubernetesObject
+from bayplan.testing.builders import NodeBuilder, PodBuilder
+from bayplan.testing.object_builders import (
+    make_budget,
+    make_claim,
+    make_object,
+    make_priority_class,
+    make_volume,
+)
+
+
+def node(name: str, zone: str = "eu-1a", cpu: str = "4") -> NodeBuilder:
+    return make_node(name).capacity(cpu=cpu, memory="8Gi").zone(zone)
+
+
+def running(name: str, on: str, cpu: str = "2", *, owner: str = "web") -> PodBuilder:
+    made = make_pod(name).req(cpu=cpu).node(on)
+    return made.owner("ReplicaSet", owner) if owner else made
+
+
+Asked = KubernetesObject | NodeBuilder | PodBuilder
+
+
+def asked(*objects: Asked, target: str = "x") -> Unblocking:
+    built = [each.obj() if isinstance(each, NodeBuilder | PodBuilder) else each for each in objects]
+    cluster = Cluster(built, record_level=RecordLevel.OFF)
+    before = cluster.state.pods.copy()
+    found = cluster.unblock(target)
+    # Reading changes nothing.
+    assert cluster.state.pods == before
+    cluster.state.check_invariants()
+    return found
+
+
+def told(found: Unblocking, kind: str = "") -> list[str]:
+    return [each.text for each in found.suggestions if kind in ("", each.kind)]
+
+
+THREE = (node("a"), node("b", "eu-1b"), node("c", "eu-1c"))
+GPU = node("g").taint("gpu")
+FULL = tuple(running(f"web-{name}", name).obj() for name in "abc")
+
+
+def test_the_filter_that_rejects_every_node_leads_and_a_node_in_its_zone_is_best() -> None:
+    claim, volume = make_claim("db-data").bound("pv1").obj(), make_volume("pv1").zone("eu-1d").bound("db-data").obj()
+    found = asked(*THREE, GPU, claim, volume, make_pod("x").claim("db-data"))
+    assert found.verdict == (
+        "default/x waits: its volume db-data is in eu-1d; no node is; "
+        "best: add a node like a, but in eu-1d (4 cpu, 8Gi memory)"
+    )
+    assert {each.kind for each in found.suggestions} == {"add node"}
+
+
+@pytest.mark.parametrize(
+    ("pod", "others", "kind", "want"),
+    [
+        pytest.param(
+            make_pod("x").req(cpu="3"),
+            FULL,
+            "shrink request",
+            ["shrink the request for cpu from 3 to 2"],
+            id="too large",
+        ),
+        pytest.param(
+            make_pod("x").node_selector(disk="ssd"),
+            (),
+            "label node",
+            ["label a with disk=ssd", "label b with disk=ssd", "label c with disk=ssd"],
+            id="a label that people give",
+        ),
+        pytest.param(
+            make_pod("x").node_selector({"kubernetes.io/arch": "arm64"}), (), "label node", [], id="what a node is"
+        ),
+        pytest.param(
+            make_pod("x").node_selector(disk="ssd"),
+            (),
+            "relax constraint",
+            ["drop disk=ssd from the nodeSelector"],
+            id="a selector",
+        ),
+        pytest.param(
+            make_pod("x").label(app="w").pod_anti_affinity({"app": "w"}),
+            [make_pod(f"w-{name}").label(app="w").node(name).owner("ReplicaSet", "w").obj() for name in "abc"],
+            "relax constraint",
+            ["make the anti-affinity to app=w in kubernetes.io/hostname a preferred one"],
+            id="anti-affinity",
+        ),
+        pytest.param(
+            make_pod("x").label(app="w").spread({"app": "w"}, "topology.kubernetes.io/zone").req(cpu="3"),
+            [running(f"o-{name}", name).obj() for name in "ac"] + [make_pod("w").label(app="w").node("b").obj()],
+            "relax constraint",
+            ["spread over topology.kubernetes.io/zone with whenUnsatisfiable: ScheduleAnyway"],
+            id="spreading",
+        ),
+        pytest.param(make_pod("x").gate("quota"), (), "remove gate", ["remove the scheduling gate quota"], id="a gate"),
+        pytest.param(
+            make_pod("x").claim("data"),
+            (),
+            "create object",
+            ["create PersistentVolumeClaim default/data with a volume"],
+            id="a claim that is not there",
+        ),
+        pytest.param(
+            make_pod("x").req(cpu="3"),
+            (*FULL, make_priority_class("high", 100)),
+            "raise priority",
+            ["raise its priority to 100 (priorityClassName: high); it then preempts default/web-*"],
+            id="priority",
+        ),
+        pytest.param(
+            make_pod("x").req(cpu="3").priority(5),
+            FULL,
+            "wait",
+            ["wait: the scheduler preempts default/web-* by itself"],
+            id="preemption comes by itself",
+        ),
+    ],
+)
+def test_a_way_is_found(pod: PodBuilder, others: tuple[KubernetesObject, ...], kind: str, want: list[str]) -> None:
+    found = asked(*THREE, *others, pod)
+    assert [re.sub(r"web-[abc]( on [abc])?", "web-*", text) for text in told(found, kind)] == want
+
+
+def test_pods_are_moved_only_if_they_find_other_nodes() -> None:
+    small = running("small", "b", "1500m")
+    moves = asked(*THREE, running("big", "a", "3"), small, running("full", "c", "4"), make_pod("x").req(cpu="3"))
+    assert told(moves, "move pods") == []
+    found = asked(
+        *THREE, running("one", "a"), running("two", "b"), running("full", "c", "4"), make_pod("x").req(cpu="3")
+    )
+    assert sorted(told(found, "move pods")) == ["move default/one to b (off a)", "move default/two to a (off b)"]
+    assert all(each.moved and not each.evicted for each in found.suggestions if each.kind == "move pods")
+
+
+def test_pods_of_lower_priority_are_evicted_and_others_are_not() -> None:
+    low, high = running("low", "a", "4"), running("high", "b", "4").priority(50)
+    pod = make_pod("x").req(cpu="3").priority(10, policy="Never")
+    found = asked(node("a"), node("b"), low, high, pod)
+    (evicted,) = [each for each in found.suggestions if each.kind == "evict pods"]
+    assert (evicted.text, evicted.evicted, evicted.node) == ("evict default/low from a", ["default/low"], "a")
+    assert not any("high" in each.text for each in found.suggestions)
+
+
+def test_budgets_are_honoured() -> None:
+    pods = [running(name, on).label(app="web").obj() for name, on in (("one", "a"), ("two", "b"))]
+    question: tuple[KubernetesObject | NodeBuilder | PodBuilder, ...] = (
+        node("a"),
+        node("b"),
+        node("c", cpu="2"),
+        *pods,
+        make_pod("x").req(cpu="3"),
+    )
+    assert told(asked(*question), "move pods")
+    assert told(asked(*question, make_budget("b", {"app": "web"}, disruptions_allowed=0)), "move pods") == []
+    assert told(asked(*question, make_budget("b", {"app": "web"}, disruptions_allowed=1)), "move pods")
+
+
+def test_pods_of_daemon_sets_stay_and_count_on_new_nodes() -> None:
+    daemon = make_pod("agent-a").req(cpu="1").node("a").owner("DaemonSet", "agent").toleration(operator="Exists").obj()
+    found = asked(node("a"), daemon, make_pod("x").req(cpu="3500m"))
+    assert told(found, "move pods") == []
+    assert told(found, "add node") == ["add a node like a, but with 5 cpu in eu-1a (5 cpu, 8Gi memory)"]
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "node.kubernetes.io/not-ready",
+        "node.kubernetes.io/unreachable",
+        "node.kubernetes.io/disk-pressure",
+        "node.cloudprovider.kubernetes.io/uninitialized",
+        "ToBeDeletedByClusterAutoscaler",
+    ],
+)
+def test_a_condition_is_never_tolerated_and_no_cordon_of_a_dead_node_is_lifted(key: str) -> None:
+    ill = node("ill").taint(key).unschedulable()
+    found = asked(node("full", cpu="1"), ill, make_pod("x").req(cpu="2"))
+    assert {each.kind for each in found.suggestions} <= {"add node", "shrink request"}
+
+
+def test_a_taint_that_is_no_condition_is_tolerated_last() -> None:
+    found = asked(*THREE, GPU, *FULL, make_pod("x").req(cpu="3"))
+    assert found.suggestions[-1].text == "tolerate gpu:NoSchedule"
+    assert found.suggestions[0].kind == "add node"
+
+
+def test_pairs_are_tried_if_no_single_change_does() -> None:
+    both = node("a").taint("gpu").unschedulable()
+    found = asked(both, make_pod("x"))
+    assert told(found, "tolerate taint") == ["tolerate gpu:NoSchedule and uncordon a"]
+    assert found.limits == ["single changes and 1 pair of them were tried, no three together"]
+
+
+def test_a_pod_with_devices_leaves_and_gives_them_back() -> None:
+    objects = [make_object(document) for document in DEVICES]
+    holder = make_pod("holder").uid("uid-holder").node("a").resource_claim("gpu", claim="held").owner("ReplicaSet", "w")
+    found = asked(
+        node("a"), *objects, holder.priority(1), make_pod("x").resource_claim("gpu", claim="wanted").priority(9)
+    )
+    assert "DynamicResources" in (found.cause.everywhere if found.cause is not None else ())
+    assert told(found, "evict pods") == ["evict default/holder from a"]
+    assert told(found, "add node") == ["add a node like a in eu-1a (4 cpu, 8Gi memory)"]
+
+
+def test_a_workload_is_placed_as_a_whole_if_nodes_are_added() -> None:
+    pods = [make_pod(f"web-{number}").req(cpu="3").owner("ReplicaSet", "web").obj() for number in range(3)]
+    found = asked(node("a"), *pods, target="replicaset/web")
+    assert found.verdict.startswith(
+        "2 of 3 pods wait (default/web-1): no node has room: Insufficient cpu (1); best: add"
+    )
+    (added,) = [each for each in found.suggestions if each.kind == "add node"]
+    assert (added.placed, added.waiting, added.text) == (
+        2,
+        2,
+        "add a node like a in eu-1a (4 cpu, 8Gi memory) and 2 of them",
+    )
+
+
+def test_a_catalogue_says_what_can_be_had() -> None:
+    cluster = Cluster([node("a").obj(), make_pod("x").req(cpu="6").obj()], record_level=RecordLevel.OFF)
+    shapes = [
+        make_node("m8.2xlarge").capacity(cpu="8", memory="32Gi").obj(),
+        make_node("m8.4xlarge").capacity(cpu="16", memory="64Gi").obj(),
+    ]
+    found = cluster.unblock("x", shapes=shapes)
+    assert told(found, "add node") == [
+        "add a node like m8.2xlarge (8 cpu, 32Gi memory)",
+        "add a node like m8.4xlarge (16 cpu, 64Gi memory)",
+    ]
+
+
+def test_a_pod_that_fits_needs_nothing() -> None:
+    found = asked(node("a"), make_pod("x"))
+    assert (found.fits, found.verdict, found.suggestions) == (True, "default/x fits now: it would go to a", [])
+
+
+@pytest.mark.parametrize(
+    ("target", "want"),
+    [
+        pytest.param("placed", "got default/placed, which is on a", id="a pod with a node"),
+        pytest.param("nobody", "pod: expected", id="no such pod"),
+        pytest.param("foreign", "got 'mine'", id="a scheduler that is not configured"),
+    ],
+)
+def test_refused(target: str, want: str) -> None:
+    with pytest.raises(InputError) as raised:
+        asked(node("a"), make_pod("placed").node("a"), make_pod("foreign").scheduler("mine"), target=target)
+    assert want in str(raised.value)
+
+
+def test_suggestions_are_rows_of_tables() -> None:
+    rows = asked(node("a"), make_pod("x").req(cpu="5")).rows
+    table = rows.to_arrow()
+    assert table.column("kind").to_pylist() == [each.kind for each in rows]
+    assert table.column("cost").to_pylist() == [each.cost for each in rows]
+    assert "<table>" in rows._repr_html_()
+
+
+_SLICE = {
+    "apiVersion": "resource.k8s.io/v1",
+    "kind": "ResourceSlice",
+    "metadata": {"name": "a-gpus"},
+    "spec": {
+        "driver": "gpu.example.com",
+        "nodeName": "a",
+        "pool": {"name": "a", "generation": 1, "resourceSliceCount": 1},
+        "devices": [{"name": "gpu-0"}],
+    },
+}
+_REQUESTS = {"devices": {"requests": [{"name": "gpu", "exactly": {"deviceClassName": "gpu"}}]}}
+_RESULT = {"request": "gpu", "driver": "gpu.example.com", "pool": "a", "device": "gpu-0"}
+DEVICES = [
+    {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": "gpu"}, "spec": {}},
+    _SLICE,
+    {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaim",
+        "metadata": {"name": "wanted", "namespace": "default", "uid": "uid-wanted"},
+        "spec": _REQUESTS,
+    },
+    {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaim",
+        "metadata": {"name": "held", "namespace": "default", "uid": "uid-held"},
+        "spec": _REQUESTS,
+        "status": {
+            "allocation": {"devices": {"results": [_RESULT]}},
+            "reservedFor": [{"resource": "pods", "name": "holder", "uid": "uid-holder"}],
+        },
+    },
+]

@@ -1,0 +1,79 @@
+"""The command ``unblock``, end to end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from bayplan.cli.main import COMMANDS, main
+from bayplan.examples import example_path
+
+SHAPES = """
+apiVersion: v1
+kind: Node
+metadata: {name: m8.8xlarge, annotations: {bayplan.io/price: "1.5"}}
+status: {allocatable: {cpu: "32", memory: 128Gi, pods: "110"}}
+"""
+
+
+def test_the_verdict_comes_first_and_every_way_was_tried(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["unblock", "shop/year-in-memory", str(example_path("three-zones"))]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert out.startswith("shop/year-in-memory waits: no node has room: ")
+    assert "1 add a node like the nodes of m8.xlarge, but with 97Gi memory in north-a" in out
+    assert "shrink request: shop/year-in-memory goes to memory-" in out
+    assert "Each was tried in a fork of the cluster: " in out
+    assert "Assumed: kube-scheduler's defaults decide" in out
+
+
+def test_json_has_rows_with_the_objects_to_apply(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["unblock", "shop/year-in-memory", str(example_path("three-zones")), "--json"]) == 0
+    found = msgspec.json.decode(capsys.readouterr().out)
+    assert [each["rank"] for each in found["suggestions"]] == list(range(1, len(found["suggestions"]) + 1))
+    added = next(each for each in found["suggestions"] if each["kind"] == "add node")
+    assert added["objects"][0]["kind"] == "Node"
+    shrunk = next(each for each in found["suggestions"] if each["kind"] == "shrink request")
+    assert [each["kind"] for each in shrunk["objects"]] == ["Pod"]
+    assert found["cause"]["everywhere"] == ["NodeResourcesFit"]
+
+
+def test_shapes_of_a_catalogue_are_added(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "shapes.yaml").write_text(SHAPES)
+    words = [
+        "unblock",
+        "shop/year-in-memory",
+        str(example_path("three-zones")),
+        "--shapes",
+        str(tmp_path / "shapes.yaml"),
+    ]
+    assert main(words) == 0
+    assert "add a node like m8.8xlarge (32 cpu, 128Gi memory)" in " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.parametrize(
+    ("words", "want"),
+    [
+        pytest.param(["shop/nobody", "{example}"], "pod: expected one of the", id="no such pod"),
+        pytest.param(["p"], "source: expected manifests, a dump", id="no source"),
+        pytest.param(["p", "{example}", "--context", "prod"], "expected one source", id="two sources"),
+        pytest.param(
+            ["p", "{example}", "--shapes", "{namespace}"], "--shapes: expected manifests of nodes", id="no shapes"
+        ),
+    ],
+)
+def test_refused(words: list[str], want: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    namespace = tmp_path / "namespace.yaml"
+    namespace.write_text("apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n")
+    example = str(example_path("three-zones"))
+    assert main(["unblock", *(word.format(example=example, namespace=namespace) for word in words)]) == 2
+    printed = capsys.readouterr()
+    assert want in printed.err
+    assert (printed.out, printed.err.count("\n")) == ("", 1)
+
+
+def test_the_help_begins_with_the_line_that_the_program_shows(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["unblock", "--help"]) == 0
+    summary = next(command.summary for command in COMMANDS if command.name == "unblock")
+    assert summary in capsys.readouterr().out
