@@ -27,7 +27,7 @@ def capacity(
         list[str] | None,
         typer.Option("--file", "-f", metavar="FILE", help="Manifests of workloads to copy. [default: none]"),
     ] = None,
-    preempt: Annotated[bool, typer.Option("--preempt", help="Let copies evict pods of lower priority.")] = False,
+    preempt: Annotated[bool, typer.Option("--preempt", help="Evict pods of lower priority for copies.")] = False,
     limit: Annotated[int, typer.Option(metavar="N", min=1, help="Maximum number of copies.")] = DEFAULT_LIMIT,
     seeds: Annotated[int, typer.Option(metavar="N", min=1, max=100, help="Number of seeds to try, for a range.")] = 1,
     everything: All = False,
@@ -41,9 +41,9 @@ def capacity(
     seed: Seed = 0,
     strict: Strict = False,
 ) -> None:
-    """Show how many more copies of a workload fit, and which resource runs out first.
+    """Show how many more copies of a workload fit.
 
-    Copies are scheduled one after the other until one finds no node. The table shows the groups of nodes by zone and pool: on
+    The first line also has the resource that runs out first. Copies are scheduled one after the other until one finds no node. The table shows the groups of nodes by zone and pool: on
     how many of them a copy had room before, how many copies were placed there, and why no more fit. Affinity, spreading,
     volumes, quotas and limit ranges count. No pod is evicted unless --preempt is given; then victims are listed.
 

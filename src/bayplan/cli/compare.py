@@ -41,7 +41,7 @@ def compare(
     seed: Seed = 0,
     strict: Strict = False,
 ) -> None:
-    """Compare two clusters, or two scheduler configurations on one cluster.
+    """Compare two clusters, or two configurations.
 
     Pods are the same if they have the same namespace and name; a pod that only one side has is a difference. For each pod that
     moved, the plugin that judged the two nodes differently is shown. With --on, A and B are KubeSchedulerConfiguration files,

@@ -64,7 +64,7 @@ def nodes(
         bool, typer.Option("--delete-emptydir-data", help="Move pods with emptyDir volumes, too.")
     ] = False,
     disable_eviction: Annotated[bool, typer.Option("--disable-eviction", help="Ignore disruption budgets.")] = False,
-    preempt: Annotated[bool, typer.Option("--preempt", help="Let waiting pods evict pods of lower priority.")] = False,
+    preempt: Annotated[bool, typer.Option("--preempt", help="Evict pods of lower priority for waiting ones.")] = False,
     everything: All = False,
     context: Context = "",
     kubeconfig: Kubeconfig = None,
@@ -76,7 +76,7 @@ def nodes(
     seed: Seed = 0,
     strict: Strict = False,
 ) -> None:
-    """Show which nodes to add so that all pods are placed, or which nodes can be removed.
+    """Show which nodes to add, or which can be removed.
 
     add finds a cheap set of nodes with which every waiting pod is placed, and prints how cheap any set could be. remove finds
     nodes that can be drained, in order, with every pod still placed, and where each pod moves. It follows kubectl drain:

@@ -43,7 +43,9 @@ def what_if(
     seed: Seed = 0,
     strict: Strict = False,
 ) -> None:
-    """Show a cluster before and after changes: pods that move, wait or are gone, and why.
+    """Show a cluster before and after changes.
+
+    The first line counts the pods that move, wait or are gone; the table has the reasons.
 
     Nodes: lose-zone=ZONE, remove-nodes=NODES, drain=NODES, cordon=NODES, uncordon=NODES, taint=NODES:key=value:Effect,
     untaint=NODES:key, resize=NODES:cpu=8,memory=32Gi, add-nodes=COUNT:SHAPE (cpu=8,memory=32Gi or like=NODE). NODES is a

@@ -16,7 +16,7 @@ def when(
     sources: Sources = None,
     assume_run_time: Annotated[
         str,
-        typer.Option(metavar="DURATION", help="Run time of pods that end and say nothing. [default: they never end]"),
+        typer.Option(metavar="DURATION", help="Run time of pods that end by themselves. [default: they never end]"),
     ] = "",
     within: Annotated[str, typer.Option(metavar="DURATION", help="Virtual time to look ahead.")] = "7d",
     seeds: Annotated[
@@ -32,9 +32,9 @@ def when(
     seed: Seed = 0,
     strict: Strict = False,
 ) -> None:
-    """Show when a waiting pod or a Job would start, in virtual time.
+    """Show when a waiting pod or a Job would start.
 
-    Room comes free when pods end. The run time of a pod is its annotation bayplan.io/run-time, or that of finished pods of the
+    The cluster is simulated in virtual time. Room comes free when pods end. The run time of a pod is its annotation bayplan.io/run-time, or that of finished pods of the
     same Job or CronJob, or else --assume-run-time if its restart policy is Never or OnFailure.
 
     Exit code: 0 if it starts within the time, 1 otherwise, 2 on bad input.
