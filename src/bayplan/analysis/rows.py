@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import html
 import importlib.util
+import typing
 from collections.abc import Iterable, Iterator, Sequence
+from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 import msgspec
@@ -61,11 +63,19 @@ class Rows(Sequence[Row], Generic[Row]):
         return list(found)
 
     def to_arrow(self) -> pa.Table:
-        """Return the rows as an Arrow table; fields that are documents become JSON texts."""
+        """Return the rows as an Arrow table; fields that are documents become JSON texts.
+
+        Integers that end in ``_at_ns`` become timestamps (UTC), others that end in ``_ns`` durations, both in nanoseconds; their
+        columns are named without ``_ns``. Columns have the types of the fields, whether there are rows or not.
+        """
         import pyarrow as pa
 
         rows = [{name: _cell(cell) for name, cell in row.items()} for row in self.to_dicts()]
-        return pa.table({name: [row.get(name) for row in rows] for name in self.columns})
+        hints = typing.get_type_hints(self._kind)
+        arrays = [
+            pa.array([row.get(name) for row in rows], type=_arrow_type(name, hints[name])) for name in self.columns
+        ]
+        return pa.Table.from_arrays(arrays, names=[name.removesuffix("_ns") for name in self.columns])
 
     def to_pandas(self) -> Any:
         """Return the rows as a pandas DataFrame.
@@ -84,6 +94,20 @@ class Rows(Sequence[Row], Generic[Row]):
             for row in self.to_dicts()
         )
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _arrow_type(name: str, hint: object) -> pa.DataType | None:
+    """Return the type of a column by the annotation of its field; None leaves it to Arrow."""
+    import pyarrow as pa
+
+    if isinstance(hint, UnionType) or typing.get_origin(hint) is typing.Union:
+        kinds = [each for each in typing.get_args(hint) if each is not NoneType]
+        hint = kinds[0] if len(kinds) == 1 else None
+    if hint is int and name.endswith("_ns"):
+        return pa.timestamp("ns", tz="UTC") if name.endswith("_at_ns") else pa.duration("ns")
+    if isinstance(hint, type) and issubclass(hint, str):
+        return pa.string()
+    return {int: pa.int64(), float: pa.float64(), bool: pa.bool_()}.get(hint) if isinstance(hint, type) else None
 
 
 def _cell(cell: object) -> object:

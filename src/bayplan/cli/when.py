@@ -34,8 +34,9 @@ def when(
 ) -> None:
     """Show when a waiting pod or a Job would start.
 
-    The cluster is simulated in virtual time. Room comes free when pods end. The run time of a pod is its annotation bayplan.io/run-time, or that of finished pods of the
-    same Job or CronJob, or else --assume-run-time if its restart policy is Never or OnFailure.
+    The cluster is simulated in virtual time. Room comes free when pods end. The run time of a pod is its annotation
+    bayplan.io/run-time, or that of finished pods of the same Job or CronJob, or else --assume-run-time if its restart policy
+    is Never or OnFailure.
 
     Exit code: 0 if it starts within the time, 1 otherwise, 2 on bad input.
 
