@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from fuzz.clusters import random_case
+from msgspec.structs import replace
 
 from bayplan.app.notebook import Cluster
 from bayplan.base.errors import InputError
@@ -71,8 +72,10 @@ def place(objects: Sequence[KubernetesObject], pod: Pod, *, preempts: bool = Tru
     Args:
         objects: of the cluster. pod: to schedule. preempts: whether others leave for it, and it is tried again.
     """
+    if not preempts:
+        spec = replace(pod.spec, preemption_policy="Never")
+        pod = replace(pod, spec=spec)
     cluster = Cluster(objects, record_level=RecordLevel.OFF)
-    cluster._host.evicts = preempts
     cluster.schedule(pod)
     if preempts and not cluster.node_of(pod.key) and pod.key in cluster.scheduler.pods:
         # No time passes here that would end its backoff: it comes again.

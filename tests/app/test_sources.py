@@ -10,13 +10,16 @@ from pathlib import Path
 
 import msgspec
 import pytest
+import yaml
 
 from bayplan.analysis.export import export
 from bayplan.app.notebook import Cluster
 from bayplan.app.simulation import SimulationOptions, simulate
+from bayplan.app.sources.api_source import LISTED_KINDS
 from bayplan.app.sources.cluster_source import SourceKind, SourceOptions
 from bayplan.app.sources.opening import open_source
 from bayplan.base.errors import InputError
+from bayplan.objects.kinds import kind_of
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
 from bayplan.objects.policy import PodDisruptionBudget
@@ -290,3 +293,11 @@ def test_a_running_bayplan_brings_its_configuration_and_its_clock() -> None:
 def test_a_server_that_is_no_bayplan_is_told_apart() -> None:
     with FakeApi({"nodes": []}).running() as url, pytest.raises(InputError, match="expected a running Bayplan, got"):
         open_source(SourceOptions(paths=[url]))
+
+
+def test_the_documented_role_has_exactly_the_permissions_that_are_used() -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs" / "unblock.md").read_text(encoding="utf-8")
+    role = yaml.safe_load(page.split("```yaml\n")[1].split("```")[0])
+    granted = {(group, name) for rule in role["rules"] for group in rule["apiGroups"] for name in rule["resources"]}
+    assert {verb for rule in role["rules"] for verb in rule["verbs"]} == {"list"}
+    assert granted == {(kind_of(struct).group, kind_of(struct).plural) for struct in LISTED_KINDS}

@@ -1,4 +1,4 @@
-"""A host without time: what the scheduler asks for is done at once, and can be undone. Notebooks and trials run on it."""
+"""A host without time: what the scheduler asks for is done at once. Clusters in notebooks run on it."""
 
 from __future__ import annotations
 
@@ -23,36 +23,14 @@ class InstantHost:
     Args:
         scheduler: its own; nobody else may hand it changes.
         now_ns: the only time there is.
-
-    Attributes:
-        evicts: whether victims of preemption are deleted; else they stay, and the pod waits.
     """
 
     def __init__(self, scheduler: Scheduler, now_ns: int = 0) -> None:
         self.scheduler = scheduler
         self.now_ns = now_ns
-        self.evicts = True
-        self._journal: list[Change] | None = None
-
-    def begin(self) -> None:
-        """Note all changes from now on, for `undo`."""
-        self._journal = []
-
-    def undo(self) -> None:
-        """Take back all changes since `begin`, the last one first."""
-        journal, self._journal = self._journal or [], None
-        for old, new in reversed(journal):
-            if isinstance(new, Pod) and isinstance(old, Pod) and new.spec.node_name and not old.spec.node_name:
-                # No event takes a node from a pod: it goes, and comes again.
-                self.handle(new, None)
-                self.handle(None, old)
-            else:
-                self.handle(new, old)
 
     def handle(self, old: KubernetesObject | None, new: KubernetesObject | None) -> None:
         """Make one change, and do what the scheduler asks for because of it."""
-        if self._journal is not None:
-            self._journal.append((old, new))
         self.carry_out(self.scheduler.handle(old, new, self.now_ns))
 
     def carry_out(self, actions: Iterable[Action]) -> None:
@@ -64,7 +42,7 @@ class InstantHost:
                 self.handle(pod, replace(pod, spec=replace(pod.spec, node_name=action.node_name)))
             elif isinstance(action, Update):
                 self._write(action)
-            elif isinstance(action, Evict) and self.evicts:
+            elif isinstance(action, Evict):
                 victim: Pod | None = scheduler.pods.get(key_of(action.pod))
                 if victim is not None:
                     self.handle(victim, None)

@@ -33,6 +33,9 @@ MAX_PASSES = 12
 PATIENT_PASSES = 3
 """Replays after which a node that is left out takes the last one of the order with it, so that large clusters come to an end."""
 
+MAX_RETRIES = 3
+"""How often nodes that were left out are tried again once the others are gone."""
+
 MAX_MISSES = 50
 """Nodes in a row that can't be emptied before a pass ends. Only nodes beyond those that the bound lets go are counted."""
 
@@ -154,21 +157,34 @@ class _Removal:
         bound = removal_bound(self._cluster, free, self._prices)
         order = self._in_order(free)
         window = min(bound.nodes, len(order))
-        found = self._pass(order, window)
-        left_out = found.left_out
-        passes = 1
-        while passes < MAX_PASSES:
+        first = self._pass(order, window)
+        left_out = dict(first.left_out)
+        found, passes = self._settled(first, left_out)
+        for _ in range(MAX_RETRIES):
+            if len(found.removed) >= bound.nodes or (self._most is not None and len(found.removed) >= self._most):
+                break
+            # Nodes that found no room while many others were closed may find some now.
+            chosen = frozenset(found.removed)
+            more = self._pass([*found.removed, *(name for name in order if name not in chosen)], len(chosen))
+            better, replays = self._settled(more, left_out)
+            passes += 1 + replays
+            if len(better.removed) <= len(found.removed):
+                break
+            found = better
+        return self._answer(found, left_out, bound, passes)
+
+    def _settled(self, found: _Pass, left_out: dict[str, Obstacle]) -> tuple[_Pass, int]:
+        """Replay a drain with all its nodes closed from the beginning, until nothing is left out; return how often."""
+        for passes in range(1, MAX_PASSES + 1):
             order = found.removed
             if passes > PATIENT_PASSES:
                 order = order[: len(order) - min(len(found.left_out), len(order) - 1)]
             again = self._pass(order, len(order))
-            passes += 1
             left_out.update(again.left_out)
-            done = again.removed == order
+            if again.removed == order:
+                return again, passes
             found = again
-            if done:
-                break
-        return self._answer(found, left_out, bound, passes)
+        return _Pass([], [], left_out), MAX_PASSES
 
     def _in_order(self, names: Sequence[str]) -> list[str]:
         """Return nodes with those first of which least has to move, for the money that each costs."""

@@ -12,30 +12,19 @@ from bayplan.analysis.filter_matrix import FIT, NODE_AFFINITY, TAINTS
 from bayplan.analysis.root_cause import requirement_text, taint_text, untolerated_taints
 from bayplan.analysis.units import format_amount
 from bayplan.answers.judgement import Judgement
+from bayplan.answers.missing_steps import missing_steps
 from bayplan.answers.steps import Step, StepKind
 from bayplan.answers.trial_cluster import TrialCluster
 from bayplan.objects.affinity import Affinity, NodeSelectorRequirement, Toleration
 from bayplan.objects.meta import (
-    KubernetesObject,
     LabelSelector,
-    ObjectMeta,
-    ObjectReference,
-    OwnerReference,
     ResourceList,
 )
 from bayplan.objects.node import Taint
-from bayplan.objects.pod import Container, Pod, PodResourceClaimStatus, PodSpec, ResourceRequirements
+from bayplan.objects.pod import Container, Pod, PodSpec, ResourceRequirements
 from bayplan.objects.policy import PriorityClass
 from bayplan.objects.quantity import milli_value, value
 from bayplan.objects.requests import fit_requests
-from bayplan.objects.resource import ResourceClaim, ResourceClaimSpec, ResourceClaimTemplate
-from bayplan.objects.storage import (
-    PersistentVolume,
-    PersistentVolumeClaim,
-    PersistentVolumeSpec,
-    PersistentVolumeStatus,
-)
-from bayplan.plugins.pod_claims import claim_name_of
 from bayplan.state.pod_info import FIRST_RESOURCE
 
 CONDITION_PREFIXES = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
@@ -46,8 +35,6 @@ LEAVING_TAINTS = ("ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted", "k
 
 SYSTEM_PRIORITY = 1_000_000_000
 """Priorities above it are those of system classes."""
-
-VOLUME_PLUGINS = frozenset(("VolumeBinding", "VolumeRestrictions", "VolumeZone", "NodeVolumeLimits"))
 
 _MAX_SETS = 8
 _MAX_SHRINKS = 3
@@ -69,7 +56,7 @@ def pod_steps(judged: Judgement, trial: TrialCluster, node: str = "") -> Iterato
         judged: the pod. trial: the cluster. node: the only one that counts; "" for all.
     """
     yield from _gates(judged)
-    yield from _missing(judged, trial)
+    yield from missing_steps(judged, trial)
     yield from _shrinks(judged, trial, node)
     yield from _relaxations(judged.pod)
     yield from _priorities(judged, trial)
@@ -108,123 +95,6 @@ def _gates(judged: Judgement) -> Iterator[Step]:
 
 def _without_gate(name: str, pod: Pod) -> Pod:
     return _with_spec(pod, scheduling_gates=tuple(each for each in pod.spec.scheduling_gates if each.name != name))
-
-
-def _missing(judged: Judgement, trial: TrialCluster) -> Iterator[Step]:
-    """Yield what the pod refers to and what is not there: volumes and their claims, claims for devices, and both together."""
-    volumes, devices = _missing_volumes(judged, trial), _missing_devices(judged, trial)
-    if volumes is not None:
-        yield volumes
-    if devices is not None:
-        yield devices
-    if volumes is not None and devices is not None:
-        yield Step(
-            StepKind.CREATE,
-            f"{volumes.text} and {devices.text.removeprefix('create ')}",
-            "VolumeBinding",
-            adds=(*volumes.adds, *devices.adds),
-            edit_pod=devices.edit_pod,
-        )
-
-
-def _missing_volumes(judged: Judgement, trial: TrialCluster) -> Step | None:
-    """Return a volume for each claim that has none, with the claim if that is not there either; None if all have one."""
-    if not set(judged.matrix.everywhere) & VOLUME_PLUGINS:
-        return None
-    pod = judged.pod
-    namespace, shown, objects = pod.metadata.namespace, list[str](), list[KubernetesObject]()
-    for volume in pod.spec.volumes:
-        name = claim_name_of(pod.metadata.name, volume)
-        claim = trial.catalog.get(PersistentVolumeClaim, f"{namespace}/{name}") if name else None
-        bound_to = claim.spec.volume_name if claim is not None else ""
-        if not name or (bound_to and trial.catalog.get(PersistentVolume, bound_to) is not None):
-            continue
-        key = f"PersistentVolumeClaim {namespace}/{name}"
-        shown.append(f"{key} with a volume" if claim is None else f"a volume for {key}")
-        found, made = bound_pair(claim, namespace, name, bound_to or f"pv-for-{namespace}-{name}")
-        if claim is None and volume.ephemeral is not None:
-            owner = OwnerReference(
-                api_version="v1", kind="Pod", name=pod.metadata.name, uid=pod.metadata.uid, controller=True
-            )
-            made = replace(made, metadata=replace(made.metadata, owner_references=(owner,)))
-        objects += (found, made)
-    return (
-        Step(StepKind.CREATE, f"create {' and '.join(shown)}", "VolumeBinding", adds=tuple(objects)) if shown else None
-    )
-
-
-def _missing_devices(judged: Judgement, trial: TrialCluster) -> Step | None:
-    """Return the claims for devices that are not there; None if all are.
-
-    The requests of a claim that a user has to create are unknown, so the trial uses a claim without requests.
-    """
-    pod = judged.pod
-    made_for = {each.name for each in pod.status.resource_claim_statuses}
-    shown, objects, statuses = list[str](), list[KubernetesObject](), list[PodResourceClaimStatus]()
-    for entry in pod.spec.resource_claims:
-        if entry.resource_claim_name:
-            key = f"{pod.metadata.namespace}/{entry.resource_claim_name}"
-            if trial.catalog.get(ResourceClaim, key) is None:
-                shown.append(f"ResourceClaim {key}")
-                metadata = ObjectMeta(
-                    name=entry.resource_claim_name, namespace=pod.metadata.namespace, uid=f"uid-{key}"
-                )
-                objects.append(ResourceClaim(metadata=metadata))
-        elif entry.resource_claim_template_name and entry.name not in made_for:
-            key = f"{pod.metadata.namespace}/{entry.resource_claim_template_name}"
-            template = trial.catalog.get(ResourceClaimTemplate, key)
-            name = f"{pod.metadata.name}-{entry.name}"
-            shown.append(f"ResourceClaim {pod.metadata.namespace}/{name} from the template {key}")
-            owner = OwnerReference(
-                api_version="v1", kind="Pod", name=pod.metadata.name, uid=pod.metadata.uid, controller=True
-            )
-            metadata = ObjectMeta(
-                name=name, namespace=pod.metadata.namespace, uid=f"uid-{name}", owner_references=(owner,)
-            )
-            spec = ResourceClaimSpec() if template is None else template.spec.spec
-            objects.append(ResourceClaim(metadata=metadata, spec=spec))
-            statuses.append(PodResourceClaimStatus(name=entry.name, resource_claim_name=name))
-    if not shown:
-        return None
-    edit = partial(_with_claims, tuple(statuses)) if statuses else None
-    return Step(
-        StepKind.CREATE, f"create {' and '.join(shown)}", "DynamicResources", adds=tuple(objects), edit_pod=edit
-    )
-
-
-def _with_claims(statuses: tuple[PodResourceClaimStatus, ...], pod: Pod) -> Pod:
-    status = replace(pod.status, resource_claim_statuses=(*pod.status.resource_claim_statuses, *statuses))
-    return replace(pod, status=status)
-
-
-def bound_pair(
-    claim: PersistentVolumeClaim | None, namespace: str, name: str, volume_name: str
-) -> tuple[PersistentVolume, PersistentVolumeClaim]:
-    """Return a claim that is bound to a volume which every node reaches."""
-    found = claim or PersistentVolumeClaim(
-        metadata=ObjectMeta(name=name, namespace=namespace, uid=f"{namespace}-{name}")
-    )
-    reference = ObjectReference(
-        api_version="v1", kind="PersistentVolumeClaim", namespace=namespace, name=name, uid=found.metadata.uid
-    )
-    volume = PersistentVolume(
-        metadata=ObjectMeta(name=volume_name),
-        spec=PersistentVolumeSpec(
-            capacity=found.spec.resources.requests or {"storage": "1Gi"},
-            access_modes=found.spec.access_modes or ("ReadWriteOnce",),
-            claim_ref=reference,
-            storage_class_name=found.spec.storage_class_name or "",
-        ),
-        status=PersistentVolumeStatus(phase="Bound"),
-    )
-    annotations = {**found.metadata.annotations, "pv.kubernetes.io/bind-completed": "yes"}
-    bound = replace(
-        found,
-        metadata=replace(found.metadata, annotations=annotations),
-        spec=replace(found.spec, volume_name=volume_name),
-        status=replace(found.status, phase="Bound"),
-    )
-    return volume, bound
 
 
 # --- taints -----------------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import msgspec
 from msgspec.structs import replace
 
-from bayplan.answers.instant_host import Change, InstantHost
+from bayplan.answers.instant_host import Change
 from bayplan.base.errors import InputError
 from bayplan.engine.actions import Evict
 from bayplan.engine.decision import Decision
@@ -16,7 +16,8 @@ from bayplan.engine.queued_pod import key_of
 from bayplan.engine.records import RecordLevel, Records
 from bayplan.engine.scheduler import Scheduler
 from bayplan.framework.profile import Profile
-from bayplan.framework.status import Status
+from bayplan.framework.status import Code, Status
+from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod, PodStatus
 from bayplan.objects.resource import ResourceClaim
@@ -56,6 +57,40 @@ class TrialResult(msgspec.Struct, frozen=True, kw_only=True):
         return self.count == len(self.placed)
 
 
+class TrialHost:
+    """Makes changes and takes them back. Bindings stay unfinished, so that plugins give back what they reserved.
+
+    Args:
+        scheduler: of the fork. now_ns: the time.
+    """
+
+    def __init__(self, scheduler: Scheduler, now_ns: int) -> None:
+        self._scheduler = scheduler
+        self._now_ns = now_ns
+        self._journal: list[Change] | None = None
+
+    def begin(self) -> None:
+        """Note all changes from now on, for `undo`."""
+        self._journal = []
+
+    def handle(self, old: KubernetesObject | None, new: KubernetesObject | None) -> None:
+        """Make one change; whatever the scheduler asks for because of it is not done."""
+        if self._journal is not None:
+            self._journal.append((old, new))
+        self._scheduler.handle(old, new, self._now_ns)
+
+    def undo(self) -> None:
+        """Give back what pods have reserved, then take back all changes since `begin`, the last one first."""
+        scheduler, now_ns = self._scheduler, self._now_ns
+        for key in [waiting.queued.key for waiting in scheduler.waiting_pods]:
+            scheduler.reject_waiting_pod(key, Status(Code.UNSCHEDULABLE, ("tried only",)), now_ns)
+        for key in list(scheduler.bindings.pending):
+            scheduler.binding_failed(key, "tried only", now_ns)
+        journal, self._journal = self._journal or [], None
+        for old, new in reversed(journal):
+            scheduler.handle(new, old, now_ns)
+
+
 class TrialCluster:
     """A cluster in which nothing lasts.
 
@@ -77,8 +112,7 @@ class TrialCluster:
         self._make = make
         self._now_ns = now_ns
         self._scheduler = make(state, ())
-        self._host = InstantHost(self._scheduler, now_ns)
-        self._host.evicts = False
+        self._host = TrialHost(self._scheduler, now_ns)
         self._others: dict[frozenset[str], Scheduler] = {}
         self._nominated = [pod for pod in waiting if pod.status.nominated_node_name]
         self._nominate(self._scheduler)
@@ -245,18 +279,17 @@ class TrialCluster:
     def _run(self, pods: int, *, preempts: bool) -> list[Pod]:
         """Schedule until no pod is ready; return the pods that had to leave."""
         scheduler, victims = self._scheduler, list[Pod]()
-        self._host.evicts = preempts
         # A pod that makes others leave is tried again, and a plugin may wake others; no trial goes on for ever.
         for _ in range(3 * pods + 3):
             report = scheduler.schedule_one(self._now_ns)
             if report is None:
                 break
             leaving = [scheduler.pods.get(key_of(each.pod)) for each in report.actions if isinstance(each, Evict)]
-            self._host.carry_out(report.actions)
             if not preempts or not leaving:
                 continue
             for victim in leaving:
                 if victim is not None:
+                    self._host.handle(victim, None)
                     victims.append(victim)
                     self._free_devices(victim)
             self._stop_waiting(report.pod)
@@ -281,6 +314,9 @@ class TrialCluster:
             self._host.handle(claim, replace(claim, status=status))
 
     def _node_of(self, key: str) -> str:
+        """Return the node that a pod got; "" if it waits, be it for a permit."""
+        if self._scheduler.waiting_pods.get(key) is not None:
+            return ""
         info = self.state.pods.get(key)
         return "" if info is None else self.state.nodes.names[info.row] or ""
 

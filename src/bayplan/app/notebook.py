@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from bayplan.analysis.explain import BEST_NODES
 from bayplan.analysis.explanation import Explanation
 from bayplan.analysis.pod_lookup import find_pods
+from bayplan.analysis.rows import Rows
 from bayplan.analysis.waits import WAITING
 from bayplan.answers.capacity import DEFAULT_LIMIT, CapacityAnswer, capacity
 from bayplan.answers.changes import parse_change
@@ -24,6 +25,7 @@ from bayplan.answers.question_cluster import QuestionCluster
 from bayplan.answers.share_text import parse_mix
 from bayplan.answers.trial_cluster import TrialCluster
 from bayplan.answers.unblock import Unblocking, unblock
+from bayplan.answers.waiting_reasons import WaitingReason, waiting_reasons
 from bayplan.answers.what_if import Answer as WhatIfAnswer
 from bayplan.answers.what_if import Reschedule, what_if
 from bayplan.app.mode import Mode
@@ -284,6 +286,10 @@ class Cluster:
             prices: by node; 1 each if there are none. force: whether pods without a controller may move, too.
         """
         return nodes_to_remove(self.questions(), prices=prices, options=DrainOptions(force=force))
+
+    def waiting_reasons(self) -> Rows[WaitingReason]:
+        """Return why pods wait, the reasons with the most pods that nothing else blocks first."""
+        return waiting_reasons(self.trial(), [self.scheduler.pods[key] for key in self.pending])
 
     def _waiting_pods(self, target: str) -> list[Pod]:
         """Return the pods without a node that a target means.

@@ -1,4 +1,6 @@
-"""The command ``explain``: explain one pod of a stored result, or of input that is simulated first."""
+"""The command ``explain``: explain one pod of a stored result, of a simulation, or of a cluster in its present state."""
+
+from __future__ import annotations
 
 import sys
 from collections.abc import Callable
@@ -86,7 +88,7 @@ def explain(
     With --node, the smallest change is shown that would turn each filter that rejects the pod there. For a workload, its pods
     are listed.
 
-    A dump, a running Bayplan and a live cluster are explained as they are now; a pod with a node is scheduled again in a fork.
+    Dumps, running Bayplans and live clusters are explained in their present state; a pod with a node is scheduled again in a fork.
     Manifests that never were in a cluster are simulated, as is a dump with --until or --creation-times.
 
     Example: bayplan explain shop/year-in-memory $(bayplan example)
@@ -105,15 +107,19 @@ def explain(
         creation_times=creation_times,
         strict=strict,
     )
-    asked = _Question(options, context, kubeconfig)
     shown = Shown(attempt=attempt, node=node, best=sys.maxsize if nodes else BEST_NODES)
-    found = asked.answer(pod, shown)
+    found = _Question(options, context, kubeconfig).answer(pod, shown)
+    _print(found, as_json=as_json, all_nodes=nodes)
+
+
+def _print(found: Explanation | Workload, *, as_json: bool, all_nodes: bool) -> None:
+    """Print an explanation, or the pods of a workload."""
     console = report_console()
     if isinstance(found, Explanation):
         if as_json:
             print_json(found.as_dict())
         else:
-            print_parts(console, render_explanation(found, width=console.width, all_nodes=nodes))
+            print_parts(console, render_explanation(found, width=console.width, all_nodes=all_nodes))
     elif as_json:
         print_json([_pod_line(found.source, life) for life in found.lives])
     else:
@@ -123,7 +129,7 @@ def explain(
 
 
 class Shown(NamedTuple):
-    """What of an explanation is wanted: an attempt, a node, and how many of the best nodes."""
+    """The parts of an explanation to show: an attempt, a node, and the number of best nodes."""
 
     attempt: int | None
     node: str

@@ -44,7 +44,7 @@ from bayplan.objects.namespace import Namespace
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
 from bayplan.objects.policy import LimitRange, PodDisruptionBudget, PodGroup, PriorityClass, ResourceQuota
-from bayplan.objects.resource import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
+from bayplan.objects.resource import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceClaimTemplate, ResourceSlice
 from bayplan.objects.service import Service
 from bayplan.objects.storage import (
     CSIDriver,
@@ -93,6 +93,7 @@ LISTED_KINDS: dict[type[KubernetesObject], str] = {
     DaemonSet: "the pods of DaemonSets are known, DaemonSets without pods are not",
     Job: "Jobs are known by their pods",
     ResourceClaim: "pods with resource claims can't be judged",
+    ResourceClaimTemplate: "claims that are still to be made from templates are not known",
     ResourceSlice: "devices are not known",
     DeviceClass: "classes of devices are not known",
     DeviceTaintRule: _NONE,

@@ -1,0 +1,71 @@
+"""The reasons why pods wait, ranked by the pods that nothing else blocks: those that one change would place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from bayplan.analysis.rows import Rows
+from bayplan.answers.judgement import judge
+from bayplan.answers.trial_cluster import TrialCluster
+from bayplan.objects.pod import Pod
+
+EXAMPLES = 3
+UNATTENDED = "no scheduler"
+SEVERAL = "several together"
+
+
+class WaitingReason(msgspec.Struct, frozen=True, kw_only=True):
+    """A filter that keeps pods from all nodes.
+
+    Attributes:
+        plugin: its name; ``several together`` if no single filter rejects every node, ``no scheduler`` if no profile is in charge.
+        alone: pods that it alone blocks. pods: pods that it blocks, alone or with others.
+        sentence: the root cause of the first of them. examples: the first of them.
+    """
+
+    plugin: str
+    alone: int
+    pods: int
+    sentence: str
+    examples: list[str]
+
+
+def waiting_reasons(trial: TrialCluster, pods: Sequence[Pod]) -> Rows[WaitingReason]:
+    """Return why pods wait, the reasons with the most pods that nothing else blocks first. Pods that fit now are left out.
+
+    Pods with equal specs, labels and namespaces are judged once.
+    """
+    groups: dict[bytes, list[Pod]] = {}
+    encode = msgspec.msgpack.Encoder().encode
+    for pod in pods:
+        groups.setdefault(encode((pod.metadata.namespace, pod.metadata.labels, pod.spec)), []).append(pod)
+    found: dict[str, list[tuple[list[Pod], bool, str]]] = {}
+    for members in groups.values():
+        for plugin, alone, sentence in _blocking(trial, members[0]):
+            found.setdefault(plugin, []).append((members, alone, sentence))
+    rows = [
+        WaitingReason(
+            plugin=plugin,
+            alone=sum(len(members) for members, alone, _ in entries if alone),
+            pods=sum(len(members) for members, _, _ in entries),
+            sentence=entries[0][2],
+            examples=[pod.key for members, _, _ in entries for pod in members][:EXAMPLES],
+        )
+        for plugin, entries in found.items()
+    ]
+    return Rows(sorted(rows, key=lambda row: (-row.alone, -row.pods, row.plugin)), WaitingReason)
+
+
+def _blocking(trial: TrialCluster, pod: Pod) -> list[tuple[str, bool, str]]:
+    """Return the filters that block a pod, whether each does so alone, and the root cause; empty if it fits."""
+    if pod.spec.scheduler_name not in trial.profiles:
+        return [(UNATTENDED, True, f'no scheduler named "{pod.spec.scheduler_name}" is configured')]
+    judged = judge(trial, pod)
+    if judged.fits:
+        return []
+    cause = judged.cause
+    if not cause.everywhere:
+        return [(SEVERAL, True, cause.sentence)]
+    return [(plugin, len(cause.everywhere) == 1, cause.sentence) for plugin in cause.everywhere]

@@ -1,0 +1,22 @@
+"""Reasons why pods wait are ranked by the pods that nothing else blocks."""
+
+from __future__ import annotations
+
+from bayplan import Cluster, RecordLevel, make_node, make_pod
+
+
+def test_the_reason_that_alone_blocks_most_pods_is_first() -> None:
+    nodes = [make_node("a").capacity(cpu="4").obj(), make_node("gpu").capacity(cpu="4").taint("gpu").obj()]
+    large = [make_pod(f"large-{number}").req(cpu="8").obj() for number in range(2)]
+    both = [make_pod(f"both-{number}").req(cpu="8").node_selector(disk="ssd").obj() for number in range(3)]
+    foreign = make_pod("foreign").scheduler("mine").obj()
+    fits = make_pod("fits").obj()
+    cluster = Cluster([*nodes, *large, *both, foreign, fits], record_level=RecordLevel.OFF)
+    rows = cluster.waiting_reasons()
+    assert [(row.plugin, row.alone, row.pods) for row in rows] == [
+        ("NodeResourcesFit", 2, 5),
+        ("no scheduler", 1, 1),
+        ("NodeAffinity", 0, 3),
+    ]
+    assert rows[0].sentence == "it asks for 8 cpu, the largest node offers 4"
+    assert rows[2].examples == ["default/both-0", "default/both-1", "default/both-2"]
