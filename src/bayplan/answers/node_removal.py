@@ -166,6 +166,7 @@ class _Removal:
             # Nodes that found no room while many others were closed may find some now.
             chosen = frozenset(found.removed)
             more = self._pass([*found.removed, *(name for name in order if name not in chosen)], len(chosen))
+            left_out.update(more.left_out)
             better, replays = self._settled(more, left_out)
             passes += 1 + replays
             if len(better.removed) <= len(found.removed):
