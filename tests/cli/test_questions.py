@@ -124,6 +124,29 @@ def test_the_verdict_comes_first(run: Run, words: list[str], code: int, verdict:
     assert "kube-scheduler's defaults" in found[1] or "--on" in words
 
 
+def test_a_workload_that_is_not_there_yet_can_be_asked_about(run: Run, tmp_path: Path) -> None:
+    pod = {"containers": [{"name": "c", "image": "x", "resources": {"requests": {"cpu": "2"}}}]}
+    labels = {"app": "next"}
+    spec = {
+        "replicas": 3,
+        "selector": {"matchLabels": labels},
+        "template": {"metadata": {"labels": labels}, "spec": pod},
+    }
+    document = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "next", "namespace": "default"},
+        "spec": spec,
+    }
+    (tmp_path / "next.json").write_text(json.dumps(document))
+    code, text = run("capacity", "next", "DUMP", "-f", str(tmp_path / "next.json"))
+    assert (code, text.splitlines()[0]) == (
+        0,
+        "2 more copies of deployment/default/next fit; what runs out first: cpu (on 2 nodes).",
+    )
+    assert "copies of deployment/default/next are like its template" in text
+
+
 @pytest.mark.parametrize(
     ("words", "names"),
     [
