@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, combinations, islice
 
@@ -17,6 +17,8 @@ from bayplan.objects.kinds import decode
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
+from bayplan.objects.resource import ResourceClaim
+from bayplan.objects.storage import CSINode
 from proofs.proof import Proof
 from proofs.waiting_pods import WaitingPod, place, waiting_pods
 
@@ -82,12 +84,10 @@ def apply(case: WaitingPod, suggestion: Suggestion) -> Applied:
     return Applied([*freed(items.values(), gone)], pod, "preempts" in suggestion.text)
 
 
-def freed(items: object, gone: Sequence[Pod]) -> Iterator[KubernetesObject]:
+def freed(items: Iterable[KubernetesObject], gone: Sequence[Pod]) -> Iterator[KubernetesObject]:
     """Yield objects with the claims of pods that have gone given back, as the claim controller does."""
-    from bayplan.objects.resource import ResourceClaim
-
     names = {(pod.metadata.namespace, pod.metadata.name, pod.metadata.uid) for pod in gone}
-    for item in items:  # type: ignore[attr-defined]
+    for item in items:
         if isinstance(item, ResourceClaim):
             users = item.status.reserved_for
             left = tuple(each for each in users if (item.metadata.namespace, each.name, each.uid) not in names)
@@ -174,9 +174,15 @@ def _nodes_that_change(case: WaitingPod) -> Iterator[Try]:
         metadata = replace(node.metadata, name="another", labels=labels, uid="")
         status = replace(node.status, allocatable=amounts, capacity=amounts)
         spec = replace(node.spec, unschedulable=False, taints=())
+        # A node of that kind has the same CSI drivers.
+        csi = [
+            replace(item, metadata=replace(item.metadata, name="another"))
+            for item in case.objects
+            if isinstance(item, CSINode) and item.metadata.name == node.metadata.name
+        ]
         yield (
             f"add a node like {node.metadata.name}",
-            [*case.objects, replace(node, metadata=metadata, status=status, spec=spec)],
+            [*case.objects, replace(node, metadata=metadata, status=status, spec=spec), *csi],
             case.pod,
         )
 

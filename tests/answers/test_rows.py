@@ -1,41 +1,47 @@
-"""Rows as Arrow tables: types by the fields, times that pandas reads without loss."""
+"""Rows of answers as tables."""
 
 from __future__ import annotations
 
+import importlib.util
+
 import msgspec
-import pyarrow as pa
+import pytest
 
+from bayplan import InputError
 from bayplan.analysis.rows import Rows
-from bayplan.answers.capacity import Share, capacity
-from bayplan.answers.start_times import Start
-from tests.answers.clusters import cluster_of, node, running
 
 
-class Example(msgspec.Struct, frozen=True):
+class Point(msgspec.Struct, frozen=True):
+    """A row."""
+
     name: str
-    at_ns: int
-    starts_at_ns: int | None
-    wait_ns: int | None
-    share: float
-    reasons: dict[str, int]
+    x: int
+    tags: list[str] = []
+    more: list[dict[str, int]] = []
 
 
-def test_times_keep_their_nanoseconds() -> None:
-    rows = Rows([Example("p", 1, 1_767_225_600_000_000_001, None, 0.5, {"x": 1})], Example)
-    table = rows.to_arrow()
-    assert table.column_names == ["name", "at", "starts_at", "wait", "share", "reasons"]
-    assert table.schema.field("starts_at").type == pa.timestamp("ns", tz="UTC")
-    assert table.schema.field("wait").type == pa.duration("ns")
-    assert table.column("starts_at").cast(pa.int64()).to_pylist() == [1_767_225_600_000_000_001]
-    assert table.column("reasons").to_pylist() == ['{"x":1}']
+ROWS = Rows([Point("a", 1, ["t"], [{"y": 2}]), Point("<b>", 2)], Point)
 
 
-def test_an_empty_table_has_its_types() -> None:
-    assert Rows([], Start).to_arrow().schema.field("starts_at").type == pa.timestamp("ns", tz="UTC")
+def test_rows_are_a_sequence_and_an_arrow_table() -> None:
+    assert (len(ROWS), ROWS[1].name, [row.x for row in ROWS], ROWS[:1]) == (2, "<b>", [1, 2], (ROWS[0],))
+    table = ROWS.to_arrow()
+    assert table.column_names == ["name", "x", "tags", "more"]
+    assert table.column("tags").to_pylist() == [["t"], []]
+    assert table.column("more").to_pylist() == ['[{"y":2}]', "[]"]
 
 
-def test_an_answer_is_a_table() -> None:
-    answer = capacity(cluster_of(node("n1"), running("web-1", "n1").obj()), [Share("web")])
-    table = answer.placements.to_arrow()
-    assert table.column("node").to_pylist() == ["n1", "n1", "n1"]
-    assert answer.groups.to_arrow().column("copies").to_pylist() == [3]
+def test_an_empty_table_has_the_columns() -> None:
+    assert Rows[Point]([], Point).to_arrow().column_names == ["name", "x", "tags", "more"]
+
+
+def test_html_is_escaped() -> None:
+    assert "<td>&lt;b&gt;</td>" in ROWS._repr_html_()
+
+
+def test_pandas_is_an_extra() -> None:
+    if importlib.util.find_spec("pandas") is not None:
+        assert list(ROWS.to_pandas()["x"]) == [1, 2]
+        return
+    with pytest.raises(InputError, match=r"to_pandas\(\): expected the extra, got no pandas; try pip install"):
+        ROWS.to_pandas()

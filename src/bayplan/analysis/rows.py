@@ -70,10 +70,11 @@ class Rows(Sequence[Row], Generic[Row]):
         """
         import pyarrow as pa
 
-        rows = [{name: _cell(cell) for name, cell in row.items()} for row in self.to_dicts()]
+        rows = self.to_dicts()
         hints = typing.get_type_hints(self._kind)
         arrays = [
-            pa.array([row.get(name) for row in rows], type=_arrow_type(name, hints[name])) for name in self.columns
+            pa.array(_column([row.get(name) for row in rows]), type=_arrow_type(name, hints[name]))
+            for name in self.columns
         ]
         return pa.Table.from_arrays(arrays, names=[name.removesuffix("_ns") for name in self.columns])
 
@@ -110,7 +111,8 @@ def _arrow_type(name: str, hint: object) -> pa.DataType | None:
     return {int: pa.int64(), float: pa.float64(), bool: pa.bool_()}.get(hint) if isinstance(hint, type) else None
 
 
-def _cell(cell: object) -> object:
-    if isinstance(cell, dict) or (isinstance(cell, list) and any(isinstance(each, dict) for each in cell)):
-        return msgspec.json.encode(cell).decode()
-    return cell
+def _column(cells: list[object]) -> list[object]:
+    """Return a column as Arrow takes it: JSON texts if a cell is a document or has documents."""
+    if any(isinstance(each, dict) for cell in cells for each in (cell if isinstance(cell, list) else [cell])):
+        return [msgspec.json.encode(cell).decode() for cell in cells]
+    return cells

@@ -15,6 +15,7 @@ from bayplan.answers.judgement import Judgement
 from bayplan.answers.missing_steps import missing_steps
 from bayplan.answers.steps import Step, StepKind
 from bayplan.answers.trial_cluster import TrialCluster
+from bayplan.engine.decision import Outcome
 from bayplan.objects.affinity import Affinity, NodeSelectorRequirement, Toleration
 from bayplan.objects.meta import (
     LabelSelector,
@@ -58,6 +59,7 @@ def pod_steps(judged: Judgement, trial: TrialCluster, node: str = "") -> Iterato
     yield from _gates(judged)
     yield from missing_steps(judged, trial)
     yield from _shrinks(judged, trial, node)
+    yield from _unreadable(judged)
     yield from _relaxations(judged.pod)
     yield from _priorities(judged, trial)
     yield from _tolerations(judged, trial, node)
@@ -174,6 +176,29 @@ def _relaxations(pod: Pod) -> Iterator[Step]:
         )
     if any(port.host_port for each in spec.containers for port in each.ports):
         yield Step(StepKind.RELAX, "do without host ports", "NodePorts", cost=0.7, edit_pod=_without_host_ports)
+
+
+def _unreadable(judged: Judgement) -> Iterator[Step]:
+    """Yield preferences that end the attempt with an error: the API server lets some through that the scheduler refuses."""
+    affinity = judged.pod.spec.affinity
+    node = affinity.node_affinity if affinity is not None else None
+    is_error = judged.decision is not None and judged.decision.record.outcome is Outcome.ERROR
+    if is_error and node is not None and node.preferred_during_scheduling_ignored_during_execution:
+        yield Step(
+            StepKind.RELAX,
+            "drop the preferred node affinity, which can't be read",
+            NODE_AFFINITY,
+            cost=0.05,
+            edit_pod=_without_preferences,
+        )
+
+
+def _without_preferences(pod: Pod) -> Pod:
+    affinity = pod.spec.affinity
+    if affinity is None or affinity.node_affinity is None:
+        return pod
+    node = replace(affinity.node_affinity, preferred_during_scheduling_ignored_during_execution=None)
+    return _with_spec(pod, affinity=replace(affinity, node_affinity=node))
 
 
 def _affinity_relaxations(affinity: Affinity) -> Iterator[Step]:

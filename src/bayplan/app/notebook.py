@@ -13,6 +13,7 @@ from bayplan.analysis.explain import BEST_NODES
 from bayplan.analysis.explanation import Explanation
 from bayplan.analysis.pod_lookup import find_pods
 from bayplan.analysis.rows import Rows
+from bayplan.analysis.units import format_count
 from bayplan.analysis.waits import WAITING
 from bayplan.answers.capacity import DEFAULT_LIMIT, CapacityAnswer, capacity
 from bayplan.answers.changes import parse_change
@@ -150,9 +151,8 @@ class Cluster:
     @property
     def pending(self) -> list[str]:
         """Return the keys of the pods that have no node."""
-        return [
-            key for key, pod in self.scheduler.pods.items() if key not in self.state.pods and not pod.spec.node_name
-        ]
+        placed = self.state.pods
+        return [key for key, pod in self.scheduler.pods.items() if not pod.spec.node_name and key not in placed]
 
     def add(self, *objects: KubernetesObject) -> None:
         """Add objects, or replace those of the same name; pods without a node wait for `schedule`."""
@@ -232,7 +232,11 @@ class Cluster:
         """
         waiting = self._waiting_pods(target)
         found = unblock(self.trial(), waiting, shapes)
-        return replace(found, assumptions=self.assumptions)
+        others = len(self.pending) - len(waiting)
+        limits = []
+        if others and not found.fits:
+            limits = [f"{format_count(others, 'other waiting pod')} left out, which may be scheduled first"]
+        return replace(found, assumptions=self.assumptions, limits=[*found.limits, *limits])
 
     def questions(self) -> QuestionCluster:
         """Return the cluster as it is now, for the functions of `bayplan.answers`; it does not follow later changes."""
