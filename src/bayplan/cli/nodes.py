@@ -1,7 +1,7 @@
 """The command ``nodes``: which nodes to add so that everything is placed, or which ones can be removed."""
 
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, TypeAlias
 
 import typer
 
@@ -27,44 +27,54 @@ class Action(StrEnum):
     REMOVE = "remove"
 
 
+Shape: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="SHAPE",
+        help="Shape to add: cpu=8,memory=32Gi,price=0.4 or like=NODE. [default: like the cluster's]",
+    ),
+]
+Shapes: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option("--shapes", metavar="FILE", help="Node manifests: shapes that can be added. [default: none]"),
+]
+Copies: TypeAlias = Annotated[
+    str, typer.Option(metavar="WORKLOAD=N,...", help="Further copies to find nodes for. [default: none]")
+]
+Price: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(metavar="TYPE=PRICE", help="Price of an instance type, pool or node. [default: 1 each]"),
+]
+NodeNames: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NODES", help="Nodes that may be removed: names, patterns, label:key=value. [default: all]"),
+]
+Most: TypeAlias = Annotated[
+    int | None, typer.Option(metavar="N", min=1, help="Maximum number of nodes to remove. [default: none]")
+]
+Force: TypeAlias = Annotated[bool, typer.Option("--force", help="Move pods without a controller, too.")]
+DeleteEmptyDirData: TypeAlias = Annotated[
+    bool, typer.Option("--delete-emptydir-data", help="Move pods with emptyDir volumes, too.")
+]
+DisableEviction: TypeAlias = Annotated[bool, typer.Option("--disable-eviction", help="Ignore disruption budgets.")]
+Preempt: TypeAlias = Annotated[bool, typer.Option("--preempt", help="Evict pods of lower priority for waiting ones.")]
+
+
 def nodes(
     action: Annotated[
         Action, typer.Argument(help="Find nodes to add, or nodes that can be removed.", show_default=False)
     ],
     sources: Sources = None,
-    shape: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="SHAPE",
-            help="Shape to add: cpu=8,memory=32Gi,price=0.4 or like=NODE. [default: like the cluster's]",
-        ),
-    ] = None,
-    shapes: Annotated[
-        list[str] | None,
-        typer.Option("--shapes", metavar="FILE", help="Node manifests: shapes that can be added. [default: none]"),
-    ] = None,
-    copies: Annotated[
-        str, typer.Option(metavar="WORKLOAD=N,...", help="Further copies to find nodes for. [default: none]")
-    ] = "",
-    price: Annotated[
-        list[str] | None,
-        typer.Option(metavar="TYPE=PRICE", help="Price of an instance type, pool or node. [default: 1 each]"),
-    ] = None,
-    node: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NODES", help="Nodes that may be removed: names, patterns, label:key=value. [default: all]"
-        ),
-    ] = None,
-    most: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Maximum number of nodes to remove. [default: none]")
-    ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Move pods without a controller, too.")] = False,
-    delete_emptydir_data: Annotated[
-        bool, typer.Option("--delete-emptydir-data", help="Move pods with emptyDir volumes, too.")
-    ] = False,
-    disable_eviction: Annotated[bool, typer.Option("--disable-eviction", help="Ignore disruption budgets.")] = False,
-    preempt: Annotated[bool, typer.Option("--preempt", help="Evict pods of lower priority for waiting ones.")] = False,
+    shape: Shape = None,
+    shapes: Shapes = None,
+    copies: Copies = "",
+    price: Price = None,
+    node: NodeNames = None,
+    most: Most = None,
+    force: Force = False,
+    delete_emptydir_data: DeleteEmptyDirData = False,
+    disable_eviction: DisableEviction = False,
+    preempt: Preempt = False,
     everything: All = False,
     context: Context = "",
     kubeconfig: Kubeconfig = None,

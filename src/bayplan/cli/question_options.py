@@ -52,7 +52,7 @@ def answer_document(answer: msgspec.Struct) -> dict[str, object]:
     def plain(item: object) -> object:
         if isinstance(item, Rows):
             return item.to_dicts()
-        raise NotImplementedError(f"no plain form of {type(item).__name__}")
+        raise TypeError(f"no plain form of {type(item).__name__}")
 
     found: dict[str, object] = msgspec.to_builtins(answer, enc_hook=plain)
     return found

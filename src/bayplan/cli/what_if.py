@@ -78,12 +78,10 @@ def what_if(
         strict=strict,
     )
     parsed = [_with_objects(parse_change(text), strict=strict) for text in changes]
-    kind, these = _rescheduled(reschedule or [])
     with opened(options) as (source, cluster):
         setup = changed_setup(source.scheduler, configured, options) if configured else None
-        answer = find_differences(
-            cluster, parsed, scheduler=setup, scheduler_label=", ".join(configured), reschedule=kind, these=these
-        )
+        label, (kind, these) = ", ".join(configured), _rescheduled(reschedule or [])
+        answer = find_differences(cluster, parsed, scheduler=setup, scheduler_label=label, reschedule=kind, these=these)
         print_answer(answer, source, lambda: difference_text(answer, everything=everything), as_json=as_json)
     if answer.counts["waits"]:
         raise typer.Exit(1)
