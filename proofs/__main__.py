@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from proofs.proof import Proof
 
-PROOFS = ("unblock", "root_causes")
+PROOFS = ("unblock", "root_causes", "capacity", "nodes")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

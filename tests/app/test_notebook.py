@@ -139,3 +139,20 @@ def test_importing_the_package_loads_no_numpy() -> None:
     program = "import sys, bayplan; print('numpy' in sys.modules, bayplan.__version__)"
     output = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
     assert output.split()[0] == "False"
+
+
+def test_questions_leave_the_cluster_alone() -> None:
+    nodes = [
+        make_node(name).capacity(cpu="2", memory="4Gi").zone(zone).obj() for name, zone in (("n1", "a"), ("n2", "b"))
+    ]
+    pod = make_pod("web-1").req(cpu="1").owner("ReplicaSet", "web").obj()
+    cluster = Cluster([*nodes, pod])
+    cluster.schedule()
+    here = cluster.node_of("web-1")
+    assert cluster.capacity("web").copies == 3
+    assert len(cluster.removable_nodes().removed) == 1
+    found = cluster.what_if(f"remove-nodes={here}", "scale=web:2")
+    assert [(each.kind, each.before) for each in found.differences] == [("moved", here), ("new", "")]
+    assert cluster.what_if(configuration=["weight=NodeResourcesFit:7"], reschedule="all").counts["waits"] == 0
+    assert cluster.node_of("web-1") == here
+    assert len(cluster.records) == 1

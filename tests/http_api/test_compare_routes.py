@@ -25,7 +25,10 @@ NODES = [node(f"n{number}") for number in range(3)]
         pytest.param({}, {}, [], id="nothing"),
         pytest.param({"p": "n"}, {"p": "n"}, [], id="the same node"),
         pytest.param({"p": ""}, {"p": ""}, [], id="both wait"),
-        pytest.param({"p": "n"}, {"q": "n"}, [], id="pods of one side are left out"),
+        pytest.param(
+            {"p": "n"}, {"q": "n"}, ["p only_a", "q only_b"], id="a pod that only one side has is a difference"
+        ),
+        pytest.param({"p": ""}, {"q": ""}, ["p only_a", "q only_b"], id="also if it waits"),
         pytest.param({"p": "n", "o": "n"}, {"p": "m", "o": "m"}, ["o moved", "p moved"], id="by name"),
         pytest.param({"p": "n", "o": ""}, {"p": "", "o": "m"}, ["o only_b", "p only_a"], id="placed by one of them"),
     ],
@@ -35,7 +38,7 @@ def test_differences(a: dict[str, str], b: dict[str, str], want: list[str]) -> N
         *(Side(facts=ComparedRun(name=name, kind="now"), nodes=nodes) for name, nodes in (("a", a), ("b", b)))
     )
     assert [f"{each.pod} {each.kind}" for each in found] == want
-    assert both == len(a.keys() & b.keys())
+    assert both == len(a.keys() | b.keys())
 
 
 def test_the_matrices_of_a_pod_in_two_runs_say_what_decided_otherwise() -> None:

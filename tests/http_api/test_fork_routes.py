@@ -35,11 +35,12 @@ def test_a_fork_tries_something_and_leaves_the_cluster_alone() -> None:
         assert more["facts"]["pods"]["pending"] == 0
         assert await lab.get("/placements") == before
         difference = await lab.get("/compare", a="now", b=more["id"])
-        assert difference["counts"] == {"pods": 3, "moved": 0, "only_a": 0, "only_b": 1}
-        assert [(each["pod"], each["a_node"], each["b_node"]) for each in difference["items"]] == [
-            ("default/huge", "", "big")
+        assert difference["counts"] == {"pods": 4, "moved": 0, "only_a": 0, "only_b": 2}
+        assert [(each["pod"], each["a_node"]) for each in difference["items"]] == [
+            ("default/huge", ""),
+            ("default/new", ""),
         ]
-        assert difference["sentence"].startswith("1 of 3 pods differs: 1 placed only by one more node")
+        assert difference["sentence"].startswith("2 of 4 pods differ: 2 placed only by one more node")
         less = await begin_fork(
             lab, delete=[{"kind": "Node", "name": "n0"}, {"kind": "Pod", "namespace": "default", "name": "a"}]
         )
@@ -72,6 +73,43 @@ def test_a_fork_of_a_snapshot_with_another_configuration_says_which_plugin_decid
         assert same["sentence"] == "packed and packed place all 6 pods alike"
 
     run(test, *NODES)
+
+
+def test_the_pods_of_a_lost_zone_are_scheduled_again_or_wait() -> None:
+    async def test(lab: Lab) -> None:
+        await lab.settle()
+        lost = [{"kind": "Node", "name": name} for name in ("n1", "n3")]
+        fork = await begin_fork(lab, delete=lost, name="zone b is lost")
+        found = await lab.get("/compare", a="now", b=fork["id"])
+        before = (await lab.get("/placements"))["nodes"]
+        there = sum(name in ("n1", "n3") for name in before)
+        assert there > 0
+        assert found["counts"]["pods"] == len(before)
+        assert found["counts"]["moved"] + found["counts"]["only_a"] == there
+        assert {each["b_node"] for each in found["items"]} <= {"n0", "n2", ""}
+        assert fork["facts"]["pods"]["total"] == len(before)
+
+    run(test, *NODES, *(pod(f"p{number}", cpu="1") for number in range(8)))
+
+
+@pytest.mark.parametrize(
+    ("reschedule", "want"),
+    [
+        pytest.param([], 0, id="pods that have a node stay there"),
+        pytest.param(["p0", "default/p1"], 2, id="some are decided again"),
+        pytest.param(["*"], 6, id="all are decided again"),
+    ],
+)
+def test_another_configuration_decides_about_pods_that_have_a_node_if_asked_to(
+    reschedule: list[str], want: int
+) -> None:
+    async def test(lab: Lab) -> None:
+        await lab.settle()
+        fork = await begin_fork(lab, config=MOST_ALLOCATED, reschedule=reschedule)
+        assert fork["facts"]["decisions"]["total"] == want
+        await lab.send("POST", "/forks", {"reschedule": ["deployment/nobody"]}, want=422)
+
+    run(test, *NODES, *(pod(f"p{number}") for number in range(6)))
 
 
 def test_forks_that_can_not_be_are_refused() -> None:

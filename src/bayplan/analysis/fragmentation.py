@@ -23,7 +23,7 @@ for is idle on the nodes that lack nothing but room, and how much at most on one
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import msgspec
 import numpy as np
@@ -129,22 +129,65 @@ def fragmentation(pods: Iterable[PodTimeline], scheduler: Scheduler) -> Fragment
     Asks plans of the scheduler, as a cycle does, and changes nothing but what these keep.
     """
     shapes = pod_shapes(pods, scheduler)
-    common = sorted(shapes, key=lambda shape: -shape.pods)[:COMMON_SHAPES]
+    common = commonest(shapes)
     waiting = sorted((shape for shape in shapes if shape.waiting), key=lambda shape: -shape.waiting)[:WAITING_SHAPES]
-    fits = {id(shape): rows_that_fit(shape.pod, scheduler)[0] for shape in common}
     state = scheduler.state
-    requests = {id(shape): _requests(shape.pod, state) for shape in (*common, *waiting)}
     return FragmentationFacts(
-        resources=[
-            _resource_fragmentation(name, asking, [fits[id(shape)] for shape in asking], state)
-            for name in state.nodes.resources.names
-            if (asking := [shape for shape in common if name in requests[id(shape)]])
-        ],
-        waiting=[_shape_facts(shape, requests[id(shape)], scheduler) for shape in waiting],
+        resources=shapes_fragmentation(common, scheduler),
+        waiting=[_shape_facts(shape, _requests(shape.pod, state), scheduler) for shape in waiting],
         shapes=len(shapes),
         common_pods=sum(shape.pods for shape in common),
         pods=sum(shape.pods for shape in shapes),
     )
+
+
+def commonest(shapes: Iterable[PodShape]) -> list[PodShape]:
+    """Return the shapes that stand for the workload."""
+    return sorted(shapes, key=lambda shape: -shape.pods)[:COMMON_SHAPES]
+
+
+def shapes_fragmentation(common: Sequence[PodShape], scheduler: Scheduler) -> list[ResourceFragmentation]:
+    """Return the fragmentation of every resource that a workload asks for, on the cluster as it is now.
+
+    Args:
+        common: the shapes that stand for the workload; those without a profile are left out. scheduler: whose filters are asked.
+    """
+    state = scheduler.state
+    common = [shape for shape in common if shape.pod.spec.scheduler_name in scheduler.profiles]
+    fits = {id(shape): rows_that_fit(shape.pod, scheduler)[0] for shape in common}
+    requests = {id(shape): _requests(shape.pod, state) for shape in common}
+    return [
+        _resource_fragmentation(name, asking, [fits[id(shape)] for shape in asking], state)
+        for name in state.nodes.resources.names
+        if (asking := [shape for shape in common if name in requests[id(shape)]])
+    ]
+
+
+def shapes_of_pods(pods: Iterable[Pod]) -> list[PodShape]:
+    """Return the shapes that stand for the workload, of pods themselves; those of DaemonSets are left out.
+
+    Pods of one controller in one namespace are taken to be of one shape.
+    """
+    encode = msgspec.msgpack.Encoder().encode
+    shapes: dict[bytes, PodShape] = {}
+    known: dict[tuple[str, str, str], PodShape] = {}
+    for pod in pods:
+        owner = pod.metadata.controller()
+        if pod.status.phase in ("Succeeded", "Failed") or (owner is not None and owner.kind == "DaemonSet"):
+            continue
+        identity = (pod.metadata.namespace, owner.kind, owner.name) if owner is not None else None
+        shape = known.get(identity) if identity is not None else None
+        if shape is None:
+            spec = replace(pod.spec, node_name="")
+            asked = (spec.containers, spec.init_containers, spec.overhead, spec.resources)
+            key = encode((asked, spec.node_selector, spec.affinity, spec.tolerations, spec.scheduler_name))
+            shape = shapes.get(key)
+            if shape is None:
+                shape = shapes[key] = PodShape(pod=replace(pod, spec=spec, status=PodStatus()), example=pod.key)
+            if identity is not None:
+                known[identity] = shape
+        shape.pods += 1
+    return commonest(shapes.values())
 
 
 def pod_shapes(pods: Iterable[PodTimeline], scheduler: Scheduler) -> list[PodShape]:

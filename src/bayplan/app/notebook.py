@@ -15,13 +15,22 @@ from bayplan.analysis.pod_lookup import find_pods
 from bayplan.analysis.rows import Rows
 from bayplan.analysis.units import format_count
 from bayplan.analysis.waits import WAITING
+from bayplan.answers.capacity import DEFAULT_LIMIT, CapacityAnswer, capacity
+from bayplan.answers.changes import parse_change
+from bayplan.answers.drain_rules import DrainOptions
 from bayplan.answers.explain_now import explain_now
 from bayplan.answers.instant_host import InstantHost
+from bayplan.answers.node_removal import RemovalAnswer, nodes_to_remove
 from bayplan.answers.present import present_pods
+from bayplan.answers.question_cluster import QuestionCluster
+from bayplan.answers.share_text import parse_mix
 from bayplan.answers.trial_cluster import TrialCluster
 from bayplan.answers.unblock import Unblocking, unblock
 from bayplan.answers.waiting_reasons import WaitingReason, waiting_reasons
+from bayplan.answers.what_if import Answer as WhatIfAnswer
+from bayplan.answers.what_if import Reschedule, what_if
 from bayplan.app.mode import Mode
+from bayplan.app.question_clusters import changed_setup
 from bayplan.app.scheduler_setup import SchedulerSetup
 from bayplan.app.sources.cluster_source import ClusterSource, SourceOptions
 from bayplan.app.sources.opening import open_source
@@ -228,6 +237,59 @@ class Cluster:
         if others and not found.fits:
             limits = [f"{format_count(others, 'other waiting pod')} left out, which may be scheduled first"]
         return replace(found, assumptions=self.assumptions, limits=[*found.limits, *limits])
+
+    def questions(self) -> QuestionCluster:
+        """Return the cluster as it is now, for the functions of `bayplan.answers`; it does not follow later changes."""
+        known = self.scheduler
+        objects = (*self.state.catalog.everything(), *(node for node in self.state.nodes.nodes if node is not None))
+        now_ns = 0 if self.source is None else self.source.now_ns
+        return QuestionCluster((*objects, *known.pods.values()), self._setup, now_ns=now_ns, seed=self.seed)
+
+    def capacity(
+        self, mix: str, *, preempts: bool = False, limit: int = DEFAULT_LIMIT, seeds: Sequence[int] = ()
+    ) -> CapacityAnswer:
+        """Return how many more copies of a workload fit, or of a mix (``web=3,db``). The cluster does not change.
+
+        Args:
+            mix: workloads or pods with their proportions. preempts: whether copies may evict pods of lower priority.
+            limit: copies after which the search ends. seeds: further seeds, for a range.
+
+        Raises:
+            InputError: a workload is not there.
+        """
+        return capacity(self.questions(), parse_mix(mix), preempts=preempts, limit=limit, seeds=seeds)
+
+    def what_if(
+        self, *changes: str, configuration: Sequence[str] = (), reschedule: str | Sequence[str] = "new"
+    ) -> WhatIfAnswer:
+        """Return what changes would do, e.g. ``cluster.what_if("lose-zone=a", "scale=web:5")``. The cluster does not change.
+
+        Args:
+            changes: see `bayplan.answers.changes.CHANGES`.
+            configuration: of the scheduler, e.g. ``weight=NodeResourcesFit:5``; see `bayplan.app.question_clusters`.
+            reschedule: ``new`` pods only, ``all`` from an empty cluster, or pods and workloads.
+
+        Raises:
+            InputError: a change can't be made.
+        """
+        setup = changed_setup(self._setup, configuration, SourceOptions()) if configuration else None
+        these = () if isinstance(reschedule, str) else tuple(reschedule)
+        return what_if(
+            self.questions(),
+            [parse_change(change) for change in changes],
+            scheduler=setup,
+            scheduler_label=", ".join(configuration),
+            reschedule=Reschedule(reschedule) if isinstance(reschedule, str) else Reschedule.THESE,
+            these=these,
+        )
+
+    def removable_nodes(self, *, prices: Mapping[str, float] | None = None, force: bool = False) -> RemovalAnswer:
+        """Return which nodes can be drained and removed with every pod still placed.
+
+        Args:
+            prices: by node; 1 each if there are none. force: whether pods without a controller may move, too.
+        """
+        return nodes_to_remove(self.questions(), prices=prices, options=DrainOptions(force=force))
 
     def waiting_reasons(self) -> Rows[WaitingReason]:
         """Return why pods wait, the reasons with the most pods that nothing else blocks first."""

@@ -5,7 +5,8 @@ Knows no files and no Kubernetes, except that an object with `items` may be a li
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
 
 import msgspec
 
@@ -103,10 +104,22 @@ def _items(data: bytes) -> ItemList | None:
 
 def _may_be_broken(text: bytes) -> bool:
     """Say whether a text of which the brackets, commas and quotes are right may yet be one that can't be read."""
-    return not text.isascii() or b"\\u" in text or _LARGE.search(text) is not None
+    return not text.isascii() or b"\\u" in text or _find_large()(text) is not None
 
 
-_LARGE = re.compile(rb"[0-9][eE][+]?[0-9]{3}|[0-9]{200}")
+@cache
+def _find_large() -> Callable[[bytes], object]:
+    """Return what finds a number that may be too large to be read.
+
+    RE2 takes a tenth of the time of Python's own expressions, which try it at every digit: a fourth of reading a dump.
+    """
+    # Only lists need it.
+    import re2
+
+    search: Callable[[bytes], object] = re2.compile(rb"[0-9][eE][+]?[0-9]{3}|[0-9]{200}").search
+    return search
+
+
 _SPACE = re.compile(r"[ \t\r\n]*")
 _BYTE = re.compile(r"(.*) \(byte (\d+)\)", re.DOTALL)
 

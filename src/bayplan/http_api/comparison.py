@@ -122,7 +122,8 @@ class Difference:
     """A pod that has another place.
 
     Attributes:
-        pod: ``namespace/name``. kind: one of `KINDS`. a_node, b_node: where it is; "" nowhere.
+        pod: ``namespace/name``. kind: one of `KINDS`; ``only_a`` if it has a node in a only, or is there only.
+        a_node, b_node: where it is; "" nowhere.
     """
 
     pod: str
@@ -132,17 +133,19 @@ class Difference:
 
 
 def differences(a: Side, b: Side) -> tuple[list[Difference], int]:
-    """Return the pods that differ, by name, and how many pods both have. Pods that only one of them has are left out."""
-    found, both = [], 0
-    for pod, a_node in a.nodes.items():
-        b_node = b.nodes.get(pod)
-        if b_node is None:
+    """Return the pods that differ, by name, and how many pods there are on either side. One that only one side has differs."""
+    found = []
+    pods = {**a.nodes, **b.nodes}
+    for pod in pods:
+        a_node, b_node = a.nodes.get(pod), b.nodes.get(pod)
+        if a_node == b_node:
             continue
-        both += 1
-        if a_node != b_node:
-            kind = "only_b" if not a_node else "moved" if b_node else "only_a"
-            found.append(Difference(pod, kind, a_node, b_node))
-    return sorted(found, key=lambda each: each.pod), both
+        if b_node is None or (a_node and not b_node):
+            kind = "only_a"
+        else:
+            kind = "moved" if a_node and b_node else "only_b"
+        found.append(Difference(pod, kind, a_node or "", b_node or ""))
+    return sorted(found, key=lambda each: each.pod), len(pods)
 
 
 def comparison_document(a: Side, b: Side, kind: str, offset: int, limit: int) -> Comparison:
@@ -151,7 +154,7 @@ def comparison_document(a: Side, b: Side, kind: str, offset: int, limit: int) ->
     Args:
         a, b: the runs. kind: one of `KINDS`, or "" for all. offset, limit: of the page.
     """
-    found, both = differences(a, b)
+    found, pods = differences(a, b)
     counts = {each: sum(one.kind == each for one in found) for each in KINDS}
     wanted = [each for each in found if kind in ("", each.kind)]
     used = [len({node for node in side.nodes.values() if node}) for side in (a, b)]
@@ -160,7 +163,7 @@ def comparison_document(a: Side, b: Side, kind: str, offset: int, limit: int) ->
         sentence=comparison_sentence(
             a=a.facts.name,
             b=b.facts.name,
-            pods=both,
+            pods=pods,
             moved=counts["moved"],
             only_a=counts["only_a"],
             only_b=counts["only_b"],
@@ -169,7 +172,7 @@ def comparison_document(a: Side, b: Side, kind: str, offset: int, limit: int) ->
         ),
         a=a.facts,
         b=b.facts,
-        counts=ComparisonCounts(pods=both, **counts),
+        counts=ComparisonCounts(pods=pods, **counts),
         metrics=[
             ComparedFigure(name="placed", a=placed[0], b=placed[1]),
             ComparedFigure(name="waiting", a=len(a.nodes) - placed[0], b=len(b.nodes) - placed[1]),

@@ -65,14 +65,16 @@ async def begin_fork(observation: Observation, request: Request, query: Query) -
         configuration = await observation.off_loop(lambda: check(settings, text))
     if wanted.origin == NOW:
         now = objects_now(subject.bridge.store)
-        objects = await observation.off_loop(lambda: changed_objects(now, wanted.objects, wanted.delete))
+        objects = await observation.off_loop(
+            lambda: changed_objects(now, wanted.objects, wanted.delete, wanted.reschedule)
+        )
     else:
         contents = next((each.contents for each in subject.snapshots() if each.name == wanted.origin), None)
         if contents is None:
             known = ", ".join((NOW, *(each.name for each in subject.snapshots())))
             raise Refusal(HTTPStatus.NOT_FOUND, "from", got=f"'{wanted.origin}'", wanted=f"one of {known}")
         objects = await observation.off_loop(
-            lambda: changed_objects(objects_of(contents), wanted.objects, wanted.delete)
+            lambda: changed_objects(objects_of(contents), wanted.objects, wanted.delete, wanted.reschedule)
         )
     setup = ForkSetup(
         objects=lambda: objects,

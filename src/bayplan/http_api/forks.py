@@ -8,7 +8,7 @@ does not keep the process from ending.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from queue import SimpleQueue
@@ -17,6 +17,8 @@ from threading import Event, Lock, Thread
 import msgspec
 
 from bayplan.analysis.run_facts import RunFacts, run_facts
+from bayplan.answers.copies import comes_back, replacement
+from bayplan.answers.workloads import WorkloadObjects, find_workload
 from bayplan.apiserver.bridge.typed_store import KIND_OF_TABLE
 from bayplan.apiserver.store.store import Snapshot
 from bayplan.base.errors import BayplanError, InputError
@@ -38,6 +40,7 @@ from bayplan.live.plugin_guard import GuardedRegistry
 from bayplan.objects.defaults import default_object
 from bayplan.objects.kinds import KINDS, decode
 from bayplan.objects.meta import KubernetesObject
+from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
 from bayplan.sim.operations import Apply
 from bayplan.sim.pod_count import DEFAULT_MAX_PODS, check_pod_count
@@ -72,6 +75,8 @@ class ForkRequest(msgspec.Struct, forbid_unknown_fields=True, rename={"origin": 
         seed: of the choice among equals; None for that of the server.
         until: when to end, in seconds of virtual time: enough for graceful evictions, and few pods finish; null: when everything
             has come to rest.
+        reschedule: pods with a node that are decided again: none of them (the default), ``["*"]`` for all from an empty cluster, or
+            pods and workloads, e.g. ``["deployment/shop/web"]``. Pods of DaemonSets and static pods stay.
         name: what it is called, for people.
     """
 
@@ -82,6 +87,7 @@ class ForkRequest(msgspec.Struct, forbid_unknown_fields=True, rename={"origin": 
     seed: int | None = None
     until: float | None = 60.0
     name: str = ""
+    reschedule: list[str] = []
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -303,16 +309,27 @@ def objects_of(snapshot: Snapshot) -> Objects:
     return found
 
 
+ALL_PODS = "*"
+"""Stands for all pods among those that are decided again."""
+
+
 def changed_objects(
-    objects: Objects, documents: Sequence[Mapping[str, object]], delete: Sequence[Reference]
+    objects: Objects,
+    documents: Sequence[Mapping[str, object]],
+    delete: Sequence[Reference],
+    reschedule: Sequence[str] = (),
 ) -> list[KubernetesObject]:
     """Return objects with changes, in an order in which they can be applied.
 
+    Pods of nodes that go come back without a node and under their names, as their controllers would make them again; pods without
+    a controller come back as copies.
+
     Args:
         objects: that there are. documents: that come, or take the place of others. delete: that go.
+        reschedule: pods with a node that are decided again; see `ForkRequest`.
 
     Raises:
-        InputError: a document can't be used, or what is to go is not there.
+        InputError: a document can't be used, or what is to go or to be decided again is not there.
     """
     kinds = {kind.struct.__name__.lower(): kind.struct for kind in KINDS}
     for reference in delete:
@@ -323,8 +340,31 @@ def changed_objects(
     for number, document in enumerate(documents):
         item = default_object(decode(document, where=f"objects[{number}]"))
         objects[type(item), item.key] = item
+    gone = [reference.name for reference in delete if reference.kind.lower() == "node"]
+    displace(objects, frozenset(name for name in gone if (Node, name) not in objects), reschedule)
     # What others refer to comes first, then what has its place already.
     return sorted(objects.values(), key=_order)
+
+
+def displace(objects: Objects, gone: Collection[str], reschedule: Sequence[str]) -> None:
+    """Take pods off nodes: those that are gone, and those that are decided again. Who does not come back is removed.
+
+    Raises:
+        InputError: a pod or workload that is to be decided again is not there.
+    """
+    cluster = WorkloadObjects(item for item in objects.values())
+    again = {pod.key for text in reschedule if text != ALL_PODS for pod in find_workload(text, cluster).pods}
+    for pod in cluster.all(Pod):
+        if not pod.spec.node_name:
+            continue
+        lost = pod.spec.node_name in gone
+        if not lost and ALL_PODS not in reschedule and pod.key not in again:
+            continue
+        if comes_back(pod):
+            for item in replacement(pod, cluster):
+                objects[type(item), item.key] = item
+        elif lost:
+            del objects[Pod, pod.key]
 
 
 def _order(item: KubernetesObject) -> int:

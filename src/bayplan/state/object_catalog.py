@@ -7,6 +7,8 @@ from typing import TypeVar
 
 import msgspec
 
+from bayplan.objects.meta import KubernetesObject
+
 T = TypeVar("T", bound=msgspec.Struct)
 
 
@@ -64,6 +66,13 @@ class ObjectCatalog:
         for item in self._objects.get(kind, {}).values():
             if isinstance(item, kind):
                 yield item
+
+    def everything(self) -> Iterator[KubernetesObject]:
+        """Iterate over the objects of all types."""
+        for items in self._objects.values():
+            for item in items.values():
+                if isinstance(item, KubernetesObject):
+                    yield item
 
     def version(self, kind: type[msgspec.Struct]) -> int:
         """Return a number that moves whenever an object of this type is written."""

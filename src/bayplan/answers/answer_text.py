@@ -1,0 +1,264 @@
+"""Answers as readable text: the verdict in the first line, then tables, then what the answer takes for granted."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+from bayplan.analysis.units import format_duration, format_share
+from bayplan.answers.capacity import CapacityAnswer
+from bayplan.answers.node_addition import AdditionAnswer
+from bayplan.answers.node_removal import RemovalAnswer
+from bayplan.answers.start_times import StartAnswer
+from bayplan.answers.what_if import Answer
+from bayplan.cluster.timestamps import format_time
+
+SHOWN = 15
+"""Rows of a table that are shown, unless all are asked for; ``--json`` has them all."""
+
+
+def columns(heads: Sequence[str], rows: Iterable[Sequence[object]], *, everything: bool = False) -> list[str]:
+    """Return rows as lines with aligned columns, indented; numbers to the right, the last column as it is."""
+    cells = [[f"{cell:,}" if isinstance(cell, int) else str(cell) for cell in row] for row in rows]
+    if not cells:
+        return []
+    shown = cells if everything else cells[:SHOWN]
+    numbers = [all(cell.replace(",", "").isdecimal() for cell in column) for column in zip(*shown, strict=True)]
+    table = [list(heads), *shown]
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    lines = []
+    for line in table:
+        parts = [
+            cell.rjust(width) if number else cell.ljust(width)
+            for cell, width, number in zip(line, widths, numbers, strict=True)
+        ]
+        lines.append(f"  {'  '.join(parts)}".rstrip())
+    if len(shown) < len(cells):
+        lines.append(f"  and {len(cells) - len(shown):,} more (--all, --json)")
+    return lines
+
+
+def listed(counts: Mapping[str, int], *, most: int = 3) -> str:
+    """Return the most frequent of some things with their numbers: ``Insufficient cpu (12), node(s) were unschedulable (1)``."""
+    found = [f"{name} ({count:,})" for name, count in list(counts.items())[:most]]
+    more = len(counts) - most
+    return ", ".join(found) + (f" and {more:,} more" if more > 0 else "")
+
+
+def counted(count: int, noun: str) -> str:
+    """Return a number with its noun."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def assumed(assumptions: Iterable[str]) -> list[str]:
+    """Return what an answer takes for granted, as a section."""
+    found = [f"  - {text}" for text in assumptions]
+    return ["", "Assumptions", *found] if found else []
+
+
+# --- capacity ---------------------------------------------------------------------------------------------------------
+
+
+def capacity_text(answer: CapacityAnswer, *, everything: bool = False) -> list[str]:
+    """Return how many more copies fit."""
+    lines = [_capacity_verdict(answer)]
+    if answer.by_seed:
+        counts = sorted(answer.by_seed.values())
+        lines.append(f"Over {len(counts)} seeds: {counts[0]:,} to {counts[-1]:,} copies.")
+    if len(answer.workloads) > 1:
+        shares = [(each.workload, each.copies, each.share) for each in answer.workloads]
+        lines += ["", *columns(("WORKLOAD", "COPIES", "PER MIX"), shares, everything=True)]
+    if answer.message:
+        lines += ["", f"The next copy of {answer.stopped_by} finds no node:", f"  {answer.message}"]
+    groups = [
+        (
+            each.zone or "-",
+            each.pool or "-",
+            each.nodes,
+            each.nodes_with_room,
+            each.copies,
+            each.nodes_left,
+            listed(each.runs_out, most=2) or "-",
+        )
+        for each in sorted(answer.groups, key=lambda each: -each.copies)
+    ]
+    heads = ("ZONE", "POOL", "NODES", "HAD ROOM", "COPIES", "HAVE ROOM", "RUNS OUT")
+    lines += ["", *columns(heads, groups, everything=everything)]
+    if answer.victims:
+        victims = [(v.pod, v.priority, v.node, v.preemptor, v.new_node or "waits") for v in answer.victims]
+        titles = ("EVICTED", "PRIORITY", "FROM", "FOR", "GOES TO")
+        lines += ["", *columns(titles, victims, everything=everything)]
+    return lines + assumed(answer.assumptions)
+
+
+def _capacity_verdict(answer: CapacityAnswer) -> str:
+    if len(answer.workloads) == 1:
+        what = f"{answer.copies:,} more {'copy' if answer.copies == 1 else 'copies'} of {answer.workloads[0].workload}"
+    else:
+        mix = " + ".join(f"{each.share} {each.workload}" for each in answer.workloads)
+        what = f"{counted(answer.mixes, 'more mix') if answer.mixes == 1 else f'{answer.mixes:,} more mixes'} of {mix}"
+        what += f" ({answer.copies:,} copies)"
+    fit = "fits" if (answer.copies if len(answer.workloads) == 1 else answer.mixes) == 1 else "fit"
+    if answer.reached_limit:
+        return f"At least {what} {fit}; the search ended there (--limit)."
+    waits = sum(not each.new_node for each in answer.victims)
+    if answer.victims:
+        what = f"{what} {fit}, evicting {counted(len(answer.victims), 'pod')} ({waits:,} of them find no other node)"
+    else:
+        what = f"{what} {fit}"
+    if "quota" in answer.runs_out:
+        return f"{what}; then a resource quota is used up."
+    first = next(iter(answer.runs_out), "")
+    if not first:
+        return f"{what}; no node has ever had room for {answer.stopped_by}."
+    name = first.removeprefix("Insufficient ") if first.startswith("Insufficient ") else first
+    return f"{what}; what runs out first: {name} (on {counted(answer.runs_out[first], 'node')})."
+
+
+# --- nodes ------------------------------------------------------------------------------------------------------------
+
+
+def removal_text(answer: RemovalAnswer, *, everything: bool = False) -> list[str]:
+    """Return which nodes can go."""
+    count, bound = len(answer.removed), answer.bound
+    priced = any(each.price != 1.0 for each in answer.removed)
+    saved = f", saving {answer.price:,.2f}" if priced and count else ""
+    at_most = (
+        "no set of nodes can be larger"
+        if count >= bound.nodes
+        else f"at most {bound.nodes:,} could be"
+        + (f" because of {bound.resource}" if bound.resource else "")
+        + f" ({bound.method})"
+    )
+    if priced:
+        at_most += f"; at most {bound.price:,.2f} could be saved"
+    moves = f", {counted(len(answer.moves), 'pod')} move" + ("s" if len(answer.moves) == 1 else "")
+    lines = [
+        f"{count:,} of {counted(answer.nodes, 'node')} can be removed with every pod still placed{saved}{moves}; {at_most}."
+    ]
+    rows = [
+        (each.order, each.node, each.zone or "-", each.pool or "-", each.pods, each.ends) for each in answer.removed
+    ]
+    lines += ["", *columns(("DRAIN", "NODE", "ZONE", "POOL", "MOVING", "ENDING"), rows, everything=everything)]
+    moves_rows = [(each.pod, each.from_node, each.to_node) for each in answer.moves]
+    lines += ["", *columns(("POD", "FROM", "TO"), moves_rows, everything=everything)]
+    for title, is_rule in (("Kept by a rule of the drain", True), ("Kept because a pod finds no other node", False)):
+        kept = [(each.node, each.pod or "-", each.reason) for each in answer.kept if each.is_rule is is_rule]
+        if kept:
+            lines += ["", f"{title}: {counted(len(kept), 'node')}"]
+            reasons = Counter(reason for _, _, reason in kept)
+            if is_rule and len(reasons) < len(kept) and not everything:
+                lines += [f"  {count:,}  {reason}" for reason, count in reasons.most_common(SHOWN)]
+            else:
+                lines += columns(("NODE", "POD", "REASON"), kept, everything=everything)
+    return [line for place, line in enumerate(lines) if line or lines[place - 1]] + assumed(answer.assumptions)
+
+
+def addition_text(answer: AdditionAnswer, *, everything: bool = False) -> list[str]:
+    """Return which nodes to add."""
+    lines = [_addition_verdict(answer)]
+    rows = [(each.node, each.shape, each.zone or "-", f"{each.price:g}", each.pods) for each in answer.nodes]
+    lines += ["", *columns(("NODE", "SHAPE", "ZONE", "PRICE", "PODS"), rows, everything=everything)]
+    added = {each.node for each in answer.nodes}
+    placed = [(each.pod, each.node) for each in answer.pods if each.node in added]
+    lines += ["", *columns(("POD", "NODE"), placed, everything=everything)]
+    waiting = [(each.pod, each.reason) for each in answer.pods if not each.node]
+    if waiting:
+        lines += ["", "No shape helps:", *columns(("POD", "REASON"), waiting, everything=everything)]
+    return [line for place, line in enumerate(lines) if line or lines[place - 1]] + assumed(answer.assumptions)
+
+
+def _addition_verdict(answer: AdditionAnswer) -> str:
+    if not answer.waiting:
+        return "Nothing waits; no node is needed."
+    if not len(answer.nodes):
+        if answer.still_waiting:
+            return f"No node of these shapes helps the {counted(answer.still_waiting, 'pod')} that would wait."
+        return f"All {counted(answer.waiting, 'pod')} fit the cluster as it is; no node is needed."
+    shapes = ", ".join(f"{count:,} x {name}" for name, count in answer.by_shape.items())
+    text = f"Add {counted(len(answer.nodes), 'node')} ({shapes}) for {answer.price:,.6g}"
+    text += f"; no set of these shapes is cheaper than {answer.bound:,.6g} ({answer.bound_method})"
+    if answer.placed_without:
+        text += f"; {counted(answer.placed_without, 'pod')} fit without"
+    if answer.still_waiting:
+        text += f"; {counted(answer.still_waiting, 'pod')} would still wait"
+    return f"{text}."
+
+
+# --- what if, compare -------------------------------------------------------------------------------------------------
+
+
+def difference_text(
+    answer: Answer, *, names: tuple[str, str] = ("before", "after"), everything: bool = False
+) -> list[str]:
+    """Return what differs."""
+    told = {"moved": "moves", "waits": "would wait", "placed": "gets a node", "gone": "is gone", "new": "is new"}
+    plural = {"moved": "move", "waits": "would wait", "placed": "get a node", "gone": "are gone", "new": "are new"}
+    parts = [
+        f"{count:,} {told[kind] if count == 1 else plural[kind]}" for kind, count in answer.counts.items() if count
+    ]
+    changes = ", ".join(answer.changes) if names == ("before", "after") else f"{names[0]} and {names[1]}"
+    if not parts:
+        lines = [f"{changes}: no difference; all {counted(answer.pods, 'pod')} are where they were."]
+    else:
+        lines = [f"{changes}: of {counted(answer.pods, 'pod')}, {', '.join(parts)}."]
+    if answer.evictions:
+        lines[0] = lines[0].removesuffix(".") + f"; {counted(len(answer.evictions), 'pod')} evicted."
+    rows = [(each.name, _figure(each.name, each.before), _figure(each.name, each.after)) for each in answer.measures]
+    lines += ["", *columns(("", names[0].upper(), names[1].upper()), rows, everything=True)]
+    plugins = Counter(each.plugin for each in answer.differences if each.plugin)
+    if plugins:
+        lines += ["", f"Plugins that decided: {listed(dict(plugins.most_common()), most=6)}"]
+    # What hurts comes first.
+    rank = {kind: place for place, kind in enumerate(("waits", "gone", "moved", "placed", "new"))}
+    pods = [
+        (each.pod, each.kind, each.before or "-", each.after or "-", _why(each.plugin, each.reason))
+        for each in sorted(answer.differences, key=lambda each: rank[each.kind])
+    ]
+    heads = ("POD", "", names[0].upper(), names[1].upper(), "WHY")
+    lines += ["", *columns(heads, pods, everything=everything)]
+    return lines + assumed(answer.assumptions)
+
+
+def _why(plugin: str, reason: str) -> str:
+    # Of a scheduler's message the first sentence: what follows is about preemption.
+    reason = reason.partition(". ")[0]
+    return f"{plugin}: {reason}" if plugin and reason else reason or plugin
+
+
+def _figure(name: str, value: float) -> str:
+    if name.endswith((" requested", " fragmented")):
+        return format_share(value)
+    return f"{value:,.0f}"
+
+
+# --- when -------------------------------------------------------------------------------------------------------------
+
+
+def start_text(answer: StartAnswer, *, everything: bool = False) -> list[str]:
+    """Return when pods start."""
+    last = "its last pod starts" if answer.pods > 1 else "it starts"
+    horizon = format_duration(answer.horizon_ns)
+    if answer.median_ns is not None and answer.earliest_ns is not None and answer.latest_ns is not None:
+        text = f"{answer.asked}: {last} in {format_duration(answer.median_ns)}"
+        if answer.latest_ns != answer.earliest_ns:
+            text += f" (from {format_duration(answer.earliest_ns)} to {format_duration(answer.latest_ns)})"
+    elif answer.earliest_ns is not None:
+        text = (
+            f"{answer.asked}: {last} in {format_duration(answer.earliest_ns)} at the earliest, or not within {horizon}"
+        )
+    else:
+        text = f"{answer.asked}: not within {horizon}; nothing that is known to end makes room for it"
+    rows = [
+        (
+            each.pod,
+            each.seed,
+            "-" if each.starts_at_ns is None else format_time(each.starts_at_ns),
+            "-" if each.wait_ns is None else format_duration(each.wait_ns),
+            each.node or "-",
+            each.message.partition(". ")[0],
+        )
+        for each in answer.starts
+    ]
+    heads = ("POD", "SEED", "STARTS", "IN", "NODE", "")
+    return [f"{text}.", "", *columns(heads, rows, everything=everything), *assumed(answer.assumptions)]

@@ -1,0 +1,384 @@
+"""How many more copies of a workload, or of a mix of workloads, fit; and what runs out first.
+
+Copies are scheduled one after the other, in the proportions of the mix, until one finds no node. Nothing is estimated: the answer
+is what the scheduler does, spreading, affinity, volumes and quotas included.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+import msgspec
+import numpy as np
+
+from bayplan.analysis.rows import Rows
+from bayplan.answers.copies import Template, admission_of, comes_back, quota_namespaces, replacement
+from bayplan.answers.node_groups import Group, group_of
+from bayplan.answers.question_cluster import QuestionCluster
+from bayplan.answers.trial import Eviction, Trial
+from bayplan.answers.workloads import find_workload
+from bayplan.base.errors import InputError
+from bayplan.framework.cycle_state import CycleState
+from bayplan.objects.meta import KubernetesObject
+from bayplan.objects.pod import Pod
+from bayplan.state.arrays import Bools
+from bayplan.state.cluster_state import ClusterState
+
+DEFAULT_LIMIT = 10_000
+"""Copies after which the search ends, unless somebody wants to know more."""
+
+ROOM = "Insufficient "
+"""How NodeResourcesFit begins what a node lacks."""
+
+
+class Share(msgspec.Struct, frozen=True):
+    """A workload in a mix.
+
+    Attributes:
+        workload: as for `find_workload`. count: copies of it in one mix.
+    """
+
+    workload: str
+    count: int = 1
+
+
+class WorkloadCapacity(msgspec.Struct, frozen=True, kw_only=True):
+    """How many more copies of one workload fit.
+
+    Attributes:
+        workload: e.g. ``deployment/shop/web``. copies: that were placed. share: copies in one mix.
+    """
+
+    workload: str
+    copies: int
+    share: int
+
+
+class GroupCapacity(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of one group of nodes.
+
+    Attributes:
+        zone, pool: of the nodes. nodes: how many.
+        nodes_with_room: on how many of them the workload that ended the search would have fitted at the beginning.
+        nodes_left: on how many it still would.
+        copies: that were placed there.
+        runs_out: what ended it on nodes that had room or took a copy, with their number, the most frequent reason first.
+    """
+
+    zone: str
+    pool: str
+    nodes: int
+    nodes_with_room: int
+    nodes_left: int
+    copies: int
+    runs_out: dict[str, int]
+
+
+class Placement(msgspec.Struct, frozen=True, kw_only=True):
+    """A copy and its node."""
+
+    copy: str
+    workload: str
+    node: str
+    zone: str
+    pool: str
+
+
+class VictimRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A pod that had to go for a copy.
+
+    Attributes:
+        pod, node, preemptor, priority, controller: see `Eviction`.
+        new_node: where the pod that its controller makes instead would go in the end; "" if it would wait.
+    """
+
+    pod: str
+    node: str
+    preemptor: str
+    priority: int
+    controller: str
+    new_node: str
+
+
+class CapacityAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """How many more copies fit.
+
+    Attributes:
+        copies: of all workloads together. mixes: complete ones.
+        reached_limit: whether the search ended before something ran out.
+        workloads, groups, placements, victims: see the types of their rows.
+        stopped_by: the workload of which the next copy found no node; "" if `reached_limit`.
+        message: why, in the scheduler's words, or those of a quota.
+        runs_out: what ran out on nodes that had room at the beginning or took a copy, with the number of nodes.
+        by_seed: copies by seed, if several were asked for.
+        assumptions: what the answer takes for granted.
+    """
+
+    copies: int
+    mixes: int
+    reached_limit: bool
+    workloads: Rows[WorkloadCapacity]
+    groups: Rows[GroupCapacity]
+    placements: Rows[Placement]
+    victims: Rows[VictimRow]
+    stopped_by: str
+    message: str
+    runs_out: dict[str, int]
+    by_seed: dict[int, int]
+    assumptions: Sequence[str]
+
+
+def capacity(
+    cluster: QuestionCluster,
+    mix: Sequence[Share],
+    *,
+    preempts: bool = False,
+    limit: int = DEFAULT_LIMIT,
+    seeds: Sequence[int] = (),
+) -> CapacityAnswer:
+    """Return how many more copies of workloads fit.
+
+    Args:
+        cluster: as it is now. mix: workloads with their proportions.
+        preempts: whether copies may evict pods of lower priority.
+        limit: copies after which the search ends.
+        seeds: further seeds of the choice among equally good nodes, for the range of the answer.
+
+    Raises:
+        InputError: a workload is not there, or can't be copied.
+    """
+    if not mix or any(share.count < 1 for share in mix) or limit < 1:
+        raise InputError(
+            "capacity", got="a count below 1" if mix else "no workload", wanted="workloads with counts above 0"
+        )
+    templates = [Template(find_workload(share.workload, cluster), cluster) for share in mix]
+    filling = _Filling(cluster, templates, [share.count for share in mix], preempts=preempts, limit=limit)
+    return filling.run(cluster.seed, seeds)
+
+
+class _Filling:
+    """One search: fills a cluster with copies until one finds no node."""
+
+    def __init__(
+        self,
+        cluster: QuestionCluster,
+        templates: Sequence[Template],
+        counts: Sequence[int],
+        *,
+        preempts: bool,
+        limit: int,
+    ) -> None:
+        self._cluster = cluster
+        self._templates = templates
+        self._counts = counts
+        self._preempts = preempts
+        self._limit = limit
+        self._has_quotas = any(each.pod.metadata.namespace in quota_namespaces(cluster) for each in templates)
+
+    def run(self, seed: int, seeds: Sequence[int]) -> CapacityAnswer:
+        """Search with one seed in full, and count with others."""
+        answer = self._run(seed)
+        if not seeds:
+            return answer
+        by_seed = {seed: answer.copies} | {each: self._run(each).copies for each in seeds if each != seed}
+        return msgspec.structs.replace(answer, by_seed=by_seed)
+
+    def _order(self) -> Iterator[int]:
+        """Yield workload numbers for ever: those of a mix in turn, as evenly as their counts allow."""
+        turns = [
+            number for place in range(max(self._counts)) for number, count in enumerate(self._counts) if place < count
+        ]
+        while True:
+            yield from turns
+
+    def _run(self, seed: int) -> CapacityAnswer:
+        for template in self._templates:
+            template.begin()
+        namespaces = [each.pod.metadata.namespace for each in self._templates]
+        admission = admission_of(self._cluster, namespaces) if self._has_quotas else None
+        placed: list[tuple[int, str, str]] = []
+        stopped, message = -1, ""
+        with self._cluster.trial(preempts=self._preempts, seed=seed) as trial:
+            rooms = [rows_with_room(trial, template.model) for template in self._templates]
+            for number in self._order():
+                if len(placed) >= self._limit:
+                    break
+                items = self._templates[number].next()
+                key = items[-1].key
+                if admission is not None:
+                    try:
+                        admission.charge(_pod_of(items))
+                    except InputError as refused:
+                        stopped, message = number, refused.got
+                        break
+                if not trial.place(items):
+                    stopped, message = number, trial.messages.get(key, "it waits for a permit")
+                    trial.remove_pod(key)
+                    break
+                placed.append((number, key, ""))
+            return self._answer(trial, placed, rooms, stopped, message)
+
+    def _answer(
+        self, trial: Trial, placed: Sequence[tuple[int, str, str]], rooms: Sequence[Bools], stopped: int, message: str
+    ) -> CapacityAnswer:
+        # A copy may have been evicted by a later one of higher priority: it does not count.
+        kept = [(number, key) for number, key, _ in placed if trial.node_of(key)]
+        state = trial.state
+        alive = [node for node in state.nodes.nodes if node is not None]
+        nodes = {node.metadata.name: group_of(node.metadata.labels) for node in alive}
+        placements = []
+        for number, key in kept:
+            node = trial.node_of(key)
+            zone, pool = nodes[node]
+            placements.append(
+                Placement(copy=key, workload=self._templates[number].label, node=node, zone=zone, pool=pool)
+            )
+        counts = Counter(number for number, _ in kept)
+        asked = max(stopped, 0)
+        left = rows_with_room(trial, self._templates[asked].model)
+        # Nodes that had room at the beginning, or that a copy has found room on since.
+        used = rooms[asked].copy()
+        used[[state.nodes.row_of[row.node] for row in placements]] = True
+        reasons = _reasons(trial, self._templates[asked].model, used)
+        groups = _groups(state, nodes, rooms[asked], left, reasons, Counter(nodes[row.node] for row in placements))
+        runs_out = Counter[str]()
+        for group in groups:
+            runs_out.update(group.runs_out)
+        by_quota = stopped >= 0 and "quota" in message
+        return CapacityAnswer(
+            copies=len(kept),
+            mixes=min(counts[number] // count for number, count in enumerate(self._counts)),
+            reached_limit=stopped < 0,
+            workloads=Rows(
+                [
+                    WorkloadCapacity(workload=template.label, copies=counts[number], share=self._counts[number])
+                    for number, template in enumerate(self._templates)
+                ],
+                WorkloadCapacity,
+            ),
+            groups=Rows(groups, GroupCapacity),
+            placements=Rows(placements, Placement),
+            victims=Rows(_victims(trial, self._cluster), VictimRow),
+            stopped_by=self._templates[stopped].label if stopped >= 0 else "",
+            message=message,
+            runs_out={"quota": 1} if by_quota else dict(runs_out.most_common()),
+            by_seed={},
+            assumptions=self._assumptions(trial),
+        )
+
+    def _assumptions(self, trial: Trial) -> list[str]:
+        found = [f"copies of {each.label} are like {each.comes_from}" for each in self._templates]
+        found.append(
+            "copies may evict pods of lower priority; evicted pods are scheduled again at the end"
+            if self._preempts
+            else "no pod is evicted for a copy (--preempt lets them)"
+        )
+        waiting = len(self._cluster.waiting) - sum(
+            bool(pod.status.nominated_node_name) for pod in self._cluster.waiting.values()
+        )
+        if waiting:
+            found.append(f"{waiting:,} pods that wait now take no room")
+        if any(each.pod.spec.scheduling_gates for each in self._templates):
+            found.append("scheduling gates of copies stay closed")
+        return found
+
+
+def _pod_of(items: Sequence[KubernetesObject]) -> Pod:
+    pod = items[-1]
+    assert isinstance(pod, Pod)
+    return pod
+
+
+def rows_with_room(trial: Trial, pod: Pod) -> Bools:
+    """Return bool[rows]: the nodes that pass all filters for a pod now; nominations are not looked at."""
+    state = trial.state
+    count = state.nodes.count
+    profile = trial.scheduler.profiles.get(pod.spec.scheduler_name)
+    nothing: Bools = np.zeros(count, dtype=np.bool_)
+    if profile is None or not len(state.nodes):
+        return nothing
+    plan = trial.scheduler.plans.plan_for(profile, pod)
+    if plan.run_pre_filter_plugins(CycleState(trial.now_ns)).status is not None:
+        return nothing
+    plan.refresh_filters()
+    return plan.filtered.feasible[:count].copy()
+
+
+def _reasons(trial: Trial, pod: Pod, rows: Bools) -> dict[int, tuple[str, ...]]:
+    """Return by row why a pod does not fit there, for some of the rows."""
+    profile = trial.scheduler.profiles.get(pod.spec.scheduler_name)
+    if profile is None or not rows.any():
+        return {}
+    plan = trial.scheduler.plans.plan_for(profile, pod)
+    status = plan.run_pre_filter_plugins(CycleState(trial.now_ns)).status
+    if status is not None:
+        return {int(row): status.reasons for row in rows.nonzero()[0]}
+    plan.refresh_filters()
+    numbers, verdicts = plan.filtered.first_failures()
+    examined = plan.examined()
+    known: dict[tuple[int, int], tuple[str, ...]] = {}
+    found: dict[int, tuple[str, ...]] = {}
+    for row in rows.nonzero()[0].tolist():
+        code = int(numbers[row]), int(verdicts[row])
+        if code[0] < 0 or not code[1]:
+            if not examined[row]:
+                found[row] = ("kept from the filters by PreFilter",)
+            continue
+        if code not in known:
+            known[code] = plan.explain(*code).reasons
+        found[row] = known[code]
+    return found
+
+
+def _groups(
+    state: ClusterState,
+    nodes: dict[str, Group],
+    room: Bools,
+    left: Bools,
+    reasons: dict[int, tuple[str, ...]],
+    copies: Counter[Group],
+) -> list[GroupCapacity]:
+    members: dict[Group, list[int]] = {}
+    for name, group in nodes.items():
+        members.setdefault(group, []).append(state.nodes.row_of[name])
+    found = []
+    for group, rows in sorted(members.items()):
+        index = np.array(rows, dtype=np.intp)
+        counts = Counter(reason for row in rows for reason in reasons.get(row, ()))
+        found.append(
+            GroupCapacity(
+                zone=group.zone,
+                pool=group.pool,
+                nodes=len(rows),
+                nodes_with_room=int(room[index].sum()),
+                nodes_left=int(left[index].sum()),
+                copies=copies[group],
+                runs_out=dict(sorted(counts.items(), key=lambda each: (-each[1], each[0]))),
+            )
+        )
+    return found
+
+
+def _victims(trial: Trial, cluster: QuestionCluster) -> list[VictimRow]:
+    """Return the victims, and where the pods that replace them go now."""
+    evictions: Sequence[Eviction] = tuple(trial.evictions)
+    if not evictions:
+        return []
+    for profile in trial.scheduler.profiles.values():
+        profile.post_filter = ()
+    for pod in list(trial.victims.values()):
+        if comes_back(pod) and cluster.get(Pod, pod.key) is not None:
+            trial.add_all(replacement(pod, cluster))
+    trial.settle()
+    return [
+        VictimRow(
+            pod=each.pod,
+            node=each.node,
+            preemptor=each.preemptor,
+            priority=each.priority,
+            controller=each.controller,
+            new_node=trial.node_of(each.pod),
+        )
+        for each in evictions
+    ]

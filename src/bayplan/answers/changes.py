@@ -1,0 +1,336 @@
+"""Changes to try on a cluster: nodes that come, go or change, zones that fail, workloads that are scaled, restarted or deleted.
+
+A change is written ``KIND=TARGET``, or ``KIND=TARGET:VALUE``; `CHANGES` lists them. Nodes are named, matched (``pool-a-*``) or
+selected by a label (``label:disk=ssd``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from fnmatch import fnmatchcase
+
+import msgspec
+from msgspec.structs import replace
+
+from bayplan.answers.copies import Template, comes_back, replacement
+from bayplan.answers.drain_rules import stays_behind
+from bayplan.answers.node_groups import ZONE
+from bayplan.answers.node_offers import add_node, daemon_models, parse_offer, parse_taint
+from bayplan.answers.question_cluster import QuestionCluster
+from bayplan.answers.trial import Trial
+from bayplan.answers.workloads import find_workload
+from bayplan.base.errors import InputError
+from bayplan.cluster.controllers.pod_ranking import rank_for_deletion
+from bayplan.objects.meta import KubernetesObject
+from bayplan.objects.node import Node
+from bayplan.objects.pod import Pod
+from bayplan.objects.quantity import parse_quantity
+from bayplan.objects.selectors import tolerates
+
+MAX_ADDED = 100_000
+"""Nodes or copies that one change may add."""
+
+
+class Change(msgspec.Struct, frozen=True):
+    """A change.
+
+    Attributes:
+        kind: one of `CHANGES`. target: nodes, a zone, a workload, a number of nodes. value: what follows the colon.
+        objects: that come, for ``apply``.
+    """
+
+    kind: str
+    target: str
+    value: str = ""
+    objects: tuple[KubernetesObject, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.kind}={self.target}" + (f":{self.value}" if self.value else "")
+
+
+class Effect(msgspec.Struct):
+    """What a change did directly, before anything was scheduled.
+
+    Attributes:
+        displaced: pods that lost their node and come back. gone: keys of pods that don't. added: keys of new pods.
+        nodes_gone: names. nodes_added: names.
+        notes: for the assumptions of the answer.
+    """
+
+    displaced: dict[str, Pod] = {}
+    gone: dict[str, str] = {}
+    added: dict[str, str] = {}
+    nodes_gone: dict[str, None] = {}
+    nodes_added: dict[str, None] = {}
+    notes: dict[str, None] = {}
+
+
+def parse_change(text: str) -> Change:
+    """Return the change that a text stands for.
+
+    Raises:
+        InputError: it is none.
+    """
+    kind, equals, rest = text.partition("=")
+    if not equals or kind not in CHANGES or not rest:
+        raise InputError(
+            "change", got=repr(text), wanted=f"KIND=TARGET, one of {', '.join(CHANGES)}", hint="cordon=NODE"
+        )
+    takes_value = CHANGES[kind].value
+    if not takes_value:
+        return Change(kind, rest)
+    if kind == "add-nodes":
+        target, colon, value = rest.partition(":")
+    elif kind in ("taint", "untaint", "resize"):
+        # A label selector has a colon of its own.
+        start = len("label:") if rest.startswith("label:") else 0
+        place = rest.find(":", start)
+        target, colon, value = (rest[:place], ":", rest[place + 1 :]) if place >= 0 else (rest, "", "")
+    else:
+        target, colon, value = rest.rpartition(":")
+    if not colon or not target or not value:
+        raise InputError("change", got=repr(text), wanted=f"{kind}={takes_value}")
+    return Change(kind, target, value)
+
+
+def is_change(text: str) -> bool:
+    """Return whether a text has the form of a change, so that it is no source."""
+    kind, equals, _ = text.partition("=")
+    return bool(equals) and kind in CHANGES
+
+
+def apply_change(change: Change, trial: Trial, cluster: QuestionCluster, effect: Effect) -> None:
+    """Do what a change says; pods that it displaces are only noted.
+
+    Raises:
+        InputError: its target is not there, or its value can't be read.
+    """
+    CHANGES[change.kind].apply(change, trial, cluster, effect)
+
+
+# --- nodes ------------------------------------------------------------------------------------------------------------
+
+
+def select_nodes(text: str, trial: Trial) -> list[Node]:
+    """Return the nodes that a text names: a name, a pattern, or ``label:key=value`` (``label:key``: with any value).
+
+    Raises:
+        InputError: there are none.
+    """
+    return _selected(text, trial.nodes())
+
+
+def _selected(text: str, nodes: Sequence[Node]) -> list[Node]:
+    if text.startswith("label:"):
+        key, equals, value = text.removeprefix("label:").partition("=")
+        found = [node for node in nodes if key in node.metadata.labels]
+        found = [node for node in found if not equals or node.metadata.labels[key] == value]
+    else:
+        found = [node for node in nodes if fnmatchcase(node.metadata.name, text)]
+    if not found:
+        raise InputError(
+            "nodes", got=repr(text), wanted="a node's name, a pattern such as pool-a-*, or label:key=value"
+        )
+    return found
+
+
+def select_names(text: str, cluster: QuestionCluster) -> list[str]:
+    """Return the names of the nodes of a cluster that a text names; see `select_nodes`.
+
+    Raises:
+        InputError: there are none.
+    """
+    return [node.metadata.name for node in _selected(text, cluster.all(Node))]
+
+
+def _lose(nodes: Sequence[Node], trial: Trial, effect: Effect) -> None:
+    for node in nodes:
+        effect.nodes_gone[node.metadata.name] = None
+        for pod in trial.remove_node(node.metadata.name):
+            _displace(pod, effect)
+
+
+def _displace(pod: Pod, effect: Effect) -> None:
+    """Note a pod that has lost its node."""
+    effect.added.pop(pod.key, None)
+    if not comes_back(pod):
+        effect.gone[pod.key] = "it ends with its node"
+        return
+    effect.displaced[pod.key] = pod
+    if pod.metadata.controller() is None:
+        effect.notes["pods without a controller come back as copies; in a real cluster somebody has to make them"] = (
+            None
+        )
+
+
+def _remove_nodes(change: Change, trial: Trial, cluster: QuestionCluster, effect: Effect) -> None:
+    _lose(select_nodes(change.target, trial), trial, effect)
+
+
+def _lose_zone(change: Change, trial: Trial, cluster: QuestionCluster, effect: Effect) -> None:
+    found = [node for node in trial.nodes() if node.metadata.labels.get(ZONE) == change.target]
+    if not found:
+        zones = sorted({node.metadata.labels.get(ZONE, "") for node in trial.nodes()} - {""})
+        raise InputError(
+            "lose-zone", got=repr(change.target), wanted=f"a zone of this cluster: {', '.join(zones) or 'none'}"
+        )
+    _lose(found, trial, effect)
+
+
+def _drain_nodes(change: Change, trial: Trial, cluster: QuestionCluster, effect: Effect) -> None:
+    nodes = select_nodes(change.target, trial)
+    for node in nodes:
+        trial.put(replace(node, spec=replace(node.spec, unschedulable=True)))
+    for node in nodes:
+        for pod in trial.pods_on(node.metadata.name):
+            if not stays_behind(pod):
+                trial.remove_pod(pod.key)
+                _displace(pod, effect)
+    effect.notes["drained nodes are emptied at once, whatever disruption budgets say (nodes remove honours them)"] = (
+        None
+    )
+
+
+def _cordon(change: Change, trial: Trial, cluster: QuestionCluster, effect: Effect) -> None:
+    for node in select_nodes(change.target, trial):
+        trial.put(replace(node, spec=replace(node.spec, unschedulable=change.kind == "cordon")))
+
+
+def _taint(change: Change, trial: Trial, cluster: QuestionCluster, effect: Effect) -> None:
+    taint = parse_taint(change.value)
+    for node in select_nodes(change.target, trial):
+        others = tuple(old for old in node.spec.taints if (old.key, old.effect) != (taint.key, taint.effect))
+        trial.put(replace(node, spec=replace(node.spec, taints=(*others, taint))))
+        if taint.effect != "NoExecute":
+            continue
+        effect.notes["pods leave a NoExecute taint at once, also those that tolerate it for some time"] = None
+        for pod in trial.pods_on(node.metadata.name):
+            stays = any(
+                each.toleration_seconds is None and tolerates(each, taint, comparison_operators=False)
+                for each in pod.spec.tolerations
+            )
+            if not stays:
+                trial.remove_pod(pod.key)
+                _displace(pod, effect)
+
+
+def _untaint(change: Change, trial: Trial, cluster: QuestionCluster, effect: Effect) -> None:
+    for node in select_nodes(change.target, trial):
+        kept = tuple(taint for taint in node.spec.taints if taint.key != change.value)
+        trial.put(replace(node, spec=replace(node.spec, taints=kept)))
+
+
+def _resize(change: Change, trial: Trial, cluster: QuestionCluster, effect: Effect) -> None:
+    amounts: dict[str, str] = {}
+    for part in change.value.split(","):
+        key, equals, value = part.partition("=")
+        if not equals:
+            raise InputError("resize", got=repr(part), wanted="resource=amount", hint="resize=NODE:cpu=8,memory=32Gi")
+        parse_quantity(value)
+        amounts[key] = value
+    for node in select_nodes(change.target, trial):
+        allocatable = {**node.status.allocatable, **amounts}
+        trial.put(replace(node, status=replace(node.status, allocatable=allocatable, capacity=allocatable)))
+    effect.notes["pods stay on a node that has become too small for them"] = None
+
+
+def _add_nodes(change: Change, trial: Trial, cluster: QuestionCluster, effect: Effect) -> None:
+    count = _count("add-nodes", change.target)
+    shape, daemons = parse_offer(change.value, cluster), daemon_models(cluster)
+    for number in range(count):
+        name = f"added-{len(effect.nodes_added) + 1}"
+        while name in trial.state.nodes.row_of:
+            name += f"-{number}"
+        effect.nodes_added[name] = None
+        for key in add_node(trial, shape.node(name), daemons, cluster):
+            effect.added[key] = "DaemonSet"
+
+
+# --- workloads --------------------------------------------------------------------------------------------------------
+
+
+def _scale(change: Change, trial: Trial, cluster: QuestionCluster, effect: Effect) -> None:
+    found, wanted = find_workload(change.target, cluster), _count("scale", change.value)
+    present = [pod for pod in found.pods if pod.key not in effect.gone]
+    if wanted < len(present):
+        ranked = rank_for_deletion(present, present, cluster.now_ns)
+        for pod in ranked[: len(present) - wanted]:
+            trial.remove_pod(pod.key)
+            effect.displaced.pop(pod.key, None)
+            effect.gone[pod.key] = f"{change.target} is scaled down"
+        return
+    template = Template(found, cluster)
+    for _ in range(wanted - len(present)):
+        items = template.next()
+        trial.add_all(items)
+        effect.added[items[-1].key] = template.label
+
+
+def _restart(change: Change, trial: Trial, cluster: QuestionCluster, effect: Effect) -> None:
+    for pod in find_workload(change.target, cluster).pods:
+        if trial.remove_pod(pod.key) is not None:
+            trial.place(replacement(pod, cluster))
+    effect.notes["restarted pods are replaced one after the other: each is gone before the next one comes"] = None
+
+
+def _delete(change: Change, trial: Trial, cluster: QuestionCluster, effect: Effect) -> None:
+    for pod in find_workload(change.target, cluster).pods:
+        trial.remove_pod(pod.key)
+        effect.displaced.pop(pod.key, None)
+        effect.gone[pod.key] = f"{change.target} is deleted"
+
+
+def _priority(change: Change, trial: Trial, cluster: QuestionCluster, effect: Effect) -> None:
+    try:
+        priority = int(change.value)
+    except ValueError:
+        raise InputError("priority", got=repr(change.value), wanted="an integer") from None
+    if not -(2**31) <= priority < 2**31:
+        raise InputError("priority", got=change.value, wanted="an integer of 32 bits")
+    for pod in find_workload(change.target, cluster).pods:
+        spec = replace(pod.spec, priority=priority)
+        # Without its version, so that the scheduler does not take it for an update that it knows.
+        trial.put(replace(pod, metadata=replace(pod.metadata, resource_version=""), spec=spec))
+    effect.notes["a priority is changed in place; a real cluster needs new pods for that"] = None
+
+
+def _apply(change: Change, trial: Trial, cluster: QuestionCluster, effect: Effect) -> None:
+    for item in change.objects:
+        trial.put(item)
+        if isinstance(item, Pod) and cluster.get(Pod, item.key) is None:
+            effect.added[item.key] = change.target
+        elif isinstance(item, Node) and cluster.get(Node, item.key) is None:
+            effect.nodes_added[item.key] = None
+
+
+def _count(what: str, text: str) -> int:
+    if not text.isascii() or not text.isdecimal() or int(text) > MAX_ADDED:
+        raise InputError(what, got=repr(text), wanted=f"a number up to {MAX_ADDED:,}")
+    return int(text)
+
+
+class _Kind(msgspec.Struct, frozen=True):
+    """How a kind of change is written after its target, if at all, and what carries it out."""
+
+    value: str
+    apply: Callable[[Change, Trial, QuestionCluster, Effect], None]
+    help: str
+
+
+CHANGES: dict[str, _Kind] = {
+    "lose-zone": _Kind("", _lose_zone, "lose-zone=ZONE"),
+    "remove-nodes": _Kind("", _remove_nodes, "remove-nodes=NODES"),
+    "drain": _Kind("", _drain_nodes, "drain=NODES"),
+    "cordon": _Kind("", _cordon, "cordon=NODES"),
+    "uncordon": _Kind("", _cordon, "uncordon=NODES"),
+    "taint": _Kind("NODES:key=value:Effect", _taint, "taint=NODES:key=value:Effect"),
+    "untaint": _Kind("NODES:key", _untaint, "untaint=NODES:key"),
+    "resize": _Kind("NODES:cpu=8,memory=32Gi", _resize, "resize=NODES:cpu=8,memory=32Gi"),
+    "add-nodes": _Kind("COUNT:SHAPE", _add_nodes, "add-nodes=COUNT:like=NODE"),
+    "scale": _Kind("WORKLOAD:REPLICAS", _scale, "scale=WORKLOAD:REPLICAS"),
+    "restart": _Kind("", _restart, "restart=WORKLOAD"),
+    "delete": _Kind("", _delete, "delete=WORKLOAD"),
+    "priority": _Kind("WORKLOAD:NUMBER", _priority, "priority=WORKLOAD:NUMBER"),
+    "apply": _Kind("", _apply, "apply=FILE"),
+}
+"""The kinds of changes."""

@@ -1,0 +1,277 @@
+"""Copies of pods: more of the same, and pods that come back after their node went away.
+
+A copy asks for what its model asks for. Claims that belong to one pod only (of StatefulSets, ephemeral volumes, resource claim
+templates) are made for each copy, unbound; claims that pods share are shared by copies, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol, TypeVar
+
+from msgspec.structs import replace
+
+from bayplan.answers.question_cluster import QuestionCluster
+from bayplan.answers.workloads import Found, template_of
+from bayplan.base.errors import InputError
+from bayplan.base.random_streams import RandomStreams
+from bayplan.cluster.admission import PodAdmission
+from bayplan.cluster.controllers.pod_claims import POD_CLAIM_ANNOTATION
+from bayplan.cluster.store import ObjectStore
+from bayplan.objects.meta import KubernetesObject, ObjectMeta, OwnerReference
+from bayplan.objects.pod import Pod, PodResourceClaimStatus, PodStatus
+from bayplan.objects.policy import LimitRange, PriorityClass, ResourceQuota
+from bayplan.objects.resource import ResourceClaim, ResourceClaimTemplate
+from bayplan.objects.storage import PersistentVolumeClaim, PersistentVolumeClaimStatus
+from bayplan.objects.volumes import Volume
+from bayplan.objects.workloads import PodTemplateSpec, StatefulSet
+from bayplan.plugins.pod_claims import BIND_COMPLETED, BOUND_BY_CONTROLLER, SELECTED_NODE, claim_of_ephemeral
+
+T = TypeVar("T", bound=KubernetesObject)
+
+PENDING = PodStatus(phase="Pending")
+
+MIRROR = "kubernetes.io/config.mirror"
+"""Annotation of mirror pods: the kubelet runs them from a file of its node, so they are gone with it."""
+
+_BINDING = (BIND_COMPLETED, BOUND_BY_CONTROLLER, SELECTED_NODE)
+
+
+class Lookup(Protocol):
+    """Where claims and templates are looked up."""
+
+    def get(self, kind: type[T], key: str) -> T | None:
+        """Return an object, or None."""
+        ...
+
+
+class PodCopier:
+    """Makes copies of one pod.
+
+    Args:
+        model: the pod; its node and status are not copied.
+        objects: has its claims.
+    """
+
+    def __init__(self, model: Pod, objects: Lookup) -> None:
+        self.model = model
+        self._objects = objects
+        spec = model.spec
+        self.spec = replace(spec, node_name="") if spec.node_name else spec
+        owner = model.metadata.controller()
+        self._own_claims = owner is not None and owner.kind == "StatefulSet"
+        self._is_plain = not spec.resource_claims and not any(
+            volume.ephemeral is not None or (self._own_claims and volume.persistent_volume_claim is not None)
+            for volume in spec.volumes
+        )
+
+    def copy(self, name: str, uid: str = "") -> list[KubernetesObject]:
+        """Return the objects of a copy, its claims first and the pod last."""
+        before = self.model.metadata
+        metadata = ObjectMeta(
+            name=name,
+            generate_name=before.generate_name,
+            namespace=before.namespace,
+            uid=uid or f"copy-of-{before.namespace}/{name}",
+            labels=before.labels,
+            annotations=before.annotations,
+            creation_timestamp=before.creation_timestamp,
+            owner_references=before.owner_references,
+        )
+        pod = Pod(metadata=metadata, spec=self.spec, status=PENDING)
+        return [pod] if self._is_plain else self._with_claims(pod)
+
+    def again(self) -> Pod:
+        """Return the very pod without its node, as if it had not been decided yet; its claims stay as they are."""
+        metadata = replace(self.model.metadata, resource_version="")
+        status = replace(self.model.status, phase="Pending", conditions=(), start_time=None, nominated_node_name="")
+        return replace(self.model, metadata=metadata, spec=self.spec, status=status)
+
+    def _with_claims(self, pod: Pod) -> list[KubernetesObject]:
+        found: list[KubernetesObject] = []
+        volumes = []
+        for volume in pod.spec.volumes:
+            source = volume.persistent_volume_claim
+            template = volume.ephemeral.volume_claim_template if volume.ephemeral is not None else None
+            if template is not None:
+                metadata = ObjectMeta(
+                    name=claim_of_ephemeral(pod.metadata.name, volume.name),
+                    namespace=pod.metadata.namespace,
+                    labels=template.metadata.labels,
+                    annotations=template.metadata.annotations,
+                    owner_references=(_owner(pod),),
+                )
+                found.append(_new_claim(PersistentVolumeClaim(metadata=metadata, spec=template.spec)))
+            elif source is not None and self._own_claims:
+                volume, claim = self._own_claim(pod, volume, source.claim_name)
+                found += [claim] if claim is not None else []
+            volumes.append(volume)
+        statuses = []
+        for entry in pod.spec.resource_claims:
+            if entry.resource_claim_template_name is None:
+                continue
+            key = f"{pod.metadata.namespace}/{entry.resource_claim_template_name}"
+            template_item = self._objects.get(ResourceClaimTemplate, key)
+            if template_item is None:
+                raise InputError(
+                    f"Pod {self.model.key}", got=f"no ResourceClaimTemplate {key}", wanted="it in the source"
+                )
+            name = f"{pod.metadata.name}-{entry.name}"
+            metadata = ObjectMeta(
+                name=name,
+                namespace=pod.metadata.namespace,
+                uid=f"claim-{pod.metadata.uid}-{entry.name}",
+                annotations={POD_CLAIM_ANNOTATION: entry.name},
+                owner_references=(_owner(pod),),
+            )
+            found.append(ResourceClaim(metadata=metadata, spec=template_item.spec.spec))
+            statuses.append(PodResourceClaimStatus(name=entry.name, resource_claim_name=name))
+        spec = replace(pod.spec, volumes=tuple(volumes))
+        status = replace(pod.status, resource_claim_statuses=tuple(statuses))
+        return [*found, replace(pod, spec=spec, status=status)]
+
+    def _own_claim(self, pod: Pod, volume: Volume, claim_name: str) -> tuple[Volume, PersistentVolumeClaim | None]:
+        """Return the volume of a StatefulSet's pod with the claim of that pod, and this claim if it is new."""
+        before, after = f"-{self.model.metadata.name}", f"-{pod.metadata.name}"
+        if not claim_name.endswith(before) or before == after:
+            return volume, None
+        name = claim_name.removesuffix(before) + after
+        source = volume.persistent_volume_claim
+        assert source is not None
+        renamed = replace(volume, persistent_volume_claim=replace(source, claim_name=name))
+        namespace = pod.metadata.namespace
+        if self._objects.get(PersistentVolumeClaim, f"{namespace}/{name}") is not None:
+            return renamed, None
+        model = self._objects.get(PersistentVolumeClaim, f"{namespace}/{claim_name}")
+        if model is None:
+            return renamed, None
+        annotations = {key: value for key, value in model.metadata.annotations.items() if key not in _BINDING}
+        metadata = ObjectMeta(name=name, namespace=namespace, labels=model.metadata.labels, annotations=annotations)
+        return renamed, _new_claim(PersistentVolumeClaim(metadata=metadata, spec=replace(model.spec, volume_name="")))
+
+
+def _new_claim(claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
+    metadata = replace(claim.metadata, uid=f"claim-{claim.key}")
+    return replace(claim, metadata=metadata, status=PersistentVolumeClaimStatus(phase="Pending"))
+
+
+def _owner(pod: Pod) -> OwnerReference:
+    return OwnerReference(api_version="v1", kind="Pod", name=pod.metadata.name, uid=pod.metadata.uid, controller=True)
+
+
+# --- pods that come back ----------------------------------------------------------------------------------------------
+
+
+def comes_back(pod: Pod) -> bool:
+    """Return whether a pod is made again elsewhere when its node goes away.
+
+    Pods of DaemonSets, mirror pods, finished pods and pods that are being deleted are not. Pods without a controller would be lost
+    in a real cluster; here they come back as copies, which every answer says.
+    """
+    owner = pod.metadata.controller()
+    return (
+        pod.status.phase not in ("Succeeded", "Failed")
+        and pod.metadata.deletion_timestamp is None
+        and MIRROR not in pod.metadata.annotations
+        and (owner is None or owner.kind not in ("DaemonSet", "Node"))
+    )
+
+
+def replacement(pod: Pod, objects: Lookup) -> list[KubernetesObject]:
+    """Return the objects of the pod that comes after a pod that is gone, the pod last.
+
+    It keeps the name, so that before and after can be compared; most controllers would make up a new one.
+    """
+    return PodCopier(pod, objects).copy(pod.metadata.name, f"{pod.metadata.uid}-again")
+
+
+# --- more copies of a workload ----------------------------------------------------------------------------------------
+
+
+class Template:
+    """What more copies of a workload are made from.
+
+    Args:
+        found: the workload.
+        cluster: where it is, and whose priority classes, limit ranges and quotas apply.
+
+    Attributes:
+        pod: the model of the copies. model: the same without its node. label: what the workload is called.
+        comes_from: what the model was taken from, for the assumptions of an answer.
+
+    Raises:
+        InputError: it has neither pods nor a template, or admission refuses its pods.
+    """
+
+    def __init__(self, found: Found, cluster: QuestionCluster) -> None:
+        self.label = found.label
+        self._cluster = cluster
+        template = template_of(found.item) if found.item is not None else None
+        if found.pods:
+            self.pod = max(found.pods, key=lambda pod: pod.metadata.creation_timestamp or "")
+            self.comes_from = f"pod {self.pod.key}"
+            if not self.pod.metadata.uid:
+                # It never was in a cluster: what the API server would make of it.
+                self.pod = replace(self.pod, spec=admission_of(cluster).admit(self.pod))
+        elif found.item is not None and template is not None:
+            self.pod = self._from_template(found.item, template)
+            self.comes_from = "its template"
+        else:
+            raise InputError(found.label, got="neither pods nor a template", wanted="either of them in the source")
+        self._copier = PodCopier(self.pod, cluster)
+        self.model = self._copier.again()
+        self._base = f"{found.name}-copy"
+        owner = self.pod.metadata.controller()
+        if owner is not None and owner.kind == "StatefulSet":
+            self._base = owner.name
+        self._next = 0
+
+    def _from_template(self, item: KubernetesObject, template: PodTemplateSpec) -> Pod:
+        kind = type(item).__name__
+        metadata = ObjectMeta(
+            name=f"{item.metadata.name}-0",
+            namespace=item.metadata.namespace or "default",
+            labels=template.metadata.labels,
+            annotations=template.metadata.annotations,
+            owner_references=(
+                OwnerReference(
+                    api_version="apps/v1", kind=kind, name=item.metadata.name, uid=item.metadata.uid, controller=True
+                ),
+            ),
+        )
+        pod = Pod(metadata=metadata, spec=template.spec)
+        if isinstance(item, StatefulSet) and item.spec.volume_claim_templates:
+            raise InputError(f"StatefulSet {item.key}", got="no pods yet", wanted="a pod whose claims can be copied")
+        return replace(pod, spec=admission_of(self._cluster).admit(pod))
+
+    def next(self) -> list[KubernetesObject]:
+        """Return the objects of the next copy, the pod last; its name is free."""
+        namespace, pods = self.pod.metadata.namespace, self._cluster.objects.get(Pod, {})
+        while f"{namespace}/{self._base}-{self._next}" in pods:
+            self._next += 1
+        self._next += 1
+        return self._copier.copy(f"{self._base}-{self._next - 1}")
+
+    def begin(self) -> None:
+        """Let the names of copies start again."""
+        self._next = 0
+
+
+def admission_of(cluster: QuestionCluster, namespaces: Sequence[str] = ()) -> PodAdmission:
+    """Return the admission of a cluster's pods: priority classes, limit ranges and, for these namespaces, quotas in use."""
+    store = ObjectStore(RandomStreams(0).stream("questions.uids"))
+    for item in (*cluster.all(PriorityClass), *cluster.all(LimitRange)):
+        store.add(item, cluster.now_ns)
+    for quota in cluster.all(ResourceQuota) if namespaces else ():
+        store.add(quota, cluster.now_ns)
+    if namespaces and cluster.objects.get(ResourceQuota):
+        wanted = frozenset(namespaces)
+        for pod in cluster.all(Pod):
+            if pod.metadata.namespace in wanted:
+                store.add(pod, cluster.now_ns)
+    return PodAdmission(store)
+
+
+def quota_namespaces(cluster: QuestionCluster) -> Mapping[str, None]:
+    """Return the namespaces that have quotas."""
+    return {item.metadata.namespace: None for item in cluster.all(ResourceQuota)}

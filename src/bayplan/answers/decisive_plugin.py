@@ -1,0 +1,109 @@
+"""The plugin that decided: of two decisions about one pod, the first plugin that judged two nodes differently."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+import msgspec
+
+from bayplan.engine.decision import Decision
+
+
+class PluginOutput(Protocol):
+    """What the plugins said in one decision."""
+
+    def rejection(self, node: str) -> tuple[str, str] | None:
+        """Return the plugin that rejected a node, and its reason; None if none did, or the node was not there."""
+        ...
+
+    def points(self, node: str) -> Mapping[str, int] | None:
+        """Return the weighted points of a node by scorer; None if it was not there."""
+        ...
+
+
+class DecisionOutput:
+    """What the plugins said, by the full record.
+
+    Args:
+        decision: the record.
+    """
+
+    def __init__(self, decision: Decision) -> None:
+        self._decision = decision
+
+    def _row(self, node: str) -> int | None:
+        names = self._decision.names
+        return names.index(node) if node in names else None
+
+    def rejection(self, node: str) -> tuple[str, str] | None:
+        """See `PluginOutput`."""
+        row, decision = self._row(node), self._decision
+        status = None if row is None else decision.first_failure(row)
+        if row is None or status is None:
+            return None
+        return decision.rejecting_plugin(row), status.message or status.code.text
+
+    def points(self, node: str) -> Mapping[str, int] | None:
+        """See `PluginOutput`."""
+        row, decision = self._row(node), self._decision
+        if row is None:
+            return None
+        normalized: list[int] = decision.normalized[:, row].tolist()
+        products = (points * weight for points, weight in zip(normalized, decision.weights, strict=True))
+        return dict(zip(decision.scorers, products, strict=True))
+
+
+class DecisivePlugin(msgspec.Struct, frozen=True, kw_only=True):
+    """The plugin that decided differently on two sides.
+
+    Attributes:
+        name: of the plugin.
+        a, b: what it said on each side: a reason if it rejected the other side's node, None where it let it pass; or by how many
+            weighted points it preferred the node of side a to that of side b.
+    """
+
+    name: str
+    a: str | int | None
+    b: str | int | None
+
+
+def decisive_plugin(a: PluginOutput | None, b: PluginOutput | None, a_node: str, b_node: str) -> DecisivePlugin | None:
+    """Return the first plugin that decided differently about two nodes; None if nothing is known, or none did.
+
+    A filter that rejected the other side's node comes first, with its reason. Otherwise it is the scorer, in the order of the
+    profile, whose preference for one node over the other (in weighted points) differs between both sides.
+    """
+    if b is not None and a_node and (found := b.rejection(a_node)) is not None:
+        return DecisivePlugin(name=found[0], a=None, b=found[1])
+    if a is not None and b_node and (found := a.rejection(b_node)) is not None:
+        return DecisivePlugin(name=found[0], a=found[1], b=None)
+    if a is None or b is None:
+        return None
+    in_a, in_b = (_preferences(output, a_node, b_node) for output in (a, b))
+    for name in dict.fromkeys((*in_a, *in_b)):
+        if in_a.get(name, 0) != in_b.get(name, 0):
+            return DecisivePlugin(name=name, a=in_a.get(name, 0), b=in_b.get(name, 0))
+    return None
+
+
+def _preferences(output: PluginOutput, a_node: str, b_node: str) -> dict[str, int]:
+    """Return by how many points each scorer preferred one node to the other."""
+    a_points, b_points = output.points(a_node), output.points(b_node)
+    if a_points is None or b_points is None:
+        return {}
+    return {name: points - b_points.get(name, 0) for name, points in a_points.items()}
+
+
+def already_better(a: PluginOutput, b: PluginOutput, a_node: str, b_node: str) -> tuple[bool, str, int]:
+    """Return whether the node of side b was the better one on side a, too; and the scorer that prefers it most, by how much.
+
+    Then nothing that changed has moved the pod: it would not have stayed where it was, had it been decided again.
+    """
+    if a.rejection(a_node) is not None or a.rejection(b_node) is not None or b.rejection(a_node) is not None:
+        return False, "", 0
+    before, after = _preferences(a, a_node, b_node), _preferences(b, a_node, b_node)
+    if not before or not after or sum(before.values()) >= 0:
+        return False, "", 0
+    name = min(after, key=lambda each: after[each])
+    return after[name] < 0, name, -after[name]

@@ -1,0 +1,106 @@
+"""What keeps a node from being drained, by the rules of ``kubectl drain`` and of the eviction API.
+
+Source: https://kubernetes.io/docs/tasks/administer-cluster/safely-drain-node/, k8s.io/kubectl/pkg/drain/filters.go and
+pkg/registry/core/pod/storage/eviction.go v1.36.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from bayplan.answers.copies import MIRROR
+from bayplan.cluster.owned_pods import is_ready
+from bayplan.objects.pod import Pod
+from bayplan.objects.policy import PodDisruptionBudget
+from bayplan.objects.selectors import NOTHING, Selector, SelectorError, compile_label_selector
+
+_FINISHED = ("Succeeded", "Failed")
+
+
+class DrainOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """What may be done to pods when a node is drained: options of ``kubectl drain``. Pods of DaemonSets are ignored.
+
+    Attributes:
+        force: pods without a controller may go; here they come back as copies.
+        delete_emptydir_data: pods with emptyDir volumes may go.
+        disable_eviction: disruption budgets are not asked.
+    """
+
+    force: bool = False
+    delete_emptydir_data: bool = False
+    disable_eviction: bool = False
+
+
+class Obstacle(msgspec.Struct, frozen=True):
+    """Why a node can't be drained: a pod, and what stands in the way."""
+
+    pod: str
+    reason: str
+
+
+def stays_behind(pod: Pod) -> bool:
+    """Return whether a drain leaves a pod where it is, or need not care: DaemonSets, mirror pods, pods that are going or gone."""
+    owner = pod.metadata.controller()
+    return (
+        MIRROR in pod.metadata.annotations
+        or (owner is not None and owner.kind == "DaemonSet")
+        or pod.metadata.deletion_timestamp is not None
+        or pod.status.phase in _FINISHED
+    )
+
+
+class Budgets:
+    """The disruption budgets of a cluster.
+
+    Args:
+        items: these.
+    """
+
+    def __init__(self, items: Iterable[PodDisruptionBudget]) -> None:
+        self._by_namespace: dict[str, list[tuple[Selector, PodDisruptionBudget]]] = {}
+        for item in items:
+            try:
+                selector = compile_label_selector(item.spec.selector)
+            except SelectorError:
+                selector = NOTHING
+            self._by_namespace.setdefault(item.metadata.namespace, []).append((selector, item))
+
+    def refusal(self, pod: Pod) -> str:
+        """Return why the eviction API refuses a pod for good; "" if it can be evicted, perhaps after others are ready again."""
+        budgets = [
+            item
+            for selector, item in self._by_namespace.get(pod.metadata.namespace, ())
+            if selector.matches(pod.metadata.labels)
+        ]
+        # Pods that have not started count for nobody.
+        if not budgets or pod.status.phase == "Pending":
+            return ""
+        if len(budgets) > 1:
+            names = ", ".join(sorted(item.metadata.name for item in budgets))
+            return f"more than one disruption budget selects it: {names}"
+        budget = budgets[0]
+        status = budget.status
+        if not is_ready(pod) and pod.status.conditions:
+            policy = budget.spec.unhealthy_pod_eviction_policy
+            if policy == "AlwaysAllow" or (status.desired_healthy and status.current_healthy >= status.desired_healthy):
+                return ""
+        if status.disruptions_allowed > 0:
+            return ""
+        return f"disruption budget {budget.metadata.name} allows no disruption"
+
+
+def obstacles(pods: Sequence[Pod], budgets: Budgets, options: DrainOptions) -> list[Obstacle]:
+    """Return what keeps a node with these pods from being drained."""
+    found = []
+    for pod in pods:
+        if stays_behind(pod):
+            continue
+        if pod.metadata.controller() is None and not options.force:
+            found.append(Obstacle(pod.key, "no controller would make it again (--force)"))
+        elif any(volume.empty_dir is not None for volume in pod.spec.volumes) and not options.delete_emptydir_data:
+            found.append(Obstacle(pod.key, "it has emptyDir data (--delete-emptydir-data)"))
+        elif not options.disable_eviction and (refusal := budgets.refusal(pod)):
+            found.append(Obstacle(pod.key, refusal))
+    return found

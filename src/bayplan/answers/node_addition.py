@@ -1,0 +1,443 @@
+"""Which nodes to add so that everything that waits is placed: a cheap set of given shapes, and a bound on how cheap one can be.
+
+Nodes are added one by one: the shape whose new node takes most of what waits for its money comes next. Afterwards nodes are taken
+away again, and exchanged for cheaper ones, while everything still finds its place. Each step is scheduled, so that affinity,
+spreading, taints, volumes and the pods of DaemonSets count; the answer is the outcome of scheduling everything on the final set.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+import msgspec
+import numpy as np
+
+from bayplan.analysis.rows import Rows
+from bayplan.answers.copies import Template, replacement
+from bayplan.answers.node_groups import ZONE
+from bayplan.answers.node_offers import NodeOffer, add_node, daemon_models
+from bayplan.answers.question_cluster import QuestionCluster
+from bayplan.answers.trial import Trial
+from bayplan.answers.workloads import find_workload
+from bayplan.base.errors import InputError
+from bayplan.objects.meta import KubernetesObject
+from bayplan.objects.node import Node
+from bayplan.objects.pod import Pod
+from bayplan.state.pod_info import FIRST_RESOURCE, POD_COUNT
+
+MAX_NODES = 5_000
+"""Nodes after which the search ends."""
+
+MAX_ROUNDS = 20
+"""How often nodes are added again because pods went elsewhere when everything was scheduled from the beginning."""
+
+MAX_TRIES = 300
+"""Exchanges that are tried to improve an answer."""
+
+MAX_IMPROVED = 60
+"""Nodes up to which an answer is improved node by node; each try schedules what waits from the beginning."""
+
+
+class AddedNode(msgspec.Struct, frozen=True, kw_only=True):
+    """A node to add: its name in the answer, its shape, price, and how many pods go there (those of DaemonSets not counted)."""
+
+    node: str
+    shape: str
+    zone: str
+    price: float
+    pods: int
+
+
+class PlacedPod(msgspec.Struct, frozen=True, kw_only=True):
+    """A pod that waits, and its node once the nodes are there; "" and a reason if nothing helps."""
+
+    pod: str
+    node: str
+    reason: str
+
+
+class AdditionAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """Which nodes to add.
+
+    Attributes:
+        waiting: pods to be placed. placed_without: those that fit the cluster as it is.
+        nodes, pods: see the types of their rows. by_shape: nodes by the name of their shape.
+        price: of all nodes. bound: no set of these shapes can be cheaper. bound_method: how that is known.
+        still_waiting: pods that no shape helps.
+        assumptions: what the answer takes for granted.
+    """
+
+    waiting: int
+    placed_without: int
+    nodes: Rows[AddedNode]
+    pods: Rows[PlacedPod]
+    by_shape: dict[str, int]
+    price: float
+    bound: float
+    bound_method: str
+    still_waiting: int
+    assumptions: Sequence[str]
+
+
+METHOD = "relaxation: amounts only, pods and nodes may be split, free room anywhere counts"
+
+
+def nodes_to_add(
+    cluster: QuestionCluster,
+    shapes: Sequence[NodeOffer],
+    *,
+    copies: Mapping[str, int] | None = None,
+    preempts: bool = False,
+) -> AdditionAnswer:
+    """Return a cheap set of nodes with which everything that waits is placed.
+
+    Args:
+        cluster: as it is now. shapes: that can be had; one without a zone can be had in every zone of the cluster.
+        copies: further copies of workloads that are to be placed, by workload.
+        preempts: whether what waits may evict pods on the nodes that are there.
+
+    Raises:
+        InputError: there is no shape, or a workload is not there.
+    """
+    if not shapes:
+        raise InputError("shapes", got="none", wanted="a shape", hint="--shape cpu=8,memory=32Gi,price=0.4")
+    return _Addition(cluster, _in_zones(cluster, shapes), copies or {}, preempts).run()
+
+
+def _in_zones(cluster: QuestionCluster, shapes: Sequence[NodeOffer]) -> list[NodeOffer]:
+    zones = sorted({node.metadata.labels[ZONE] for node in cluster.all(Node) if ZONE in node.metadata.labels})
+    found = []
+    for shape in shapes:
+        if ZONE in shape.labels or not zones:
+            found.append(shape)
+            continue
+        for zone in zones:
+            labels = {**shape.labels, ZONE: zone}
+            found.append(msgspec.structs.replace(shape, name=f"{shape.name}/{zone}", labels=labels))
+    return found
+
+
+class _Addition:
+    def __init__(
+        self, cluster: QuestionCluster, shapes: Sequence[NodeOffer], copies: Mapping[str, int], preempts: bool
+    ) -> None:
+        self._cluster = cluster
+        self._shapes = shapes
+        self._preempts = preempts
+        self._daemons = daemon_models(cluster)
+        # By priority, as the queue would; then the largest first, which are the hardest to place.
+        waiting = [pod for pod in cluster.waiting.values() if not pod.spec.scheduling_gates]
+        size = {pod.key: cluster.state.footprint(pod).largest for pod in waiting}
+        waiting.sort(key=lambda pod: (-(pod.spec.priority or 0), -size[pod.key]))
+        self._items = [replacement(pod, cluster) for pod in waiting]
+        for text, count in copies.items():
+            template = Template(find_workload(text, cluster), cluster)
+            self._items += [template.next() for _ in range(count)]
+        self._gated = len(cluster.waiting) - len(waiting)
+        # Pods that differ in name only have one number; claims of their own tell pods apart.
+        numbers: dict[bytes, int] = {}
+        self._alike = [numbers.setdefault(_ask(items), len(numbers)) for items in self._items]
+        self._place_of = {items[-1].key: number for number, items in enumerate(self._items)}
+        self._is_zonal = any(_looks_at_zones(items) for items in self._items)
+        self._messages: dict[str, str] = {}
+
+    def run(self) -> AdditionAnswer:
+        """Add until nothing waits or nothing helps, with all shapes and with each alone; improve the best outcome."""
+        families = list(dict.fromkeys(map(_family, self._shapes)))
+        # All shapes first: what none of them helps is known then, and of equal outcomes the first counts.
+        outcomes = [self._settled(self._shapes)]
+        if len(families) > 1:
+            outcomes += [self._settled([s for s in self._shapes if _family(s) == family]) for family in families]
+        best = min(outcomes, key=lambda found: (len(found.left), found.price))
+        if len(best.shapes) <= MAX_IMPROVED:
+            best = self._improve(best)
+        return self._answer(best)
+
+    def _settled(self, shapes: Sequence[NodeOffer]) -> _Outcome:
+        """Return the outcome of adding nodes of some shapes until scheduling everything from the beginning leaves no more."""
+        chosen, hopeless = self._grow([], shapes)
+        found = self._schedule(chosen)
+        for _ in range(MAX_ROUNDS):
+            # With all nodes there from the beginning pods may go elsewhere, and leave less room for others.
+            if found.left <= hopeless:
+                break
+            chosen, hopeless = self._grow(chosen, shapes)
+            found = self._schedule(chosen)
+        return found
+
+    # Adding.
+
+    def _grow(self, begun: Sequence[NodeOffer], shapes: Sequence[NodeOffer]) -> tuple[list[NodeOffer], frozenset[str]]:
+        """Return shapes in the order in which nodes of them were added, and the pods that none helps.
+
+        As long as a further node of a shape is worth as much as the one before, no other shape is looked at.
+        """
+        chosen = list(begun)
+        with self._cluster.trial(preempts=self._preempts) as trial:
+            for number, offer in enumerate(chosen, 1):
+                add_node(trial, offer.node(f"added-{number}"), self._daemons, self._cluster)
+            waiting = self._place(trial, [item[-1].key for item in self._items])
+            shape: NodeOffer | None = None
+            value = 0.0
+            while waiting and len(chosen) < MAX_NODES:
+                if shape is None:
+                    shape, value = self._best_shape(trial, waiting, chosen, shapes)
+                    if shape is None:
+                        break
+                chosen.append(shape)
+                before = waiting
+                add_node(trial, shape.node(f"added-{len(chosen)}"), self._daemons, self._cluster)
+                waiting = self._place(trial, waiting)
+                worth = self._taken(trial, before, waiting) / max(shape.price, 1e-9)
+                shape = self._next_of_family(shape, chosen) if worth >= value * (1 - 1e-9) else None
+        return chosen, frozenset(waiting)
+
+    def _best_shape(
+        self, trial: Trial, waiting: Sequence[str], chosen: Sequence[NodeOffer], shapes: Sequence[NodeOffer]
+    ) -> tuple[NodeOffer | None, float]:
+        """Return the shape that is worth most, and what it is worth; of equal ones the one that is rarest so far."""
+        counts = Counter(shape.name for shape in chosen)
+        best: tuple[float, int] = (0.0, 0)
+        found: NodeOffer | None = None
+        tried = set[str]()
+        for shape in shapes:
+            if not self._is_zonal and _family(shape) in tried:
+                continue
+            tried.add(_family(shape))
+            if shape.most is None or counts[shape.name] < shape.most:
+                rank = (self._worth(trial, waiting, shape, f"added-{len(chosen) + 1}"), -counts[shape.name])
+                if rank[0] > 0 and (found is None or rank > best):
+                    best, found = rank, shape
+        return found, best[0]
+
+    def _next_of_family(self, shape: NodeOffer, chosen: Sequence[NodeOffer]) -> NodeOffer | None:
+        """Return the shape that differs in its zone only and is rarest so far; None if there can be no more."""
+        counts = Counter(each.name for each in chosen)
+        family = [
+            each
+            for each in self._shapes
+            if _family(each) == _family(shape) and (each.most is None or counts[each.name] < each.most)
+        ]
+        return min(family, key=lambda each: counts[each.name], default=None)
+
+    def _worth(self, trial: Trial, waiting: Sequence[str], shape: NodeOffer, name: str) -> float:
+        """Return what a node of a shape would take of what waits, for its money; everything is put back."""
+        daemons = add_node(trial, shape.node(name), self._daemons, self._cluster)
+        left = self._place(trial, waiting)
+        size = self._taken(trial, waiting, left)
+        gone = frozenset(left)
+        placed = [key for key in waiting if key not in gone]
+        for key in (*placed, *daemons):
+            trial.remove_pod(key)
+        trial.remove_node(name)
+        return size / max(shape.price, 1e-9)
+
+    def _taken(self, trial: Trial, before: Sequence[str], after: Sequence[str]) -> float:
+        """Return the size of what was placed."""
+        left = frozenset(after)
+        return sum(self._size(trial, key) for key in before if key not in left)
+
+    def _size(self, trial: Trial, key: str) -> float:
+        """Return how large a pod is: its largest share of what the cluster's nodes and the shapes offer in the mean."""
+        vector = trial.state.pods[key].footprint.vector
+        return float(np.max(vector[FIRST_RESOURCE:] / self._scale(trial, len(vector) - FIRST_RESOURCE))) + 1e-6
+
+    def _scale(self, trial: Trial, resources: int) -> np.ndarray:
+        largest = trial.state.nodes.allocatable[:resources].max(axis=1)
+        found: np.ndarray = np.maximum(largest, 1).astype(np.float64)
+        return found
+
+    def _place(self, trial: Trial, keys: Sequence[str]) -> list[str]:
+        """Schedule pods one by one; return those that find no node. Pods that differ in name only are tried once."""
+        left, hopeless = [], set[int]()
+        for key in keys:
+            place = self._place_of[key]
+            if self._alike[place] in hopeless or not trial.place(self._items[place]):
+                hopeless.add(self._alike[place])
+                left.append(key)
+                if key in trial.scheduler.pods:
+                    self._messages[key] = trial.messages.get(key, "")
+                    trial.remove_pod(key)
+        return left
+
+    # The outcome, and better ones.
+
+    def _schedule(self, chosen: Sequence[NodeOffer]) -> _Outcome:
+        """Schedule everything with all nodes there from the beginning."""
+        self._messages = {}
+        with self._cluster.trial(preempts=self._preempts) as trial:
+            names = []
+            for number, shape in enumerate(chosen, 1):
+                names.append(f"added-{number}")
+                add_node(trial, shape.node(names[-1]), self._daemons, self._cluster)
+            left = self._place(trial, [items[-1].key for items in self._items])
+            nodes = {items[-1].key: trial.node_of(items[-1].key) for items in self._items}
+        return _Outcome(list(chosen), names, nodes, frozenset(left), dict(self._messages))
+
+    def _improve(self, best: _Outcome) -> _Outcome:
+        """Take nodes away, and exchange them for cheaper ones, as long as nothing more waits."""
+        cheaper = sorted(self._shapes, key=lambda shape: shape.price)
+        improved, tries_left = True, MAX_TRIES
+        while improved and tries_left > 0:
+            improved = False
+            # One of each shape: the others of its kind are as good.
+            places = {shape.name: place for place, shape in enumerate(best.shapes)}.values()
+            for place in sorted(places, key=lambda place: -best.shapes[place].price):
+                rest = best.shapes[:place] + best.shapes[place + 1 :]
+                price = best.shapes[place].price
+                tries = [rest] + [[*rest, shape] for shape in cheaper if shape.price < price and _may_add(shape, rest)]
+                for shapes in tries[: max(tries_left, 0)]:
+                    tries_left -= 1
+                    found = self._schedule(shapes)
+                    if found.left <= best.left:
+                        best, improved = found, True
+                        break
+                if improved:
+                    break
+        return best
+
+    def _answer(self, best: _Outcome) -> AdditionAnswer:
+        pods = Counter(node for node in best.nodes.values() if node)
+        nodes = [
+            AddedNode(
+                node=name,
+                shape=shape.name,
+                zone=shape.labels.get(ZONE, ""),
+                price=shape.price,
+                pods=pods[name],
+            )
+            for name, shape in zip(best.names, best.shapes, strict=True)
+        ]
+        added = frozenset(best.names)
+        rows = [
+            PlacedPod(
+                pod=key,
+                node=node,
+                reason=best.messages.get(key, "as for pods that differ in name only") if not node else "",
+            )
+            for key, node in best.nodes.items()
+        ]
+        return AdditionAnswer(
+            waiting=len(self._items),
+            placed_without=sum(bool(node) and node not in added for node in best.nodes.values()),
+            nodes=Rows(nodes, AddedNode),
+            pods=Rows(rows, PlacedPod),
+            by_shape=dict(Counter(node.shape for node in nodes).most_common()),
+            price=sum(node.price for node in nodes),
+            bound=self._bound(best),
+            bound_method=METHOD,
+            still_waiting=len(best.left),
+            assumptions=self._assumptions(),
+        )
+
+    def _bound(self, best: _Outcome) -> float:
+        """Return what the placed pods cost at least: for each resource, what free room does not hold at the cheapest rate."""
+        state = self._cluster.state
+        # Adds rows, which stay.
+        offers = [self._offer(shape) for shape in self._shapes]
+        count = state.nodes.count
+        usable = state.nodes.alive[:count] & ~state.nodes.unschedulable[:count]
+        width = max([len(state.usage), *map(len, offers)])
+        table = np.array([np.pad(offer, (0, width - len(offer))) for offer in offers], dtype=np.float64)
+        prices = np.array([shape.price for shape in self._shapes])
+        wanted: dict[bytes, list[float]] = {}
+        vectors: dict[bytes, np.ndarray] = {}
+        for items in self._items:
+            pod = items[-1]
+            if isinstance(pod, Pod) and pod.key not in best.left:
+                vector = np.pad(state.footprint(pod).vector, (0, width))[:width].astype(np.float64)
+                vectors[vector.tobytes()] = vector
+                wanted.setdefault(vector.tobytes(), []).append(1.0)
+        bound = 0.0
+        for row in (POD_COUNT, *range(FIRST_RESOURCE, width)):
+            demands = []
+            for key, vector in vectors.items():
+                fits = (table[:, [0, *range(FIRST_RESOURCE, width)]] >= vector[[0, *range(FIRST_RESOURCE, width)]]).all(
+                    axis=1
+                )
+                fits &= table[:, row] > 0
+                if vector[row] and fits.any():
+                    rate = float((prices[fits] / table[fits, row]).min())
+                    demands.append((rate, float(vector[row]) * len(wanted[key])))
+            free = self._free(row, usable)
+            # Free room costs nothing: at best it takes what would cost most.
+            cost = 0.0
+            for rate, amount in sorted(demands, reverse=True):
+                paid = max(amount - free, 0.0)
+                free = max(free - amount, 0.0)
+                cost += rate * paid
+            bound = max(bound, cost)
+        return bound
+
+    def _free(self, row: int, usable: np.ndarray) -> float:
+        """Return what is free of a row of the usage matrix on the nodes that take pods."""
+        state = self._cluster.state
+        count = state.nodes.count
+        if row >= len(state.usage):
+            return 0.0
+        offered = state.nodes.allowed_pods if row == POD_COUNT else state.nodes.allocatable[row - FIRST_RESOURCE]
+        return float(np.maximum(offered[:count] - state.usage[row, :count], 0)[usable].sum())
+
+    def _offer(self, shape: NodeOffer) -> np.ndarray:
+        """Return what a node of a shape offers, with rows as in the usage matrix."""
+        with self._cluster.state.trial() as state:
+            row = state.add_node(shape.node("shape"))
+            found = np.zeros(FIRST_RESOURCE + len(state.nodes.allocatable), dtype=np.float64)
+            found[POD_COUNT] = state.nodes.allowed_pods[row]
+            found[FIRST_RESOURCE:] = state.nodes.allocatable[:, row]
+        return found
+
+    def _assumptions(self) -> list[str]:
+        found = ["shapes without a zone can be had in every zone of the cluster"]
+        if all(shape.price == self._shapes[0].price for shape in self._shapes):
+            found.append("all shapes cost the same, so the answer has few nodes")
+        if self._daemons:
+            found.append(f"every new node runs the pods of {len(self._daemons):,} DaemonSets if they fit")
+        if self._gated:
+            found.append(f"{self._gated:,} pods with scheduling gates are left out")
+        found.append(
+            "what waits may evict pods of lower priority"
+            if self._preempts
+            else "no pod is evicted for what waits (--preempt)"
+        )
+        return found
+
+
+def _ask(items: Sequence[KubernetesObject]) -> bytes:
+    """Return what makes pods alike for the scheduler."""
+    pod = items[-1]
+    assert isinstance(pod, Pod)
+    return msgspec.msgpack.encode((pod.metadata.namespace, pod.metadata.labels, pod.spec))
+
+
+def _looks_at_zones(items: Sequence[KubernetesObject]) -> bool:
+    """Return whether it may matter to a pod in which zone a node is."""
+    pod = items[-1]
+    assert isinstance(pod, Pod)
+    spec = pod.spec
+    return bool(spec.affinity is not None or spec.node_selector or spec.topology_spread_constraints or spec.volumes)
+
+
+def _family(shape: NodeOffer) -> str:
+    """Return what shapes have in common that differ in their zone only."""
+    return shape.name.removesuffix(shape.labels.get(ZONE, ""))
+
+
+def _may_add(shape: NodeOffer, others: Sequence[NodeOffer]) -> bool:
+    return shape.most is None or sum(other.name == shape.name for other in others) < shape.most
+
+
+class _Outcome(msgspec.Struct, frozen=True):
+    """What became of a set of nodes: shapes and names, the node of each pod, and the pods that still wait."""
+
+    shapes: list[NodeOffer]
+    names: list[str]
+    nodes: dict[str, str]
+    left: frozenset[str]
+    messages: dict[str, str]
+
+    @property
+    def price(self) -> float:
+        """Return what the nodes cost together."""
+        return sum(shape.price for shape in self.shapes)

@@ -1,0 +1,139 @@
+"""The cluster that questions are about: its objects, its columns and a scheduler for each trial."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Protocol, TypeVar
+
+from bayplan.answers.trial import Trial
+from bayplan.engine.cluster_events import FINISHED
+from bayplan.engine.queue import SchedulingQueue
+from bayplan.engine.records import RecordLevel
+from bayplan.engine.scheduler import Scheduler
+from bayplan.objects.meta import KubernetesObject
+from bayplan.objects.node import Node
+from bayplan.objects.pod import Pod
+from bayplan.state.cluster_state import ClusterState
+
+T = TypeVar("T", bound=KubernetesObject)
+
+
+class SchedulerMaker(Protocol):
+    """A scheduler that is configured, e.g. `bayplan.app.scheduler_setup.SchedulerSetup`."""
+
+    def make(
+        self,
+        *,
+        seed: int = 0,
+        start_ns: int = 0,
+        record_level: RecordLevel = RecordLevel.SUMMARY,
+        state: ClusterState | None = None,
+        queue_type: type[SchedulingQueue] = SchedulingQueue,
+        sampling: bool = True,
+    ) -> Scheduler:
+        """Return a scheduler for a state, or for an empty one; without `sampling` it looks at all nodes."""
+        ...
+
+
+class QuestionCluster:
+    """A cluster as it is now. Questions never change it: they try things in trials, which are undone.
+
+    Args:
+        objects: nodes, pods and whatever else scheduling reads, defaulted; of objects that stand twice, the last counts.
+        scheduler: makes the scheduler that decides.
+        now_ns: time of the cluster, nanoseconds since 1970.
+        seed: of the choice among equally good nodes.
+
+    Attributes:
+        state: the columns; written by trials only.
+        objects: everything by kind and key.
+        waiting: pods without a node that are neither finished nor being deleted, by key.
+    """
+
+    def __init__(
+        self, objects: Iterable[KubernetesObject], scheduler: SchedulerMaker, *, now_ns: int = 0, seed: int = 0
+    ) -> None:
+        self.scheduler = scheduler
+        self.now_ns = now_ns
+        self.seed = seed
+        self.objects: dict[type[KubernetesObject], dict[str, KubernetesObject]] = {}
+        for item in objects:
+            self.objects.setdefault(type(item), {})[item.key] = item
+        self.state = scheduler.make(record_level=RecordLevel.OFF).state
+        self.waiting: dict[str, Pod] = {}
+        self._fill()
+
+    def _fill(self) -> None:
+        state = self.state
+        for node in self.all(Node):
+            state.add_node(node)
+        for kind, items in self.objects.items():
+            if kind is not Node and kind is not Pod:
+                for key, item in items.items():
+                    state.put_object(key, item)
+        row_of = state.nodes.row_of
+        for pod in self.all(Pod):
+            if pod.status.phase in FINISHED:
+                continue
+            if pod.spec.node_name:
+                row = row_of.get(pod.spec.node_name)
+                if row is not None:
+                    state.place(state.pod_info(pod), row)
+            elif pod.metadata.deletion_timestamp is None:
+                self.waiting[pod.key] = pod
+
+    def all(self, kind: type[T]) -> Sequence[T]:
+        """Return the objects of a kind, in their order."""
+        return list(self.objects.get(kind, {}).values())  # type: ignore[arg-type]
+
+    def get(self, kind: type[T], key: str) -> T | None:
+        """Return an object, or None."""
+        return self.objects.get(kind, {}).get(key)  # type: ignore[return-value]
+
+    def node_of(self, key: str) -> str:
+        """Return the node of a pod; "" if it has none."""
+        info = self.state.pods.get(key)
+        return "" if info is None else self.state.nodes.names[info.row] or ""
+
+    def know(self, items: Iterable[KubernetesObject]) -> None:
+        """Take in objects that are asked about but not there yet: workloads and pods to copy, and what these refer to."""
+        for item in items:
+            self.objects.setdefault(type(item), {})[item.key] = item
+            if not isinstance(item, Pod | Node):
+                self.state.put_object(item.key, item)
+
+    def asked_by(self, scheduler: SchedulerMaker) -> QuestionCluster:
+        """Return the same cluster with another scheduler; the two share their columns, so use their trials one at a time."""
+        other = object.__new__(QuestionCluster)
+        other.__dict__.update(self.__dict__)
+        other.scheduler = scheduler
+        return other
+
+    @contextmanager
+    def trial(
+        self, *, preempts: bool, records: RecordLevel = RecordLevel.OFF, seed: int | None = None
+    ) -> Iterator[Trial]:
+        """Yield a scheduler on this cluster; whatever it does is undone at the end. Trials don't nest.
+
+        All nodes are examined, also where kube-scheduler would stop at a sample: answers must not depend on where it began.
+
+        Pods that wait are not in its queue, except those that are nominated to a node: they are promised their room.
+
+        Args:
+            preempts: whether pods may evict others. records: how much of decisions is kept. seed: instead of the cluster's.
+        """
+        with self.state.trial() as state:
+            scheduler = self.scheduler.make(
+                seed=self.seed if seed is None else seed,
+                start_ns=self.now_ns,
+                record_level=records,
+                state=state,
+                sampling=False,
+            )
+            trial = Trial(scheduler, self.now_ns, preempts=preempts)
+            promised = [pod for pod in self.waiting.values() if pod.status.nominated_node_name]
+            if promised:
+                trial.add_all(promised)
+                trial.settle()
+            yield trial

@@ -1,0 +1,250 @@
+"""When a waiting pod, or a Job, would start: the cluster simulated in virtual time until its pods have nodes.
+
+Room comes free when pods end. How long a pod runs is told by its annotation ``bayplan.io/run-time``, else by the history of its
+workload (finished pods of the same Job or CronJob that are still there), else by an assumption for pods that end by themselves.
+Pods of which nothing is known never end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from statistics import median_low
+
+import msgspec
+
+from bayplan.analysis.rows import Rows
+from bayplan.answers.question_cluster import QuestionCluster
+from bayplan.answers.workloads import find_workload, workload_of
+from bayplan.base.durations import DAY_NS, MINUTE_NS
+from bayplan.base.errors import InputError
+from bayplan.base.random_streams import RandomStream, RandomStreams
+from bayplan.cluster.cluster import ClusterOptions, VirtualCluster
+from bayplan.cluster.kubelet import KubeletOptions, PodRun
+from bayplan.cluster.run_time import ENDS_BY_ITSELF, RUN_TIME_ANNOTATION
+from bayplan.engine.event_driven_queue import EventDrivenQueue
+from bayplan.engine.records import RecordLevel
+from bayplan.objects.meta import parse_time_ns
+from bayplan.objects.pod import Pod
+from bayplan.objects.workloads import Job
+from bayplan.sim.operations import Apply
+from bayplan.sim.result import PodTimeline
+from bayplan.sim.simulator import Simulator
+
+DEFAULT_HORIZON_NS = 7 * DAY_NS
+DEFAULT_SEEDS = 5
+
+FIRST_STEP_NS = 10 * MINUTE_NS
+"""Virtual time of the first look; each further one is twice as long."""
+
+
+class Start(msgspec.Struct, frozen=True, kw_only=True):
+    """When a pod starts under one seed.
+
+    Attributes:
+        pod, seed: which. starts_at_ns: when it gets its node, None if not before the horizon. wait_ns: that, from now.
+        node: where. message: why it waits, if it does at the horizon.
+    """
+
+    pod: str
+    seed: int
+    starts_at_ns: int | None
+    wait_ns: int | None
+    node: str
+    message: str
+
+
+class StartAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """When pods would start.
+
+    Attributes:
+        asked: the pod or workload. pods: how many pods were waited for.
+        starts: per pod and seed.
+        earliest_ns, median_ns, latest_ns: of all seeds the time from now until the last pod has a node; None if under some seed it
+            has none before the horizon (then `earliest_ns` is that of the seeds that have).
+        horizon_ns: how far was looked.
+        assumptions: what the answer takes for granted.
+    """
+
+    asked: str
+    pods: int
+    starts: Rows[Start]
+    earliest_ns: int | None
+    median_ns: int | None
+    latest_ns: int | None
+    horizon_ns: int
+    assumptions: Sequence[str]
+
+
+def start_times(
+    cluster: QuestionCluster,
+    asked: str,
+    *,
+    assumed_run_ns: int | None = None,
+    seeds: Sequence[int] = tuple(range(DEFAULT_SEEDS)),
+    horizon_ns: int = DEFAULT_HORIZON_NS,
+) -> StartAnswer:
+    """Return when a waiting pod, or the pods of a workload, would start.
+
+    Args:
+        cluster: as it is now. asked: the pod or workload.
+        assumed_run_ns: of pods that end by themselves and of which nothing else is known; None: they run for ever.
+        seeds: of ties and of what is drawn from histories. horizon_ns: virtual time to look ahead.
+
+    Raises:
+        InputError: it is not there, or has nothing that waits.
+    """
+    found = find_workload(asked, cluster)
+    waiting = [pod.key for pod in found.pods if pod.key in cluster.waiting]
+    unmade = isinstance(found.item, Job) and not found.pods
+    if not waiting and not unmade:
+        raise InputError(found.label, got="no waiting pod", wanted="a pod or workload that waits for a node")
+    runs = _Runs(cluster, assumed_run_ns)
+    starts: list[Start] = []
+    waits: list[int | None] = []
+    for seed in seeds:
+        timelines = _simulate(cluster, runs, seed, horizon_ns, _Wanted(frozenset(waiting), found.label, unmade))
+        rows = [_start(each, seed, cluster.now_ns) for each in timelines]
+        starts += rows
+        times = [row.wait_ns for row in rows if row.wait_ns is not None]
+        waits.append(max(times) if times and len(times) == len(rows) else None)
+    known = sorted(wait for wait in waits if wait is not None)
+    complete = len(known) == len(waits)
+    return StartAnswer(
+        asked=found.label,
+        pods=len({row.pod for row in starts}),
+        starts=Rows(starts, Start),
+        earliest_ns=known[0] if known else None,
+        median_ns=median_low(known) if complete and known else None,
+        latest_ns=known[-1] if complete and known else None,
+        horizon_ns=horizon_ns,
+        assumptions=runs.assumptions(len(seeds)),
+    )
+
+
+def _start(timeline: PodTimeline, seed: int, now_ns: int) -> Start:
+    bound_ns = timeline.bound_ns
+    return Start(
+        pod=timeline.key,
+        seed=seed,
+        starts_at_ns=bound_ns,
+        wait_ns=None if bound_ns is None else max(bound_ns - now_ns, 0),
+        node=timeline.node,
+        message="" if bound_ns is not None else timeline.message,
+    )
+
+
+class _Wanted(msgspec.Struct, frozen=True):
+    """The pods that are waited for: by key, or all of a workload whose pods are not made yet."""
+
+    keys: frozenset[str]
+    label: str
+    unmade: bool
+
+    def of(self, timelines: Sequence[PodTimeline]) -> list[PodTimeline]:
+        """Return their time lines."""
+        if not self.unmade:
+            return [each for each in timelines if each.key in self.keys]
+        kind, _, name = self.label.partition("/")
+        return [each for each in timelines if each.workload.lower() == f"{kind} {name}"]
+
+
+def _simulate(cluster: QuestionCluster, runs: _Runs, seed: int, horizon_ns: int, wanted: _Wanted) -> list[PodTimeline]:
+    """Let virtual time pass until the wanted pods have nodes, nothing happens any more, or the horizon is reached."""
+    scheduler = cluster.scheduler.make(
+        seed=seed, start_ns=cluster.now_ns, record_level=RecordLevel.OFF, queue_type=EventDrivenQueue, sampling=False
+    )
+    streams = RandomStreams(seed)
+    options = ClusterOptions(kubelet=KubeletOptions(run_of=runs.under(streams.stream("questions.run_times"))))
+    simulator = Simulator(scheduler, VirtualCluster(streams, options), seed=seed, start_ns=cluster.now_ns)
+    for items in cluster.objects.values():
+        for item in items.values():
+            if not isinstance(item, Pod):
+                simulator.at(cluster.now_ns, Apply(item))
+    # Pods that have a node are there before those that wait for one.
+    for pod in sorted(cluster.all(Pod), key=lambda pod: not pod.spec.node_name):
+        simulator.at(cluster.now_ns, Apply(pod))
+    step_ns = FIRST_STEP_NS
+    while True:
+        simulator.run(until_ns=cluster.now_ns + min(step_ns, horizon_ns))
+        result = simulator.result()
+        found = wanted.of(result.pods)
+        if (found and all(each.bound_ns is not None for each in found)) or step_ns >= horizon_ns or not result.stopped:
+            return found
+        step_ns *= 2
+
+
+class _Runs:
+    """How long pods run.
+
+    Args:
+        cluster: whose finished pods are the history. assumed_ns: for pods of which nothing is known.
+    """
+
+    def __init__(self, cluster: QuestionCluster, assumed_ns: int | None) -> None:
+        self._cluster = cluster
+        self._assumed_ns = assumed_ns
+        self._history: dict[tuple[str, str, str], list[int]] = {}
+        for pod in cluster.all(Pod):
+            duration_ns = _duration_ns(pod)
+            if duration_ns is not None:
+                self._history.setdefault(self._family(pod), []).append(duration_ns)
+        ending = [pod for pod in cluster.all(Pod) if _ends(pod) and pod.status.phase not in ("Succeeded", "Failed")]
+        annotated = [pod for pod in ending if RUN_TIME_ANNOTATION in pod.metadata.annotations]
+        known = [pod for pod in ending if pod not in annotated and self._family(pod) in self._history]
+        self._counts = len(ending), len(annotated), len(known)
+
+    def _family(self, pod: Pod) -> tuple[str, str, str]:
+        """Return the workload whose pods run alike: the CronJob of a Job, if it has one."""
+        kind, name = workload_of(pod, self._cluster)
+        job = self._cluster.get(Job, f"{pod.metadata.namespace}/{name}") if kind == "Job" else None
+        parent = job.metadata.controller() if job is not None else None
+        if parent is not None:
+            kind, name = parent.kind, parent.name
+        return pod.metadata.namespace, kind, name
+
+    def under(self, stream: RandomStream) -> Callable[[Pod], PodRun | None]:
+        """Return how long each pod runs; of several times in a history one is drawn from the stream."""
+
+        def run_of(pod: Pod) -> PodRun | None:
+            if RUN_TIME_ANNOTATION in pod.metadata.annotations or not _ends(pod):
+                return None
+            history = self._history.get(self._family(pod))
+            if history:
+                return PodRun(history[int(stream.random() * len(history))])
+            return PodRun(self._assumed_ns) if self._assumed_ns is not None else None
+
+        return run_of
+
+    def assumptions(self, seeds: int) -> list[str]:
+        """Return what is known of run times, and what is assumed."""
+        ending, annotated, known = self._counts
+        rest = ending - annotated - known
+        found = [
+            f"{ending:,} pods end by themselves: {annotated:,} say when ({RUN_TIME_ANNOTATION}), {known:,} run as long as "
+            "finished pods of their workload"
+        ]
+        if rest:
+            assumed = (
+                f"{self._assumed_ns / 1e9:,.0f} s" if self._assumed_ns is not None else "for ever (--assume-run-time)"
+            )
+            found.append(f"{rest:,} of them say nothing and are assumed to run {assumed}")
+        found.append("no node comes or goes, and nothing new arrives but what controllers make")
+        if seeds > 1:
+            found.append(f"the range is that of {seeds} seeds: ties among nodes, and run times drawn from histories")
+        return found
+
+
+def _ends(pod: Pod) -> bool:
+    return pod.spec.restart_policy in ENDS_BY_ITSELF
+
+
+def _duration_ns(pod: Pod) -> int | None:
+    """Return how long a finished pod ran; None if it has not finished well, or does not say."""
+    if pod.status.phase != "Succeeded" or pod.status.start_time is None:
+        return None
+    ends = [
+        parse_time_ns(status.state.terminated.finished_at)
+        for status in pod.status.container_statuses
+        if status.state.terminated is not None and status.state.terminated.finished_at is not None
+    ]
+    return max(max(ends) - parse_time_ns(pod.status.start_time), 0) if ends else None

@@ -1,0 +1,444 @@
+"""What if: a cluster before and after some changes, or under another configuration, pod by pod.
+
+Both sides are scheduled by the same rules: pods that wait now are tried on the cluster as it is (before) and as it would be
+(after), so that only what the changes bring about is a difference. Pods that lose their node come back through their controllers,
+or as copies if they have none, and keep their names. Pods that are evicted come back, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from enum import StrEnum
+
+import msgspec
+import numpy as np
+
+from bayplan.analysis.fragmentation import PodShape, shapes_fragmentation, shapes_of_pods
+from bayplan.analysis.rows import Rows
+from bayplan.answers.changes import Change, Effect, apply_change
+from bayplan.answers.copies import PodCopier, comes_back, replacement
+from bayplan.answers.decisive_plugin import DecisionOutput, DecisivePlugin, already_better, decisive_plugin
+from bayplan.answers.question_cluster import QuestionCluster, SchedulerMaker
+from bayplan.answers.trial import Eviction, Trial
+from bayplan.answers.workloads import find_workload, workload_of
+from bayplan.base.errors import InputError
+from bayplan.engine.records import RecordLevel, Records
+from bayplan.objects.pod import Pod
+from bayplan.state.pod_info import FIRST_RESOURCE, POD_COUNT
+
+MAX_EXPLAINED = 500
+"""Pods that moved whose decisive plugin is looked for; each takes a cycle on either side."""
+
+MAX_RECORDED = 5_000
+"""Pods to be scheduled up to which full records are kept."""
+
+MAX_ROUNDS = 5
+"""How often evicted pods are scheduled again, as those may evict others."""
+
+
+class Reschedule(StrEnum):
+    """Which pods that have a node are decided again, on both sides."""
+
+    NEW = "new"
+    ALL = "all"
+    THESE = "these"
+
+
+class DifferenceKind(StrEnum):
+    """How a pod differs."""
+
+    MOVED = "moved"
+    WAITS = "waits"
+    PLACED = "placed"
+    GONE = "gone"
+    NEW = "new"
+
+
+class PodDifference(msgspec.Struct, frozen=True, kw_only=True):
+    """A pod that is elsewhere.
+
+    Attributes:
+        pod, workload: which. kind: see `DifferenceKind`; ``new`` pods have a node or wait.
+        before, after: its node, "" for none.
+        plugin: that decided; "" if that is not known, or no plugin decided.
+        reason: in words.
+    """
+
+    pod: str
+    workload: str
+    kind: str
+    before: str
+    after: str
+    plugin: str
+    reason: str
+
+
+class Measure(msgspec.Struct, frozen=True, kw_only=True):
+    """A figure of the cluster on both sides; shares are of what nodes offer, fragmentation is that of `analysis.fragmentation`."""
+
+    name: str
+    before: float
+    after: float
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """What changes.
+
+    Attributes:
+        changes: what was tried. pods: on both sides together.
+        differences, measures, evictions: see the types of their rows; evictions are those of the second side.
+        counts: of each kind of difference, in the order of `DifferenceKind`.
+        explained: how many of the moved pods were looked at for the plugin that decided.
+        assumptions: what the answer takes for granted.
+    """
+
+    changes: Sequence[str]
+    pods: int
+    differences: Rows[PodDifference]
+    measures: Rows[Measure]
+    evictions: Rows[Eviction]
+    counts: dict[str, int]
+    explained: int
+    assumptions: Sequence[str]
+
+
+class Side(msgspec.Struct):
+    """One side.
+
+    Attributes:
+        nodes: by key of every pod, "" for one that waits. messages: of those.
+        reasons: why pods of this side are not on it, by key.
+        decision_of: what plugins said in the last decision about a pod; None if it was not decided here, or is not recorded.
+        evictions, measures: of this side. node_names: its nodes.
+    """
+
+    nodes: dict[str, str]
+    messages: dict[str, str]
+    reasons: dict[str, str]
+    decision_of: Callable[[str], DecisionOutput | None]
+    evictions: Sequence[Eviction]
+    measures: dict[str, float]
+    node_names: frozenset[str]
+
+
+def what_if(
+    cluster: QuestionCluster,
+    changes: Sequence[Change] = (),
+    *,
+    scheduler: SchedulerMaker | None = None,
+    scheduler_label: str = "",
+    reschedule: Reschedule = Reschedule.NEW,
+    these: Collection[str] = (),
+    explained: int = MAX_EXPLAINED,
+) -> Answer:
+    """Return what changes would do.
+
+    Args:
+        cluster: as it is now. changes: in order.
+        scheduler: that decides afterwards, if it is another one. scheduler_label: what it is called in the answer.
+        reschedule: which pods with a node are decided again, on both sides: none (new pods only), all from an empty cluster, or
+            `these` (pods or workloads).
+        explained: moved pods whose decisive plugin is looked for at most.
+
+    Raises:
+        InputError: a change names what is not there, or there is nothing to try.
+    """
+    if not changes and scheduler is None:
+        raise InputError("what-if", got="no change", wanted="a change, or another configuration", hint="lose-zone=ZONE")
+    again = _pods_again(cluster, reschedule, these)
+    shapes = shapes_of_pods(cluster.all(Pod))
+    effect = Effect()
+    other = cluster if scheduler is None else cluster.asked_by(scheduler)
+    b = _run(other, changes, again, shapes, effect)
+    a = _run(cluster, (), again, shapes, Effect(), explain=_moved(cluster, b, explained))
+    rows, looked_at = differences(cluster, a, b, effect.gone)
+    names = [str(change) for change in changes] + ([scheduler_label or "another configuration"] if scheduler else [])
+    return answer_of(
+        names, a, b, rows, looked_at, _assumptions(cluster, effect, reschedule, again, scheduler is not None)
+    )
+
+
+def answer_of(
+    changes: Sequence[str],
+    a: Side,
+    b: Side,
+    rows: Sequence[PodDifference],
+    looked_at: int,
+    assumptions: Sequence[str],
+) -> Answer:
+    """Return two sides and their differences as an answer."""
+    counts = {kind.value: sum(row.kind == kind for row in rows) for kind in DifferenceKind}
+    figures = [
+        Measure(name=name, before=a.measures.get(name, 0.0), after=b.measures.get(name, 0.0))
+        for name in dict.fromkeys((*a.measures, *b.measures))
+    ]
+    return Answer(
+        changes=changes,
+        pods=len(a.nodes.keys() | b.nodes.keys()),
+        differences=Rows(rows, PodDifference),
+        measures=Rows(figures, Measure),
+        evictions=Rows(b.evictions, Eviction),
+        counts=counts,
+        explained=looked_at,
+        assumptions=assumptions,
+    )
+
+
+# --- one side ---------------------------------------------------------------------------------------------------------
+
+
+def _pods_again(cluster: QuestionCluster, reschedule: Reschedule, these: Collection[str]) -> list[Pod]:
+    if reschedule is Reschedule.NEW:
+        return []
+    if reschedule is Reschedule.ALL:
+        pods = [info.pod for info in cluster.state.pods.values()]
+    else:
+        if not these:
+            raise InputError(
+                "reschedule", got="no pod or workload", wanted="pods or workloads", hint="--reschedule deployment/web"
+            )
+        named = {pod.key: pod for text in these for pod in find_workload(text, cluster).pods}
+        pods = [pod for pod in named.values() if pod.key in cluster.state.pods]
+    found = [pod for pod in pods if comes_back(pod)]
+    # In the order in which they came: the queue puts those of higher priority first by itself.
+    return sorted(found, key=lambda pod: (pod.metadata.creation_timestamp or "", pod.key))
+
+
+def _run(
+    cluster: QuestionCluster,
+    changes: Sequence[Change],
+    again: Sequence[Pod],
+    shapes: Sequence[PodShape],
+    effect: Effect,
+    *,
+    explain: Mapping[str, str] | None = None,
+) -> Side:
+    """Schedule one side: what waits, what is decided again, and what changes displace."""
+    level = RecordLevel.FULL if len(again) + len(cluster.waiting) <= MAX_RECORDED else RecordLevel.OFF
+    with cluster.trial(preempts=True, records=level) as trial:
+        for pod in again:
+            trial.remove_pod(pod.key)
+        for change in changes:
+            apply_change(change, trial, cluster, effect)
+        if len(effect.displaced) + len(again) > MAX_RECORDED:
+            trial.begin_records(RecordLevel.OFF)
+        for pod in cluster.waiting.values():
+            if not trial.node_of(pod.key) and pod.key not in effect.gone and pod.key not in trial.scheduler.pods:
+                trial.put(pod)
+        for pod in again:
+            if pod.key not in effect.gone:
+                trial.add_all(replacement(pod, cluster))
+        for pod in effect.displaced.values():
+            trial.add_all(replacement(pod, cluster))
+        trial.settle()
+        _bring_back_victims(trial, cluster)
+        side = side_of(trial, effect.gone)
+        side.measures = measures(trial, side, shapes)
+        if explain:
+            hypothetical_decisions(trial, side, explain)
+        return side
+
+
+def _bring_back_victims(trial: Trial, cluster: QuestionCluster) -> None:
+    done = 0
+    for _ in range(MAX_ROUNDS):
+        if len(trial.evictions) == done:
+            return
+        fresh = trial.evictions[done:]
+        done = len(trial.evictions)
+        for eviction in fresh:
+            pod = trial.victims[eviction.pod]
+            if comes_back(pod) and eviction.pod not in trial.scheduler.pods:
+                trial.add_all(replacement(pod, cluster))
+        trial.settle()
+
+
+def side_of(trial: Trial, gone: Mapping[str, str] | None = None) -> Side:
+    """Return where pods are at the end of a trial."""
+    names = trial.state.nodes.names
+    nodes = {key: names[info.row] or "" for key, info in trial.state.pods.items()}
+    for key, pod in trial.scheduler.pods.items():
+        if key not in nodes and not pod.spec.node_name:
+            nodes[key] = ""
+    return Side(
+        nodes,
+        dict(trial.messages),
+        dict(gone or {}),
+        _recorded(trial.scheduler.records, dict(trial.last_decision)),
+        tuple(trial.evictions),
+        {},
+        frozenset(trial.state.nodes.row_of),
+    )
+
+
+def _recorded(records: Records, numbers: Mapping[str, int]) -> Callable[[str], DecisionOutput | None]:
+    """Return what looks decisions up in records, by the pods' keys."""
+
+    def decision_of(key: str) -> DecisionOutput | None:
+        number = numbers.get(key)
+        if number is None or records.level is not RecordLevel.FULL or records[number].frame < 0:
+            return None
+        return DecisionOutput(records.decision(number))
+
+    return decision_of
+
+
+def hypothetical_decisions(trial: Trial, side: Side, pods: Iterable[str]) -> None:
+    """Decide about pods with a node again, each alone on the cluster as it is, so that it is known what plugins say.
+
+    Pods that were decided in this trial are left out. The trial is of no use afterwards.
+    """
+    decided = side.decision_of
+    wanted = [key for key in pods if decided(key) is None]
+    trial.begin_records(RecordLevel.FULL)
+    for key in wanted:
+        pod = trial.remove_pod(key)
+        if pod is not None:
+            trial.place([PodCopier(pod, trial.state.catalog).again()])
+            trial.remove_pod(key)
+            trial.put(pod)
+    hypothetical = _recorded(trial.scheduler.records, dict(trial.last_decision))
+    side.decision_of = lambda key: hypothetical(key) or decided(key)
+
+
+def measures(trial: Trial, side: Side, shapes: Sequence[PodShape]) -> dict[str, float]:
+    """Return figures of the cluster at the end of a trial."""
+    state = trial.state
+    count = state.nodes.count
+    alive = state.nodes.alive[:count]
+    placed = sum(bool(node) for node in side.nodes.values())
+    found: dict[str, float] = {
+        "nodes": len(state.nodes),
+        "nodes without pods": int((state.usage[POD_COUNT, :count][alive] == 0).sum()),
+        "pods placed": placed,
+        "pods waiting": len(side.nodes) - placed,
+        "evictions": len(side.evictions),
+    }
+    for number, name in enumerate(state.nodes.resources.names):
+        offered = int(state.nodes.allocatable[number, :count][alive].sum())
+        if offered:
+            taken = int(np.asarray(state.usage[FIRST_RESOURCE + number, :count])[alive].sum())
+            if taken:
+                found[f"{name} requested"] = round(taken / offered, 6)
+    for each in shapes_fragmentation(shapes, trial.scheduler):
+        found[f"{each.resource} fragmented"] = each.share
+    return found
+
+
+# --- both sides -------------------------------------------------------------------------------------------------------
+
+
+def _moved(cluster: QuestionCluster, b: Side, most: int) -> dict[str, str]:
+    """Return the pods whose node on the second side is another one than now, though that one is there; no more than `most`."""
+    found: dict[str, str] = {}
+    for key in sorted(cluster.state.pods):
+        node = cluster.node_of(key)
+        after = b.nodes.get(key)
+        if after and after != node and node in b.node_names:
+            found[key] = node
+            if len(found) >= most:
+                break
+    return found
+
+
+def differences(
+    cluster: QuestionCluster, a: Side, b: Side, gone: Mapping[str, str], other: QuestionCluster | None = None
+) -> tuple[list[PodDifference], int]:
+    """Return the pods that differ, by kind and name, and for how many moved ones the plugin that decided was looked for."""
+    rows, looked_at = [], 0
+    evicted = {each.pod: f"evicted for {each.preemptor}" for each in b.evictions}
+    order = {kind: number for number, kind in enumerate(DifferenceKind)}
+    for key in sorted(a.nodes.keys() | b.nodes.keys()):
+        before, after = a.nodes.get(key), b.nodes.get(key)
+        if before == after:
+            continue
+        kind = _kind(before, after)
+        plugin, reason = "", ""
+        if kind is DifferenceKind.MOVED:
+            plugin, reason = _moved_because(key, a, b) if key not in evicted else ("DefaultPreemption", evicted[key])
+            looked_at += bool(reason)
+        elif kind is DifferenceKind.GONE:
+            reason = gone.get(key) or b.reasons.get(key) or evicted.get(key) or "it is not there any more"
+        elif not after:
+            reason = b.messages.get(key, "")
+        elif kind is DifferenceKind.PLACED:
+            reason = f"it waited: {a.messages.get(key, '')}" if a.messages.get(key) else ""
+        rows.append(
+            PodDifference(
+                pod=key,
+                workload=_workload(key, cluster, other),
+                kind=kind.value,
+                before=before or "",
+                after=after or "",
+                plugin=plugin,
+                reason=reason,
+            )
+        )
+    return sorted(rows, key=lambda row: (order[DifferenceKind(row.kind)], row.pod)), looked_at
+
+
+def _kind(before: str | None, after: str | None) -> DifferenceKind:
+    if before is None:
+        return DifferenceKind.NEW
+    if after is None:
+        return DifferenceKind.GONE
+    if not after:
+        return DifferenceKind.WAITS
+    return DifferenceKind.MOVED if before else DifferenceKind.PLACED
+
+
+def _moved_because(key: str, a: Side, b: Side) -> tuple[str, str]:
+    """Return the plugin that moved a pod, and the reason in words; "" if nothing is recorded."""
+    before, after = a.nodes[key], b.nodes[key]
+    if before not in b.node_names:
+        return "", f"{before} is gone"
+    in_b = b.decision_of(key)
+    in_a = a.decision_of(key) if in_b is not None else None
+    if in_a is not None and in_b is not None:
+        better, plugin, points = already_better(in_a, in_b, before, after)
+        if better:
+            return plugin, f"{after} was better before already: it prefers it to {before} by {points} points"
+    found = decisive_plugin(in_a, in_b, before, after)
+    if found is not None:
+        return found.name, reason_of(found, before, after)
+    if after not in a.node_names:
+        return "", f"{after} is new"
+    return "", "both nodes are equally good; one is drawn" if in_a is not None else ""
+
+
+def reason_of(found: DecisivePlugin, before: str, after: str) -> str:
+    """Return in words why a plugin moved a pod."""
+    if isinstance(found.b, str):
+        return f"it rejects {before}: {found.b}"
+    if isinstance(found.a, str):
+        return f"it rejected {after}: {found.a}"
+    return f"it preferred {before} to {after} by {found.a} points, now by {found.b}"
+
+
+def _workload(key: str, cluster: QuestionCluster, other: QuestionCluster | None) -> str:
+    for each in (cluster, other):
+        pod = each.get(Pod, key) if each is not None else None
+        if pod is not None and each is not None:
+            kind, name = workload_of(pod, each)
+            return "" if kind == "Pod" else f"{kind.lower()}/{pod.metadata.namespace}/{name}"
+    return ""
+
+
+def _assumptions(
+    cluster: QuestionCluster, effect: Effect, reschedule: Reschedule, again: Sequence[Pod], configured: bool
+) -> list[str]:
+    found = list(effect.notes)
+    if effect.displaced:
+        found.append("pods that lose their node come back at once and keep their names")
+    if reschedule is Reschedule.NEW and configured:
+        found.append(
+            "pods that have a node stay there: only new and displaced pods are decided (--reschedule all, or WORKLOAD)"
+        )
+    elif again:
+        text = f"{len(again):,} pods are decided again on both sides, in the order of their creation"
+        found.append(
+            f"{text}; each side starts without them" if reschedule is not Reschedule.ALL else f"{text}, from empty"
+        )
+    if cluster.waiting:
+        found.append(f"{len(cluster.waiting):,} pods that wait now are tried on both sides")
+    return found

@@ -1,0 +1,210 @@
+"""Workloads of a question's cluster: which workload a pod belongs to, and which one a user means."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Protocol, TypeVar
+
+from msgspec import Struct
+
+from bayplan.base.errors import InputError
+from bayplan.base.near_names import near_name
+from bayplan.objects.meta import KubernetesObject
+from bayplan.objects.pod import Pod
+from bayplan.objects.workloads import (
+    CronJob,
+    DaemonSet,
+    Deployment,
+    Job,
+    PodTemplateSpec,
+    ReplicaSet,
+    ReplicationController,
+    StatefulSet,
+)
+
+T = TypeVar("T", bound=KubernetesObject)
+
+TEMPLATE_HASH = "pod-template-hash"
+
+SHORT_NAMES = {
+    "cj": "cronjob",
+    "deploy": "deployment",
+    "ds": "daemonset",
+    "po": "pod",
+    "rc": "replicationcontroller",
+    "rs": "replicaset",
+    "sts": "statefulset",
+}
+"""Short names of kinds, as in kubectl."""
+
+Workload = Deployment | StatefulSet | ReplicaSet | ReplicationController | DaemonSet | Job
+
+KINDS: dict[str, type[KubernetesObject]] = {
+    kind.__name__.lower(): kind
+    for kind in (Deployment, StatefulSet, ReplicaSet, ReplicationController, DaemonSet, Job, CronJob)
+}
+
+LISTED = 5
+"""Names of candidates in an error."""
+
+
+class Objects(Protocol):
+    """Where workloads and pods are looked up."""
+
+    def get(self, kind: type[T], key: str) -> T | None:
+        """Return an object, or None."""
+        ...
+
+    def all(self, kind: type[T]) -> Sequence[T]:
+        """Return the objects of a kind, in their order."""
+        ...
+
+
+class WorkloadObjects:
+    """Objects by kind and key.
+
+    Args:
+        items: these; of two with one key the last counts.
+    """
+
+    def __init__(self, items: Iterable[KubernetesObject]) -> None:
+        self._items: dict[type[KubernetesObject], dict[str, KubernetesObject]] = {}
+        for item in items:
+            self._items.setdefault(type(item), {})[item.key] = item
+
+    def get(self, kind: type[T], key: str) -> T | None:
+        """Return an object, or None."""
+        return self._items.get(kind, {}).get(key)  # type: ignore[return-value]
+
+    def all(self, kind: type[T]) -> Sequence[T]:
+        """Return the objects of a kind, in their order."""
+        return list(self._items.get(kind, {}).values())  # type: ignore[arg-type]
+
+
+class Found(Struct, frozen=True):
+    """A workload, or a pod without one.
+
+    Attributes:
+        kind, namespace, name: e.g. Deployment, shop, web; Pod for a pod that nothing controls.
+        item: the object; None if the source has pods only.
+        pods: its pods, in the order of the source; finished ones and those being deleted are left out.
+    """
+
+    kind: str
+    namespace: str
+    name: str
+    item: KubernetesObject | None
+    pods: Sequence[Pod]
+
+    @property
+    def label(self) -> str:
+        """Return what it is called in answers: ``deployment/shop/web``."""
+        return f"{self.kind.lower()}/{self.namespace}/{self.name}"
+
+
+def workload_of(pod: Pod, cluster: Objects) -> tuple[str, str]:
+    """Return kind and name of the workload that a pod belongs to: its Deployment rather than its ReplicaSet; or Pod and its name.
+
+    The ReplicaSet tells its Deployment. Without it the name is cut: a Deployment names it after itself and the template's hash.
+    """
+    owner = pod.metadata.controller()
+    if owner is None:
+        return "Pod", pod.metadata.name
+    if owner.kind != "ReplicaSet":
+        return owner.kind, owner.name
+    replica_set = cluster.get(ReplicaSet, f"{pod.metadata.namespace}/{owner.name}")
+    parent = replica_set.metadata.controller() if replica_set is not None else None
+    if parent is not None:
+        return parent.kind, parent.name
+    ending = f"-{pod.metadata.labels.get(TEMPLATE_HASH, '')}"
+    if replica_set is None and len(ending) > 1 and owner.name.endswith(ending):
+        return "Deployment", owner.name.removesuffix(ending)
+    return owner.kind, owner.name
+
+
+def is_current(pod: Pod) -> bool:
+    """Return whether a pod is neither finished nor being deleted."""
+    return pod.status.phase not in ("Succeeded", "Failed") and pod.metadata.deletion_timestamp is None
+
+
+def find_workload(text: str, cluster: Objects) -> Found:
+    """Return the workload or pod that is meant: ``kind/name``, ``kind/namespace/name``, ``namespace/name`` or ``name``.
+
+    A bare name means the workload of that name, or else the pod.
+
+    Raises:
+        InputError: there is none, or there are several.
+    """
+    first, slash, rest = text.partition("/")
+    kind = SHORT_NAMES.get(first.lower(), first.lower().removesuffix("s") if first.lower() != "ds" else first.lower())
+    if slash and (kind in KINDS or kind == "pod"):
+        namespace, slash, name = rest.rpartition("/")
+    else:
+        kind = ""
+        namespace, slash, name = text.rpartition("/")
+    found = _matching(kind, namespace, name, cluster)
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        raise _unknown(text, cluster)
+    labels = ", ".join(each.label for each in found[:LISTED])
+    raise InputError("workload", got=f"'{text}', which could be {labels}", wanted="one", hint=f"'{found[0].label}'")
+
+
+def _matching(kind: str, namespace: str, name: str, cluster: Objects) -> list[Found]:
+    """Return the workloads of a name; if there are none, the pod."""
+    items: dict[tuple[str, str], KubernetesObject] = {}
+    for key, struct in KINDS.items():
+        if kind in ("", key):
+            for item in cluster.all(struct):
+                metadata = item.metadata
+                if metadata.name == name and namespace in ("", metadata.namespace):
+                    items[struct.__name__, metadata.namespace] = item
+    pods: dict[tuple[str, str], list[Pod]] = {}
+    single: list[Pod] = []
+    for pod in cluster.all(Pod):
+        if namespace not in ("", pod.metadata.namespace) or not is_current(pod):
+            continue
+        if pod.metadata.name == name and kind in ("", "pod"):
+            single.append(pod)
+        if kind == "pod":
+            continue
+        owner_kind, owner_name = workload_of(pod, cluster)
+        if owner_name == name and owner_kind != "Pod" and kind in ("", owner_kind.lower()):
+            pods.setdefault((owner_kind, pod.metadata.namespace), []).append(pod)
+        controller = pod.metadata.controller()
+        if controller is not None and controller.name == name and controller.kind != owner_kind:
+            pods.setdefault((controller.kind, pod.metadata.namespace), []).append(pod)
+    found = [
+        Found(each[0], each[1], name, items.get(each), pods.get(each, ())) for each in dict.fromkeys((*items, *pods))
+    ]
+    if found:
+        return found
+    return [Found("Pod", pod.metadata.namespace, name, pod, (pod,)) for pod in single]
+
+
+def template_of(item: KubernetesObject) -> PodTemplateSpec | None:
+    """Return the pod template of a workload; None if it is none, or has none."""
+    if isinstance(item, CronJob):
+        return item.spec.job_template.spec.template
+    if isinstance(item, Deployment | StatefulSet | ReplicaSet | ReplicationController | DaemonSet | Job):
+        return item.spec.template
+    return None
+
+
+def _unknown(text: str, cluster: Objects) -> InputError:
+    names = _names(cluster)
+    close = near_name(text.rpartition("/")[2], names)
+    hint = f"'{names[close]}'" if close else "kind/namespace/name, as kubectl get prints them"
+    return InputError("workload", got=f"'{text}'", wanted="a workload or pod of this cluster", hint=hint)
+
+
+def _names(cluster: Objects) -> dict[str, str]:
+    found: dict[str, str] = {}
+    items: Iterable[KubernetesObject] = (item for kind in KINDS.values() for item in cluster.all(kind))
+    for item in items:
+        found.setdefault(item.metadata.name, f"{type(item).__name__.lower()}/{item.key}")
+    for pod in cluster.all(Pod):
+        kind, name = workload_of(pod, cluster)
+        found.setdefault(name, f"{kind.lower()}/{pod.metadata.namespace}/{name}")
+    return found

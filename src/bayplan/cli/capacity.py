@@ -1,0 +1,72 @@
+"""The command ``capacity``: how many more copies of a workload, or of a mix of workloads, fit."""
+
+from typing import Annotated
+
+import typer
+
+from bayplan.answers.answer_text import capacity_text
+from bayplan.answers.capacity import DEFAULT_LIMIT
+from bayplan.answers.capacity import capacity as find_capacity
+from bayplan.answers.share_text import parse_mix
+from bayplan.app.mode import Mode
+from bayplan.cli.question_options import All, opened, print_answer
+from bayplan.cli.simulation_options import Config, FeatureGates, ModeOption, Plugins, Seed, Strict
+from bayplan.cli.source_options import AsJson, Context, Kubeconfig, Sources, source_options
+
+
+def capacity(
+    workloads: Annotated[
+        str,
+        typer.Argument(
+            metavar="WORKLOAD[=N],...",
+            help="Pod, workload (deployment/web) or mix of them (web=3,db=1).",
+        ),
+    ],
+    sources: Sources = None,
+    files: Annotated[
+        list[str] | None,
+        typer.Option("--file", "-f", metavar="FILE", help="Manifests of workloads to copy. [default: none]"),
+    ] = None,
+    preempt: Annotated[bool, typer.Option("--preempt", help="Evict pods of lower priority for copies.")] = False,
+    limit: Annotated[int, typer.Option(metavar="N", min=1, help="Maximum number of copies.")] = DEFAULT_LIMIT,
+    seeds: Annotated[int, typer.Option(metavar="N", min=1, max=100, help="Number of seeds to try, for a range.")] = 1,
+    everything: All = False,
+    context: Context = "",
+    kubeconfig: Kubeconfig = None,
+    as_json: AsJson = False,
+    mode: ModeOption = Mode.CURRENT,
+    config: Config = None,
+    feature_gates: FeatureGates = "",
+    plugin: Plugins = None,
+    seed: Seed = 0,
+    strict: Strict = False,
+) -> None:
+    """Show how many more copies of a workload fit.
+
+    The first line also has the resource that runs out first. Copies are scheduled one after the other until one finds no
+    node. The table shows the groups of nodes by zone and pool: on how many of them a copy had room before, how many copies
+    were placed there, and why no more fit. Affinity, spreading, volumes, quotas and limit ranges count. No pod is evicted
+    unless --preempt is given; then victims are listed.
+
+    Example: bayplan capacity deployment/shop/web=3,deployment/shop/db --context prod
+    """
+    options = source_options(
+        sources,
+        context=context,
+        kubeconfig=kubeconfig,
+        mode=mode,
+        config=config,
+        feature_gates=feature_gates,
+        plugins=plugin,
+        seed=seed,
+        strict=strict,
+    )
+    mix = parse_mix(workloads)
+    with opened(options) as (source, cluster):
+        if files:
+            from bayplan.formats.inputs import load_inputs
+
+            cluster.know(load_inputs(files, strict=strict).manifest.objects())
+        more = range(seed, seed + seeds) if seeds > 1 else ()
+        answer = find_capacity(cluster, mix, preempts=preempt, limit=limit, seeds=more)
+        print_answer(answer, source, lambda: capacity_text(answer, everything=everything), as_json=as_json)

@@ -1,0 +1,90 @@
+"""The command ``compare``: two clusters, or one cluster under two configurations, pod by pod."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from bayplan.answers.answer_text import difference_text
+from bayplan.answers.comparing import compare as find_differences
+from bayplan.answers.what_if import Answer, Reschedule, what_if
+from bayplan.app.question_clusters import configured_setup
+from bayplan.app.sources.cluster_source import SourceOptions
+from bayplan.base.errors import InputError
+from bayplan.cli.question_options import All, opened, print_answer
+from bayplan.cli.simulation_options import Config, FeatureGates, Plugins, Seed, Strict
+from bayplan.cli.source_options import AsJson, source_options
+
+CONTEXT = "context:"
+"""How a context of a kubeconfig is written as one of the two clusters."""
+
+DEFAULT = "default"
+"""Stands for kube-scheduler's default configuration."""
+
+
+def compare(
+    a: Annotated[
+        str,
+        typer.Argument(metavar="A", help="Dump, result directory, URL or context:NAME; with --on a configuration."),
+    ],
+    b: Annotated[str, typer.Argument(metavar="B", help="Second one of the same kind.")],
+    on: Annotated[
+        list[str] | None,
+        typer.Option("--on", metavar="SOURCE", help="Cluster for comparing two configurations. [default: none]"),
+    ] = None,
+    keep: Annotated[bool, typer.Option("--keep", help="Leave placed pods where they are, with --on.")] = False,
+    everything: All = False,
+    as_json: AsJson = False,
+    config: Config = None,
+    feature_gates: FeatureGates = "",
+    plugin: Plugins = None,
+    seed: Seed = 0,
+    strict: Strict = False,
+) -> None:
+    """Compare two clusters, or two configurations.
+
+    Pods are the same if they have the same namespace and name; a pod that only one side has is a difference. For each pod that
+    moved, the plugin that judged the two nodes differently is shown. With --on, A and B are KubeSchedulerConfiguration files,
+    or default, and each places all pods again from an empty cluster, unless --keep is given.
+
+    Exit code: 0 if there is no difference, 1 otherwise, 2 on bad input.
+
+    Example: bayplan compare monday.json tuesday.json
+    """
+
+    def options_of(source: str) -> SourceOptions:
+        name = source.removeprefix(CONTEXT)
+        return source_options(
+            [source] if name == source else [],
+            context="" if name == source else name,
+            config=config,
+            feature_gates=feature_gates,
+            plugins=plugin,
+            seed=seed,
+            strict=strict,
+        )
+
+    answer: Answer
+    if on:
+        if config is not None:
+            raise InputError("--config", got=f"{config}, with --on", wanted="the two configurations as A and B")
+        options = source_options(on, feature_gates=feature_gates, plugins=plugin, seed=seed, strict=strict)
+        with opened(options) as (source, cluster):
+            first, second = (configured_setup(None if each == DEFAULT else Path(each), options) for each in (a, b))
+            answer = what_if(
+                cluster.asked_by(first),
+                scheduler=second,
+                scheduler_label=b,
+                reschedule=Reschedule.NEW if keep else Reschedule.ALL,
+            )
+            print_answer(
+                answer, source, lambda: difference_text(answer, names=(a, b), everything=everything), as_json=as_json
+            )
+    else:
+        with opened(options_of(a)) as (source, one), opened(options_of(b)) as (_, other):
+            answer = find_differences(one, other, names=(a, b))
+            print_answer(
+                answer, source, lambda: difference_text(answer, names=(a, b), everything=everything), as_json=as_json
+            )
+    if any(answer.counts.values()):
+        raise typer.Exit(1)

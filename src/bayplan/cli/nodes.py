@@ -1,0 +1,143 @@
+"""The command ``nodes``: which nodes to add so that everything is placed, or which ones can be removed."""
+
+from enum import StrEnum
+from typing import Annotated, TypeAlias
+
+import typer
+
+from bayplan.answers.answer_text import addition_text, removal_text
+from bayplan.answers.changes import select_names
+from bayplan.answers.drain_rules import DrainOptions
+from bayplan.answers.node_addition import nodes_to_add
+from bayplan.answers.node_offers import NodeOffer, offer_like, offers_of, parse_offer, parse_prices, prices_by_node
+from bayplan.answers.node_removal import nodes_to_remove
+from bayplan.answers.question_cluster import QuestionCluster
+from bayplan.answers.share_text import parse_mix
+from bayplan.app.mode import Mode
+from bayplan.base.errors import InputError
+from bayplan.cli.question_options import All, opened, print_answer
+from bayplan.cli.simulation_options import Config, FeatureGates, ModeOption, Plugins, Seed, Strict
+from bayplan.cli.source_options import AsJson, Context, Kubeconfig, Sources, source_options
+
+
+class Action(StrEnum):
+    """Questions about nodes."""
+
+    ADD = "add"
+    REMOVE = "remove"
+
+
+Shape: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="SHAPE",
+        help="Shape to add: cpu=8,memory=32Gi,price=0.4 or like=NODE. [default: like the cluster's]",
+    ),
+]
+Shapes: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option("--shapes", metavar="FILE", help="Node manifests: shapes that can be added. [default: none]"),
+]
+Copies: TypeAlias = Annotated[
+    str, typer.Option(metavar="WORKLOAD=N,...", help="Further copies to find nodes for. [default: none]")
+]
+Price: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(metavar="TYPE=PRICE", help="Price of an instance type, pool or node. [default: 1 each]"),
+]
+NodeNames: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NODES", help="Nodes that may be removed: names, patterns, label:key=value. [default: all]"),
+]
+Most: TypeAlias = Annotated[
+    int | None, typer.Option(metavar="N", min=1, help="Maximum number of nodes to remove. [default: none]")
+]
+Force: TypeAlias = Annotated[bool, typer.Option("--force", help="Move pods without a controller, too.")]
+DeleteEmptyDirData: TypeAlias = Annotated[
+    bool, typer.Option("--delete-emptydir-data", help="Move pods with emptyDir volumes, too.")
+]
+DisableEviction: TypeAlias = Annotated[bool, typer.Option("--disable-eviction", help="Ignore disruption budgets.")]
+Preempt: TypeAlias = Annotated[bool, typer.Option("--preempt", help="Evict pods of lower priority for waiting ones.")]
+
+
+def nodes(
+    action: Annotated[
+        Action, typer.Argument(help="Find nodes to add, or nodes that can be removed.", show_default=False)
+    ],
+    sources: Sources = None,
+    shape: Shape = None,
+    shapes: Shapes = None,
+    copies: Copies = "",
+    price: Price = None,
+    node: NodeNames = None,
+    most: Most = None,
+    force: Force = False,
+    delete_emptydir_data: DeleteEmptyDirData = False,
+    disable_eviction: DisableEviction = False,
+    preempt: Preempt = False,
+    everything: All = False,
+    context: Context = "",
+    kubeconfig: Kubeconfig = None,
+    as_json: AsJson = False,
+    mode: ModeOption = Mode.CURRENT,
+    config: Config = None,
+    feature_gates: FeatureGates = "",
+    plugin: Plugins = None,
+    seed: Seed = 0,
+    strict: Strict = False,
+) -> None:
+    """Show which nodes to add, or which can be removed.
+
+    add finds a cheap set of nodes with which every waiting pod is placed, and prints how cheap any set could be. remove finds
+    nodes that can be drained, in order, with every pod still placed, and where each pod moves. It follows kubectl drain:
+    disruption budgets are honoured, pods of DaemonSets are ignored, and pods without a controller or with emptyDir volumes
+    keep their node unless --force or --delete-emptydir-data is given.
+
+    Exit code: 0 if all pods are placed or a node can be removed, 1 otherwise, 2 on bad input.
+
+    Example: bayplan nodes remove --context prod --node label:pool=spot
+    """
+    options = source_options(
+        sources,
+        context=context,
+        kubeconfig=kubeconfig,
+        mode=mode,
+        config=config,
+        feature_gates=feature_gates,
+        plugins=plugin,
+        seed=seed,
+        strict=strict,
+    )
+    prices = parse_prices(price or [])
+    with opened(options) as (source, cluster):
+        if action is Action.ADD:
+            offers = _offers(shape or [], shapes or [], cluster, prices)
+            wanted = {share.workload: share.count for share in parse_mix(copies)} if copies else {}
+            added = nodes_to_add(cluster, offers, copies=wanted, preempts=preempt)
+            print_answer(added, source, lambda: addition_text(added, everything=everything), as_json=as_json)
+            failed = added.still_waiting > 0
+        else:
+            drain = DrainOptions(
+                force=force, delete_emptydir_data=delete_emptydir_data, disable_eviction=disable_eviction
+            )
+            names = [name for text in node or () for name in select_names(text, cluster)] if node else None
+            removed = nodes_to_remove(
+                cluster, candidates=names, prices=prices_by_node(cluster, prices), options=drain, most=most
+            )
+            print_answer(removed, source, lambda: removal_text(removed, everything=everything), as_json=as_json)
+            failed = not removed.removed
+    if failed:
+        raise typer.Exit(1)
+
+
+def _offers(texts: list[str], files: list[str], cluster: QuestionCluster, prices: dict[str, float]) -> list[NodeOffer]:
+    """Return the shapes that can be had: those that are given, or else those of the cluster."""
+    found = [parse_offer(text, cluster) for text in texts]
+    if files:
+        # Only catalogues need it.
+        from bayplan.formats.inputs import load_inputs
+
+        found += [offer_like(item) for item in load_inputs(files).manifest.nodes]
+    if found or not (texts or files):
+        return found or offers_of(cluster, prices)
+    raise InputError("--shapes", got="no node", wanted="node manifests")

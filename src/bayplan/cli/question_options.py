@@ -1,0 +1,63 @@
+"""Options that the commands about capacity, nodes and what-if share, and how their answers are printed."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Annotated, TypeAlias
+
+import msgspec
+import typer
+
+from bayplan.analysis.rows import Rows
+from bayplan.answers.question_cluster import QuestionCluster
+from bayplan.app.question_clusters import question_cluster
+from bayplan.app.sources.cluster_source import ClusterSource, SourceOptions
+from bayplan.cli.source_options import read_source
+
+All: TypeAlias = Annotated[bool, typer.Option("--all", help="Show all rows instead of fifteen.")]
+
+
+@contextmanager
+def opened(options: SourceOptions) -> Iterator[tuple[ClusterSource, QuestionCluster]]:
+    """Open the source of a command, and close its connections at the end of the block.
+
+    Raises:
+        InputError: it can't be read.
+    """
+    source = read_source(options)
+    try:
+        yield source, question_cluster(source, seed=options.seed)
+    finally:
+        source.close()
+
+
+def print_answer(
+    answer: msgspec.Struct, source: ClusterSource, text: Callable[[], list[str]], *, as_json: bool
+) -> None:
+    """Print an answer with what its source assumes, as JSON or as text."""
+    assumptions = [each.text for each in source.assumptions]
+    if as_json:
+        found = answer_document(answer)
+        found["source"] = {"name": source.name, "kind": source.kind.value, "assumptions": assumptions}
+        sys.stdout.write(msgspec.json.format(msgspec.json.encode(found), indent=2).decode() + "\n")
+    else:
+        print_lines([*text(), *(f"  - {each}" for each in assumptions)])
+
+
+def answer_document(answer: msgspec.Struct) -> dict[str, object]:
+    """Return an answer as plain data."""
+
+    def plain(item: object) -> object:
+        if isinstance(item, Rows):
+            return item.to_dicts()
+        raise TypeError(f"no plain form of {type(item).__name__}")
+
+    found: dict[str, object] = msgspec.to_builtins(answer, enc_hook=plain)
+    return found
+
+
+def print_lines(lines: Iterable[str]) -> None:
+    """Print lines."""
+    sys.stdout.write("".join(f"{line}\n" for line in lines))

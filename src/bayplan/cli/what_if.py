@@ -1,0 +1,106 @@
+"""The command ``what-if``: a cluster before and after changes, pod by pod."""
+
+from typing import Annotated
+
+import typer
+
+from bayplan.answers.answer_text import difference_text
+from bayplan.answers.changes import CHANGES, Change, is_change, parse_change
+from bayplan.answers.what_if import Reschedule
+from bayplan.answers.what_if import what_if as find_differences
+from bayplan.app.mode import Mode
+from bayplan.app.question_clusters import CONFIGURATION_CHANGES, changed_setup, is_configuration_change
+from bayplan.base.errors import InputError
+from bayplan.cli.question_options import All, opened, print_answer
+from bayplan.cli.simulation_options import Config, FeatureGates, ModeOption, Plugins, Seed, Strict
+from bayplan.cli.source_options import AsJson, Context, Kubeconfig, source_options
+
+
+def what_if(
+    arguments: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="CHANGE... [SOURCE]...",
+            help="Changes (KIND=TARGET, listed above), then a source: files, a result or URL.",
+            show_default=False,
+        ),
+    ],
+    reschedule: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="new|all|WORKLOAD",
+            help="Pods to decide again on both sides; repeatable. [default: new pods only]",
+        ),
+    ] = None,
+    everything: All = False,
+    context: Context = "",
+    kubeconfig: Kubeconfig = None,
+    as_json: AsJson = False,
+    mode: ModeOption = Mode.CURRENT,
+    config: Config = None,
+    feature_gates: FeatureGates = "",
+    plugin: Plugins = None,
+    seed: Seed = 0,
+    strict: Strict = False,
+) -> None:
+    """Show a cluster before and after changes.
+
+    The first line counts the pods that move, wait or are gone; the table has the reasons.
+
+    Nodes: lose-zone=ZONE, remove-nodes=NODES, drain=NODES, cordon=NODES, uncordon=NODES, taint=NODES:key=value:Effect,
+    untaint=NODES:key, resize=NODES:cpu=8,memory=32Gi, add-nodes=COUNT:SHAPE (cpu=8,memory=32Gi or like=NODE). NODES is a
+    name, a pattern or label:key=value.
+
+    Workloads: scale=WORKLOAD:REPLICAS, restart=WORKLOAD, delete=WORKLOAD, priority=WORKLOAD:NUMBER, apply=FILE.
+
+    Scheduler: config=FILE, weight=PLUGIN:N, disable=PLUGIN, plugin=FILE.py:CLASS, feature-gates=A=true. Pods with a node stay
+    there, unless --reschedule all places everything again from an empty cluster, or --reschedule WORKLOAD some pods.
+
+    Exit code: 0 if no pod that had a node would wait, 1 otherwise, 2 on bad input.
+
+    Example: bayplan what-if lose-zone=eu-1b --context prod
+    """
+    changes = [text for text in arguments if is_change(text)]
+    configured = [text for text in arguments if is_configuration_change(text)]
+    sources = [text for text in arguments if text not in changes and text not in configured]
+    if not changes and not configured:
+        kinds = ", ".join((*CHANGES, *CONFIGURATION_CHANGES))
+        raise InputError("what-if", got="no change", wanted=f"KIND=TARGET with one of {kinds}", hint="lose-zone=ZONE")
+    options = source_options(
+        sources,
+        context=context,
+        kubeconfig=kubeconfig,
+        mode=mode,
+        config=config,
+        feature_gates=feature_gates,
+        plugins=plugin,
+        seed=seed,
+        strict=strict,
+    )
+    parsed = [_with_objects(parse_change(text), strict=strict) for text in changes]
+    with opened(options) as (source, cluster):
+        setup = changed_setup(source.scheduler, configured, options) if configured else None
+        label, (kind, these) = ", ".join(configured), _rescheduled(reschedule or [])
+        answer = find_differences(cluster, parsed, scheduler=setup, scheduler_label=label, reschedule=kind, these=these)
+        print_answer(answer, source, lambda: difference_text(answer, everything=everything), as_json=as_json)
+    if answer.counts["waits"]:
+        raise typer.Exit(1)
+
+
+def _rescheduled(texts: list[str]) -> tuple[Reschedule, list[str]]:
+    these = [text for text in texts if text not in ("new", "all")]
+    if "all" in texts:
+        return Reschedule.ALL, []
+    return (Reschedule.THESE, these) if these else (Reschedule.NEW, [])
+
+
+def _with_objects(change: Change, *, strict: bool) -> Change:
+    """Return a change with the objects of its file, if it has one."""
+    if change.kind != "apply":
+        return change
+    # Only this kind of change reads manifests.
+    from bayplan.formats.inputs import load_inputs
+
+    return Change(
+        change.kind, change.target, objects=tuple(load_inputs([change.target], strict=strict).manifest.objects())
+    )

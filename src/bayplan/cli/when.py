@@ -1,0 +1,65 @@
+"""The command ``when``: when a waiting pod or a Job would start, in virtual time."""
+
+from typing import Annotated
+
+import typer
+
+from bayplan.answers.answer_text import start_text
+from bayplan.answers.start_times import DEFAULT_SEEDS, start_times
+from bayplan.cli.question_options import All, opened, print_answer
+from bayplan.cli.simulation_options import Config, FeatureGates, Plugins, Seed, Strict, parse_duration
+from bayplan.cli.source_options import AsJson, Context, Kubeconfig, Sources, source_options
+
+
+def when(
+    pod: Annotated[str, typer.Argument(metavar="POD", help="Waiting pod, or workload with waiting pods (job/train).")],
+    sources: Sources = None,
+    assume_run_time: Annotated[
+        str,
+        typer.Option(metavar="DURATION", help="Run time of pods that end by themselves. [default: they never end]"),
+    ] = "",
+    within: Annotated[str, typer.Option(metavar="DURATION", help="Virtual time to look ahead.")] = "7d",
+    seeds: Annotated[
+        int, typer.Option(metavar="N", min=1, max=100, help="Number of seeds to try, for a range.")
+    ] = DEFAULT_SEEDS,
+    everything: All = False,
+    context: Context = "",
+    kubeconfig: Kubeconfig = None,
+    as_json: AsJson = False,
+    config: Config = None,
+    feature_gates: FeatureGates = "",
+    plugin: Plugins = None,
+    seed: Seed = 0,
+    strict: Strict = False,
+) -> None:
+    """Show when a waiting pod or a Job would start.
+
+    The cluster is simulated in virtual time. Room comes free when pods end. The run time of a pod is its annotation
+    bayplan.io/run-time, or that of finished pods of the same Job or CronJob, or else --assume-run-time if its restart policy
+    is Never or OnFailure.
+
+    Exit code: 0 if it starts within the time, 1 otherwise, 2 on bad input.
+
+    Example: bayplan when job/train --assume-run-time 2h --context prod
+    """
+    options = source_options(
+        sources,
+        context=context,
+        kubeconfig=kubeconfig,
+        config=config,
+        feature_gates=feature_gates,
+        plugins=plugin,
+        seed=seed,
+        strict=strict,
+    )
+    with opened(options) as (source, cluster):
+        answer = start_times(
+            cluster,
+            pod,
+            assumed_run_ns=parse_duration(assume_run_time) if assume_run_time else None,
+            seeds=range(seed, seed + seeds),
+            horizon_ns=parse_duration(within),
+        )
+        print_answer(answer, source, lambda: start_text(answer, everything=everything), as_json=as_json)
+    if answer.median_ns is None:
+        raise typer.Exit(1)

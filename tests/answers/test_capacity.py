@@ -1,0 +1,113 @@
+"""How many more copies fit, what runs out, and who is evicted."""
+
+from __future__ import annotations
+
+import pytest
+
+from bayplan.answers.answer_text import capacity_text
+from bayplan.answers.capacity import Share, capacity
+from bayplan.answers.share_text import parse_mix
+from bayplan.base.errors import InputError
+from bayplan.objects.kinds import decode
+from bayplan.objects.meta import KubernetesObject
+from tests.answers.clusters import cluster_of, node, running
+
+QUOTA = decode(
+    {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": "pods", "namespace": "default"},
+        "spec": {"hard": {"pods": "4"}},
+    }
+)
+WEB = running("web-1", "n1").obj()
+SPREAD = running("spread-1", "n1", owner="spread").spread({"app": "spread"}, "zone").obj()
+PINNED = running("pinned-1", "n1", owner="pinned").node_selector(disk="tape").obj()
+LARGE = running("large-1", "n1", owner="large", cpu="100m").req(memory="3Gi").obj()
+IMPORTANT = running("important-1", "n2", owner="important", cpu="3", priority=100).obj()
+NODES = (node("n1"), node("n2", zone="b"))
+
+
+@pytest.mark.parametrize(
+    ("items", "asked", "preempts", "want"),
+    [
+        pytest.param((*NODES, WEB), "web", False, (7, "Insufficient cpu"), id="the room of all nodes"),
+        pytest.param((*NODES, LARGE), "large", False, (3, "Insufficient memory"), id="what there is least of runs out"),
+        pytest.param((*NODES, PINNED), "pinned", False, (0, None), id="no node ever had room"),
+        pytest.param((*NODES, WEB, QUOTA), "web", False, (3, "quota"), id="a quota ends it"),
+        pytest.param((*NODES, WEB, IMPORTANT), "important", False, (1, "Insufficient cpu"), id="nobody is evicted"),
+        pytest.param((*NODES, WEB, IMPORTANT), "important", True, (1, "Insufficient cpu"), id="no use in evicting"),
+        pytest.param(
+            (NODES[0], *(running(f"web-{n}", "n1").obj() for n in range(4)), IMPORTANT),
+            "important",
+            True,
+            (1, "Insufficient cpu"),
+            id="lower priorities go if they may",
+        ),
+    ],
+)
+def test_copies(items: tuple[KubernetesObject, ...], asked: str, preempts: bool, want: tuple[int, str | None]) -> None:
+    answer = capacity(cluster_of(*items), [Share(asked)], preempts=preempts)
+    assert (answer.copies, next(iter(answer.runs_out), None)) == want
+
+
+def test_a_copy_names_its_victims_and_where_they_go() -> None:
+    pods = [running(f"web-{number}", "n1").obj() for number in range(4)]
+    cluster = cluster_of(
+        node("n1"), node("n2", zone="b", cpu="1"), *pods, running("top-1", "n2", owner="top", cpu="3", priority=9).obj()
+    )
+    answer = capacity(cluster, [Share("top")], preempts=True)
+    assert [(each.preemptor, each.node, each.controller) for each in answer.victims] == [
+        ("default/top-copy-0", "n1", "ReplicaSet/web")
+    ] * 3
+    assert answer.copies == 1
+    assert "evicting 3 pods" in capacity_text(answer)[0]
+    assert cluster.state.pods.keys() == {f"default/{name}" for name in ("web-0", "web-1", "web-2", "web-3", "top-1")}
+
+
+def test_a_mix_keeps_its_proportions() -> None:
+    cluster = cluster_of(*NODES, WEB, running("db-1", "n2", owner="db", cpu="2").obj())
+    answer = capacity(cluster, [Share("web", 2), Share("db", 1)])
+    assert (answer.mixes, {each.workload: each.copies for each in answer.workloads}) == (
+        1,
+        {"replicaset/default/web": 3, "replicaset/default/db": 1},
+    )
+
+
+def test_each_zone_tells_what_it_took_and_why_it_takes_no_more() -> None:
+    answer = capacity(cluster_of(*NODES, node("n3", zone="b", cpu="1"), SPREAD), [Share("spread")])
+    assert [(each.zone, each.nodes, each.copies, each.nodes_left) for each in answer.groups] == [
+        ("a", 1, 3, 0),
+        ("b", 2, 5, 0),
+    ]
+    assert answer.groups[0].runs_out == {"Insufficient cpu": 1}
+
+
+def test_answers_are_the_same_however_often_one_asks() -> None:
+    cluster = cluster_of(*NODES, WEB, SPREAD)
+    first = [capacity(cluster, [Share("web")], seeds=range(3)) for _ in range(2)]
+    assert first[0].by_seed == first[1].by_seed
+    assert [*first[0].placements] == [*first[1].placements]
+    cluster.state.check_invariants()
+
+
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [
+        pytest.param("web", [Share("web")], id="one workload"),
+        pytest.param("web=3,deployment/shop/db", [Share("web", 3), Share("deployment/shop/db")], id="a mix"),
+        pytest.param("web=0", None, id="none of one"),
+        pytest.param("web,,db", None, id="no name"),
+    ],
+)
+def test_a_mix_is_written_with_commas(text: str, want: list[Share] | None) -> None:
+    if want is None:
+        with pytest.raises(InputError, match="workloads"):
+            parse_mix(text)
+    else:
+        assert parse_mix(text) == want
+
+
+def test_who_is_not_there_is_refused_with_a_near_name() -> None:
+    with pytest.raises(InputError, match="'replicaset/default/web'"):
+        capacity(cluster_of(*NODES, WEB), [Share("wev")])

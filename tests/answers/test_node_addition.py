@@ -1,0 +1,77 @@
+"""Which nodes to add: shapes, prices, zones, DaemonSets, and what no node helps."""
+
+from __future__ import annotations
+
+import pytest
+
+from bayplan.answers.answer_text import addition_text
+from bayplan.answers.node_addition import nodes_to_add
+from bayplan.answers.node_offers import offers_of, parse_offer, parse_prices
+from bayplan.base.errors import InputError
+from tests.answers.clusters import cluster_of, node, running, waiting
+
+SMALL = "name=small,cpu=2,memory=4Gi,price=1"
+LARGE = "name=large,cpu=8,memory=16Gi,price=3"
+FULL = (node("n1", cpu="1"), running("web-1", "n1").obj())
+
+
+@pytest.mark.parametrize(
+    ("cpus", "shapes", "want"),
+    [
+        pytest.param(["1"], [SMALL, LARGE], {"small/a": 1}, id="the cheapest that is large enough"),
+        pytest.param(["2"] * 4, [SMALL, LARGE], {"large/a": 1}, id="one large instead of four small"),
+        pytest.param(["6"], [SMALL], {}, id="none is large enough"),
+        pytest.param(["2"] * 3, [f"{SMALL},most=1", LARGE], {"large/a": 1}, id="there are not enough of them"),
+        pytest.param([], [SMALL], {}, id="nothing waits"),
+    ],
+)
+def test_shapes(cpus: list[str], shapes: list[str], want: dict[str, int]) -> None:
+    pods = [waiting(f"p{number}", cpu=cpu) for number, cpu in enumerate(cpus)]
+    answer = nodes_to_add(cluster_of(*FULL, *pods), [parse_offer(text) for text in shapes])
+    assert answer.by_shape == want
+    assert answer.bound <= answer.price
+    assert answer.still_waiting == (0 if want or not cpus else len(cpus))
+
+
+def test_new_nodes_run_the_pods_of_daemon_sets_first() -> None:
+    agent = running("agent-1", "n1", owner="agent", kind="DaemonSet", cpu="500m").obj()
+    pods = [waiting(f"p{number}", cpu="1") for number in range(2)]
+    answer = nodes_to_add(cluster_of(node("n1", cpu="500m"), agent, *pods), [parse_offer(SMALL)])
+    assert answer.by_shape == {"small/a": 2}
+
+
+def test_room_that_is_there_is_used_and_further_copies_can_be_asked_for() -> None:
+    cluster = cluster_of(node("n1", cpu="4"), running("web-1", "n1").obj())
+    answer = nodes_to_add(cluster, [parse_offer(SMALL)], copies={"web": 5})
+    assert (answer.placed_without, answer.by_shape, answer.price) == (3, {"small/a": 1}, 1.0)
+    assert addition_text(answer)[0].startswith(
+        "Add 1 node (1 x small/a) for 1; no set of these shapes is cheaper than 1 "
+    )
+    cluster.state.check_invariants()
+
+
+def test_the_nodes_of_a_cluster_are_its_shapes() -> None:
+    cluster = cluster_of(node("n1", pool="x"), node("n2", pool="x"), node("n3", zone="b", pool="x"))
+    assert [each.name for each in offers_of(cluster)] == ["x/a", "x/b"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("cpu=8", id="no memory"),
+        pytest.param("cpu=8,memory=x", id="no quantity"),
+        pytest.param("cpu=8,memory=1Gi,price=-1", id="a price below 0"),
+        pytest.param("like=nobody", id="no such node"),
+        pytest.param("cpu=8,memory=1Gi,taint=x", id="no taint"),
+        pytest.param("cpu", id="no value"),
+    ],
+)
+def test_a_shape_that_can_not_be_read_is_refused(text: str) -> None:
+    with pytest.raises(InputError):
+        parse_offer(text, cluster_of(*FULL))
+
+
+def test_prices_are_by_type() -> None:
+    assert parse_prices(["m5.large=0.1", "n=1=2"]) == {"m5.large": 0.1, "n=1": 2.0}
+    with pytest.raises(InputError, match="TYPE=PRICE"):
+        parse_prices(["0.1"])

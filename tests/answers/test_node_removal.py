@@ -1,0 +1,126 @@
+"""Which nodes can go: the rules of a drain, the order, where pods move, and the bound."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from bayplan.answers.answer_text import removal_text
+from bayplan.answers.drain_rules import DrainOptions
+from bayplan.answers.node_removal import nodes_to_remove
+from bayplan.objects.kinds import decode
+from bayplan.objects.meta import KubernetesObject
+from bayplan.objects.pod import Pod, Volume
+from bayplan.objects.volumes import EmptyDirVolumeSource
+from tests.answers.clusters import cluster_of, node, running, waiting
+
+
+def budget(allowed: int, name: str = "web") -> KubernetesObject:
+    return decode(
+        {
+            "apiVersion": "policy/v1",
+            "kind": "PodDisruptionBudget",
+            "metadata": {"name": name, "namespace": "default"},
+            "spec": {"maxUnavailable": 1, "selector": {"matchLabels": {"app": "web"}}},
+            "status": {"disruptionsAllowed": allowed, "expectedPods": 2},
+        }
+    )
+
+
+def with_empty_dir(pod: Pod) -> Pod:
+    return replace(pod, spec=replace(pod.spec, volumes=(Volume(name="d", empty_dir=EmptyDirVolumeSource()),)))
+
+
+NODES = (node("n1"), node("n2"))
+WEB = running("web-1", "n1").obj()
+BARE = running("bare", "n1", kind="").obj()
+AGENT = running("agent-1", "n1", owner="agent", kind="DaemonSet").obj()
+MIRROR = running("static-n1", "n1", owner="n1", kind="Node").annotation({"kubernetes.io/config.mirror": "x"}).obj()
+OTHER = running("other-1", "n2", owner="other", cpu="3").obj()
+
+
+@pytest.mark.parametrize(
+    ("items", "options", "removed", "kept"),
+    [
+        pytest.param((*NODES, WEB, OTHER), DrainOptions(), ["n1"], "", id="the one from which least has to move"),
+        pytest.param((*NODES, AGENT, OTHER), DrainOptions(), ["n1"], "", id="pods of DaemonSets end with their node"),
+        pytest.param((*NODES, MIRROR, OTHER), DrainOptions(), ["n1"], "", id="so do mirror pods"),
+        pytest.param((*NODES, BARE, OTHER), DrainOptions(), ["n2"], "no controller", id="a bare pod keeps its node"),
+        pytest.param((*NODES, BARE, OTHER), DrainOptions(force=True), ["n1"], "", id="unless it is forced"),
+        pytest.param(
+            (*NODES, with_empty_dir(WEB), OTHER), DrainOptions(), ["n2"], "emptyDir", id="emptyDir data keeps its node"
+        ),
+        pytest.param(
+            (*NODES, with_empty_dir(WEB), OTHER),
+            DrainOptions(delete_emptydir_data=True),
+            ["n1"],
+            "",
+            id="unless it may go",
+        ),
+        pytest.param(
+            (*NODES, WEB, OTHER, budget(1)), DrainOptions(), ["n1"], "", id="a budget with one to spare allows it"
+        ),
+        pytest.param(
+            (*NODES, WEB, OTHER, budget(0)),
+            DrainOptions(),
+            ["n2"],
+            "allows no disruption",
+            id="one with none forbids it",
+        ),
+        pytest.param(
+            (*NODES, WEB, OTHER, budget(1), budget(1, "more")),
+            DrainOptions(),
+            ["n2"],
+            "more than one",
+            id="two budgets",
+        ),
+        pytest.param(
+            (*NODES, WEB, OTHER, budget(0)), DrainOptions(disable_eviction=True), ["n1"], "", id="budgets are not asked"
+        ),
+        pytest.param(
+            (*NODES, running("tied-1", "n1").node_selector({"kubernetes.io/hostname": "n1"}).obj(), OTHER),
+            DrainOptions(),
+            ["n2"],
+            "",
+            id="a pod that is tied to its node",
+        ),
+    ],
+)
+def test_what_a_drain_may_do(
+    items: tuple[KubernetesObject, ...], options: DrainOptions, removed: list[str], kept: str
+) -> None:
+    answer = nodes_to_remove(cluster_of(*items), options=options)
+    assert [each.node for each in answer.removed] == removed
+    ruled = [each.reason for each in answer.kept if each.is_rule]
+    assert bool(ruled) is bool(kept)
+    assert all(kept in reason for reason in ruled)
+
+
+def test_pods_move_once_and_the_bound_holds() -> None:
+    nodes = [node(f"n{number}") for number in range(6)]
+    pods = [running(f"web-{number}", f"n{number}", cpu="1500m").obj() for number in range(6)]
+    cluster = cluster_of(*nodes, *pods)
+    answer = nodes_to_remove(cluster)
+    gone = {each.node for each in answer.removed}
+    assert len(gone) == 3 == answer.bound.nodes
+    assert sorted(each.pod for each in answer.moves) == sorted(f"default/web-{name[1:]}" for name in gone)
+    assert not {each.to_node for each in answer.moves} & gone
+    assert removal_text(answer)[0].startswith(
+        "3 of 6 nodes can be removed with every pod still placed, 3 pods move; no set"
+    )
+    cluster.state.check_invariants()
+    assert [*nodes_to_remove(cluster).moves] == [*answer.moves]
+
+
+def test_prices_decide_which_nodes_go() -> None:
+    nodes = [node("cheap"), node("dear"), node("other")]
+    pods = [running(f"web-{name}", name, cpu="2").obj() for name in ("cheap", "dear", "other")]
+    answer = nodes_to_remove(cluster_of(*nodes, *pods), prices={"dear": 9.0}, most=1)
+    assert [(each.node, each.price) for each in answer.removed] == [("dear", 9.0)]
+    assert answer.price <= answer.bound.price
+
+
+def test_pods_that_wait_take_no_room() -> None:
+    answer = nodes_to_remove(cluster_of(*NODES, WEB, OTHER, waiting("new", cpu="2")))
+    assert [each.node for each in answer.removed] == ["n1"]
+    assert any("1 pods that wait" in text for text in answer.assumptions)

@@ -1,0 +1,74 @@
+"""When a waiting pod starts: annotations, histories, assumptions, and what never ends."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from bayplan.answers.answer_text import start_text
+from bayplan.answers.question_cluster import QuestionCluster
+from bayplan.answers.start_times import start_times
+from bayplan.app.scheduler_setup import read_setup
+from bayplan.base.durations import HOUR_NS, SECOND_NS
+from bayplan.base.errors import InputError
+from bayplan.objects.meta import KubernetesObject, parse_time_ns
+from bayplan.objects.pod import ContainerState, ContainerStateTerminated, ContainerStatus, Pod, PodStatus
+from tests.answers.clusters import node, running, waiting
+
+NOW_NS = parse_time_ns("2026-01-01T01:00:00Z")
+
+
+def ending(name: str, *, run_time: str = "") -> Pod:
+    """Return a pod of a Job that has run for an hour."""
+    made = running(name, "n1", cpu="3", owner="train", kind="Job").spec(restartPolicy="Never")
+    return (made.annotation({"bayplan.io/run-time": run_time}) if run_time else made).obj()
+
+
+def finished(name: str, end: str) -> Pod:
+    """Return a pod of the same Job that has ended."""
+    pod = ending(name)
+    ended = ContainerState(terminated=ContainerStateTerminated(finished_at=end))
+    status = PodStatus(
+        phase="Succeeded",
+        start_time="2026-01-01T00:00:00Z",
+        container_statuses=(ContainerStatus(name="c", state=ended),),
+    )
+    return replace(pod, status=status)
+
+
+def cluster(*items: KubernetesObject) -> QuestionCluster:
+    return QuestionCluster((node("n1"), *items), read_setup(), now_ns=NOW_NS)
+
+
+@pytest.mark.parametrize(
+    ("items", "assumed", "want"),
+    [
+        pytest.param([ending("train-1", run_time="3h")], None, 2 * HOUR_NS, id="it says how long it runs"),
+        pytest.param(
+            [ending("train-1"), finished("train-0", "2026-01-01T01:30:00Z")], None, HOUR_NS // 2, id="others of its Job"
+        ),
+        pytest.param([ending("train-1")], 4 * HOUR_NS, 3 * HOUR_NS, id="it is assumed"),
+        pytest.param([ending("train-1")], None, None, id="nothing is known"),
+        pytest.param([running("web-1", "n1", cpu="3").obj()], HOUR_NS, None, id="it never ends"),
+        pytest.param([], None, 0, id="there is room"),
+    ],
+)
+def test_when_room_comes_free(items: list[Pod], assumed: int | None, want: int | None) -> None:
+    answer = start_times(cluster(*items, waiting("next", cpu="2")), "next", assumed_run_ns=assumed, seeds=(0, 1))
+    assert answer.median_ns == want
+    assert {each.node for each in answer.starts} == {"" if want is None else "n1"}
+    verdict = start_text(answer)[0]
+    assert verdict.startswith("pod/default/next: not within 7 d" if want is None else "pod/default/next: it starts in")
+
+
+def test_histories_give_a_range() -> None:
+    history = [finished(f"train-{hour}", f"2026-01-01T0{hour}:00:00Z") for hour in range(2, 8)]
+    answer = start_times(cluster(ending("train-1"), *history, waiting("next", cpu="2")), "next", seeds=range(8))
+    assert answer.earliest_ns is not None
+    assert answer.latest_ns is not None
+    assert HOUR_NS - SECOND_NS <= answer.earliest_ns < answer.latest_ns <= 6 * HOUR_NS
+
+
+def test_what_does_not_wait_is_refused() -> None:
+    with pytest.raises(InputError, match="no waiting pod"):
+        start_times(cluster(running("web-1", "n1").obj()), "web")

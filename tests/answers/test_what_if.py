@@ -1,0 +1,202 @@
+"""A cluster before and after changes: every kind of change, every kind of difference, and the plugin that decided."""
+
+from __future__ import annotations
+
+import pytest
+
+from bayplan.answers.answer_text import difference_text
+from bayplan.answers.changes import CHANGES, Change, is_change, parse_change
+from bayplan.answers.comparing import compare
+from bayplan.answers.question_cluster import QuestionCluster
+from bayplan.answers.what_if import Answer, Reschedule, what_if
+from bayplan.app.question_clusters import changed_setup
+from bayplan.app.scheduler_setup import read_setup
+from bayplan.app.sources.cluster_source import SourceOptions
+from bayplan.base.errors import InputError
+from bayplan.objects.meta import KubernetesObject
+from bayplan.testing.builders import make_node
+from tests.answers.clusters import cluster_of, node, running, waiting
+
+NODES = (node("n1"), node("n2", zone="b"), node("n3", zone="b"))
+WEB = tuple(running(f"web-{number}", f"n{1 + number % 3}").obj() for number in range(3))
+AGENT = running("agent-1", "n1", owner="agent", kind="DaemonSet", cpu="100m").obj()
+BARE = running("bare", "n1", kind="").obj()
+BIG = waiting("big", cpu="6")
+
+
+def kinds(answer: Answer) -> dict[str, str]:
+    """Return how each pod differs, by its name."""
+    return {each.pod.partition("/")[2]: each.kind for each in answer.differences}
+
+
+@pytest.mark.parametrize(
+    ("items", "change", "want"),
+    [
+        pytest.param((*NODES, *WEB), "lose-zone=a", {"web-0": "moved"}, id="pods of a lost zone are scheduled again"),
+        pytest.param(
+            (*NODES, *WEB, AGENT), "lose-zone=a", {"web-0": "moved", "agent-1": "gone"}, id="but no DaemonSets"
+        ),
+        pytest.param((*NODES, BARE), "remove-nodes=n1", {"bare": "moved"}, id="bare pods come back as copies"),
+        pytest.param(
+            (*NODES, *WEB), "remove-nodes=n[23]", {"web-1": "moved", "web-2": "moved"}, id="nodes by a pattern"
+        ),
+        pytest.param(
+            (
+                node("n1"),
+                node("n2"),
+                *(running(f"w-{n}", "n1", cpu="2").obj() for n in range(2)),
+                *(running(f"x-{n}", "n2", cpu="1500m", owner="x").obj() for n in range(2)),
+            ),
+            "remove-nodes=n2",
+            {"x-0": "waits", "x-1": "waits"},
+            id="who finds no room waits",
+        ),
+        pytest.param((*NODES, *WEB), "drain=n1", {"web-0": "moved"}, id="a drained node is emptied"),
+        pytest.param((*NODES, *WEB), "cordon=n1", {}, id="a cordoned one is not"),
+        pytest.param((*NODES, *WEB), "taint=n1:x=y:NoSchedule", {}, id="nor one with a taint"),
+        pytest.param((*NODES, *WEB), "taint=n1:x=y:NoExecute", {"web-0": "moved"}, id="unless it drives pods away"),
+        pytest.param((*NODES, *WEB, BIG), "add-nodes=1:cpu=8,memory=16Gi", {"big": "placed"}, id="a larger node"),
+        pytest.param((*NODES, *WEB, BIG), "resize=n3:cpu=8", {"big": "placed"}, id="a node that grows"),
+        pytest.param((*NODES, *WEB), "scale=web:5", {"web-copy-0": "new", "web-copy-1": "new"}, id="more replicas"),
+        pytest.param((*NODES, *WEB), "delete=web", dict.fromkeys(("web-0", "web-1", "web-2"), "gone"), id="none"),
+        pytest.param((*NODES, *WEB), "restart=web", {}, id="a restart leads to the same places here"),
+    ],
+)
+def test_changes(items: tuple[KubernetesObject, ...], change: str, want: dict[str, str]) -> None:
+    cluster = cluster_of(*items)
+    answer = what_if(cluster, [parse_change(change)])
+    assert kinds(answer) == want
+    assert sum(answer.counts.values()) == len(answer.differences)
+    cluster.state.check_invariants()
+    assert [*what_if(cluster, [parse_change(change)]).differences] == [*answer.differences]
+
+
+def test_scaling_down_takes_the_pods_that_a_replica_set_would() -> None:
+    answer = what_if(cluster_of(*NODES, *WEB, waiting("web-9", owner="web", cpu="9")), [parse_change("scale=web:3")])
+    assert kinds(answer) == {"web-9": "gone"}
+
+
+def test_a_higher_priority_evicts() -> None:
+    pods = [running(f"w-{number}", "n1", cpu="2").obj() for number in range(2)]
+    cluster = cluster_of(node("n1"), *pods, waiting("urgent", cpu="2"))
+    answer = what_if(cluster, [parse_change("priority=pod/urgent:10")])
+    assert answer.counts == {"moved": 0, "waits": 1, "placed": 1, "gone": 0, "new": 0}
+    assert len(answer.evictions) == 1
+
+
+def test_a_pod_that_waits_on_both_sides_is_no_difference_and_one_that_fits_now_is_none_either() -> None:
+    answer = what_if(cluster_of(*NODES, BIG, waiting("fits")), [parse_change("cordon=n1")])
+    assert kinds(answer) == {}
+    measures = {each.name: (each.before, each.after) for each in answer.measures}
+    assert measures["pods waiting"] == (1.0, 1.0)
+    assert difference_text(answer)[0] == "cordon=n1: no difference; all 2 pods are where they were."
+
+
+def test_evicted_pods_come_back_and_name_who_evicted_them() -> None:
+    pods = [running(f"w-{number}", "n1", cpu="2").obj() for number in range(2)]
+    cluster = cluster_of(
+        node("n1"), node("n2", cpu="2"), *pods, running("top-0", "n2", owner="top", cpu="2", priority=5).obj()
+    )
+    answer = what_if(cluster, [parse_change("remove-nodes=n2")])
+    assert answer.counts["moved"] == 1
+    victim = answer.evictions[0]
+    assert (victim.preemptor, victim.node, victim.controller) == ("default/top-0", "n1", "ReplicaSet/web")
+    assert kinds(answer)[victim.pod.partition("/")[2]] == "waits"
+
+
+def configured(cluster: QuestionCluster, change: str, **options: object) -> Answer:
+    setup = changed_setup(read_setup(), [change], SourceOptions())
+    return what_if(cluster, scheduler=setup, scheduler_label=change, **options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("reschedule", "want"),
+    [
+        pytest.param({}, [], id="pods that have a node stay there"),
+        pytest.param({"reschedule": Reschedule.ALL}, ["db-0", "web-0", "web-1"], id="all are placed again, from empty"),
+        pytest.param({"reschedule": Reschedule.THESE, "these": ["web"]}, ["web-0", "web-1"], id="or some of them"),
+    ],
+)
+def test_another_configuration_decides_again_if_asked_to(reschedule: dict[str, object], want: list[str]) -> None:
+    # Only the taint keeps pods from the node with most room.
+    avoided = make_node("n2").capacity(cpu="64", memory="256Gi").taint("x", "y", "PreferNoSchedule").obj()
+    pods = [running(name, "n1", cpu="100m", owner=name[:-2]).obj() for name in ("web-0", "web-1", "db-0")]
+    answer = configured(cluster_of(node("n1"), avoided, *pods), "disable=TaintToleration", **reschedule)
+    assert kinds(answer) == dict.fromkeys(want, "moved")
+    assert {each.plugin for each in answer.differences} == ({"TaintToleration"} if want else set())
+
+
+def test_the_plugin_that_decided_is_named() -> None:
+    cluster = cluster_of(node("n1"), node("n2"), running("web-0", "n1").obj())
+    answer = what_if(cluster, [parse_change("taint=n1:x=y:NoExecute")])
+    assert [(each.plugin, each.reason) for each in answer.differences] == [
+        ("TaintToleration", "it rejects n1: node(s) had untolerated taint(s)")
+    ]
+    assert answer.explained == 1
+
+
+def test_two_clusters_are_compared_pod_by_pod() -> None:
+    one = cluster_of(*NODES, *WEB, waiting("gone"))
+    moved = running("web-0", "n2").obj()
+    two = cluster_of(*NODES[1:], moved, *WEB[1:], waiting("new"))
+    answer = compare(one, two, names=("monday", "tuesday"))
+    assert kinds(answer) == {"web-0": "moved", "gone": "gone", "new": "new"}
+    assert answer.differences[0].reason == "n1 is gone"
+    assert difference_text(answer, names=("monday", "tuesday"))[0] == (
+        "monday and tuesday: of 5 pods, 1 moves, 1 is gone, 1 is new."
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [
+        pytest.param("lose-zone=eu-1b", Change("lose-zone", "eu-1b"), id="a zone"),
+        pytest.param(
+            "taint=label:pool=x:k=v:NoSchedule", Change("taint", "label:pool=x", "k=v:NoSchedule"), id="a taint"
+        ),
+        pytest.param("scale=deployment/shop/web:3", Change("scale", "deployment/shop/web", "3"), id="a workload"),
+        pytest.param(
+            "add-nodes=2:like=n1,taint=a=b:NoSchedule",
+            Change("add-nodes", "2", "like=n1,taint=a=b:NoSchedule"),
+            id="nodes",
+        ),
+        pytest.param("explode=n1", None, id="no such change"),
+        pytest.param("scale=web", None, id="no number"),
+        pytest.param("cordon=", None, id="no target"),
+    ],
+)
+def test_how_changes_are_written(text: str, want: Change | None) -> None:
+    if want is None:
+        with pytest.raises(InputError, match="change"):
+            parse_change(text)
+    else:
+        assert parse_change(text) == want
+        assert str(want) == text
+        assert is_change(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("lose-zone=nowhere", id="no such zone"),
+        pytest.param("cordon=nobody", id="no such node"),
+        pytest.param("scale=web:many", id="no number of replicas"),
+        pytest.param("taint=n1:x", id="no taint"),
+        pytest.param("add-nodes=x:cpu=1,memory=1Gi", id="no number of nodes"),
+        pytest.param("resize=n1:cpu", id="no amount"),
+        pytest.param("priority=web:high", id="no priority"),
+        pytest.param("delete=nobody", id="no such workload"),
+    ],
+)
+def test_a_change_that_can_not_be_made_is_refused_and_leaves_nothing_behind(text: str) -> None:
+    cluster = cluster_of(*NODES, *WEB)
+    with pytest.raises(InputError):
+        what_if(cluster, [parse_change(text)])
+    cluster.state.check_invariants()
+    assert set(cluster.state.pods) == {f"default/web-{number}" for number in range(3)}
+
+
+def test_every_kind_of_change_is_in_the_help() -> None:
+    from bayplan.cli.what_if import what_if as command
+
+    assert [kind for kind in CHANGES if f"{kind}=" not in (command.__doc__ or "")] == []

@@ -1,0 +1,183 @@
+"""The commands capacity, nodes, what-if, compare and when: the verdict first, JSON with everything, exit codes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from bayplan.cli.main import main
+from bayplan.objects.kinds import kind_of
+from bayplan.objects.meta import KubernetesObject
+from tests.answers.clusters import node, running, waiting
+
+OBJECTS = (
+    node("n1", pool="x"),
+    node("n2", zone="b", pool="x"),
+    running("web-1", "n1").obj(),
+    running("db-1", "n2", owner="db", cpu="2").obj(),
+    waiting("big", cpu="6"),
+)
+MOST_ALLOCATED = """apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- pluginConfig:
+  - name: NodeResourcesFit
+    args: {scoringStrategy: {type: MostAllocated, resources: [{name: cpu, weight: 1}]}}
+"""
+
+Run = Callable[..., tuple[int, str]]
+
+
+def write_dump(path: Path, objects: tuple[KubernetesObject, ...]) -> str:
+    """Write objects as kubectl get -o json does; return the name of the file."""
+    items = []
+    for item in objects:
+        kind = kind_of(type(item))
+        items.append(msgspec.to_builtins(item) | {"apiVersion": kind.api_version, "kind": kind.kind})
+    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+    return str(path)
+
+
+@pytest.fixture
+def run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Return what runs the program with words, DUMP among them standing for the cluster."""
+    names = {
+        "DUMP": write_dump(tmp_path / "dump.json", OBJECTS),
+        "LESS": write_dump(tmp_path / "less.json", OBJECTS[:-1]),
+    }
+    (tmp_path / "most.yaml").write_text(MOST_ALLOCATED)
+    names["MOST"] = str(tmp_path / "most.yaml")
+
+    def call(*words: str) -> tuple[int, str]:
+        code = main([names.get(word, word) for word in words])
+        printed = capsys.readouterr()
+        return code, printed.out if code != 2 else printed.err
+
+    return call
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "verdict"),
+    [
+        pytest.param(
+            ["capacity", "web", "DUMP"],
+            0,
+            "5 more copies of replicaset/default/web fit; what runs out first: cpu (on 2 nodes).",
+            id="capacity",
+        ),
+        pytest.param(
+            ["capacity", "web=2,db", "DUMP"],
+            0,
+            "1 more mix of 2 replicaset/default/web + 1 replicaset/default/db (4 copies) fits; what runs out first: cpu (on 2 "
+            "nodes).",
+            id="capacity of a mix",
+        ),
+        pytest.param(
+            ["capacity", "web", "DUMP", "--limit", "2"],
+            0,
+            "At least 2 more copies of replicaset/default/web fit; the search ended there (--limit).",
+            id="capacity up to a limit",
+        ),
+        pytest.param(
+            ["nodes", "remove", "DUMP"],
+            0,
+            "1 of 2 nodes can be removed with every pod still placed, 1 pod moves; no set of nodes can be larger.",
+            id="nodes to remove",
+        ),
+        pytest.param(
+            ["nodes", "add", "DUMP", "--shape", "name=l,cpu=8,memory=16Gi,price=2"],
+            0,
+            "Add 1 node (1 x l/a) for 2; no set of these shapes is cheaper than 0.25 (relaxation: amounts only, pods and nodes may "
+            "be split, free room anywhere counts).",
+            id="nodes to add",
+        ),
+        pytest.param(
+            ["nodes", "add", "DUMP"], 1, "No node of these shapes helps the 1 pod that would wait.", id="no node helps"
+        ),
+        pytest.param(["what-if", "lose-zone=a", "DUMP"], 0, "lose-zone=a: of 3 pods, 1 moves.", id="what-if"),
+        pytest.param(
+            ["what-if", "resize=n1:cpu=500m", "scale=web:2", "cordon=n2", "DUMP"],
+            0,
+            "resize=n1:cpu=500m, scale=web:2, cordon=n2: of 4 pods, 1 is new.",
+            id="what-if of several changes",
+        ),
+        pytest.param(["compare", "DUMP", "LESS"], 1, "", id="compare"),
+        pytest.param(["compare", "DUMP", "DUMP"], 0, "", id="compare the same"),
+        pytest.param(["compare", "default", "MOST", "--on", "DUMP"], 1, "", id="compare configurations"),
+        pytest.param(
+            ["when", "big", "DUMP"],
+            1,
+            "pod/default/big: not within 7 d; nothing that is known to end makes room for it.",
+            id="when",
+        ),
+    ],
+)
+def test_the_verdict_comes_first(run: Run, words: list[str], code: int, verdict: str) -> None:
+    found = run(*words)
+    assert found[0] == code
+    assert found[1].startswith(f"{verdict}\n") or not verdict
+    assert "\nAssumptions\n" in found[1]
+    assert "kube-scheduler's defaults" in found[1] or "--on" in words
+
+
+def test_a_workload_that_is_not_there_yet_can_be_asked_about(run: Run, tmp_path: Path) -> None:
+    pod = {"containers": [{"name": "c", "image": "x", "resources": {"requests": {"cpu": "2"}}}]}
+    labels = {"app": "next"}
+    spec = {
+        "replicas": 3,
+        "selector": {"matchLabels": labels},
+        "template": {"metadata": {"labels": labels}, "spec": pod},
+    }
+    document = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "next", "namespace": "default"},
+        "spec": spec,
+    }
+    (tmp_path / "next.json").write_text(json.dumps(document))
+    code, text = run("capacity", "next", "DUMP", "-f", str(tmp_path / "next.json"))
+    assert (code, text.splitlines()[0]) == (
+        0,
+        "2 more copies of deployment/default/next fit; what runs out first: cpu (on 2 nodes).",
+    )
+    assert "copies of deployment/default/next are like its template" in text
+
+
+@pytest.mark.parametrize(
+    ("words", "names"),
+    [
+        pytest.param(["capacity", "web", "DUMP"], {"copies", "groups", "placements", "victims"}, id="capacity"),
+        pytest.param(["nodes", "remove", "DUMP"], {"removed", "moves", "kept", "bound"}, id="nodes remove"),
+        pytest.param(["nodes", "add", "DUMP"], {"nodes", "pods", "price", "bound"}, id="nodes add"),
+        pytest.param(["what-if", "cordon=n1", "DUMP"], {"differences", "measures", "evictions"}, id="what-if"),
+        pytest.param(["compare", "DUMP", "LESS"], {"differences", "measures", "counts"}, id="compare"),
+        pytest.param(["when", "big", "DUMP"], {"starts", "median_ns", "horizon_ns"}, id="when"),
+    ],
+)
+def test_json_has_the_rows_and_what_is_assumed(run: Run, words: list[str], names: set[str]) -> None:
+    found = json.loads(run(*words, "--json")[1])
+    assert names <= found.keys()
+    assert found["assumptions"]
+    assert found["source"]["kind"] == "dump"
+    assert found["source"]["assumptions"]
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        pytest.param(["capacity", "nobody", "DUMP"], "workload: expected", id="no such workload"),
+        pytest.param(["nodes", "add", "DUMP", "--shape", "cpu=1"], "shape: expected cpu and memory", id="no shape"),
+        pytest.param(["nodes", "remove", "DUMP", "--node", "x*"], "nodes: expected", id="no such nodes"),
+        pytest.param(["what-if", "DUMP"], "what-if: expected KIND=TARGET", id="no change"),
+        pytest.param(["what-if", "weight=Nobody:2", "DUMP"], "score plugin: expected one of", id="no such plugin"),
+        pytest.param(["when", "web", "DUMP"], "expected a pod or workload that waits", id="nothing waits"),
+    ],
+)
+def test_what_can_not_be_asked_is_refused(run: Run, words: list[str], problem: str) -> None:
+    code, text = run(*words)
+    assert code == 2
+    assert problem in text
