@@ -32,6 +32,8 @@ TEXT = frozenset(
         ".cfg",
         ".html",
         ".js",
+        ".mjs",
+        ".ts",
         ".css",
         "",
     }

@@ -1,4 +1,4 @@
-"""The larger answers of the fake service: overview, one node, one pod, the matrix, queue, timeline, configuration."""
+"""The larger answers of the fake service: overview, one node, one pod, queue, timeline, configuration, plugins."""
 
 from __future__ import annotations
 
@@ -6,31 +6,8 @@ from collections import Counter
 from collections.abc import Mapping
 
 from tests.ui.fake_cluster import REASONS, FakeCluster, Plain, stamp
+from tests.ui.fake_matrix import FILTERS, SCORERS
 
-SCORERS = (
-    ("TaintToleration", 3),
-    ("NodeAffinity", 2),
-    ("NodeResourcesFit", 1),
-    ("PodTopologySpread", 2),
-    ("InterPodAffinity", 2),
-    ("NodeResourcesBalancedAllocation", 1),
-    ("ImageLocality", 1),
-)
-FILTERS = (
-    "NodeUnschedulable",
-    "NodeName",
-    "TaintToleration",
-    "NodeAffinity",
-    "NodePorts",
-    "NodeResourcesFit",
-    "VolumeRestrictions",
-    "NodeVolumeLimits",
-    "VolumeBinding",
-    "VolumeZone",
-    "PodTopologySpread",
-    "InterPodAffinity",
-    "DynamicResources",
-)
 STATUSES = ("waiting", "gated", "placed")
 TIERS = ("active", "backoff", "unschedulable", "gated")
 TEXT = """apiVersion: kubescheduler.config.k8s.io/v1
@@ -297,96 +274,6 @@ def listed(items: list[Plain]) -> Plain:
     return {"items": items, "total": len(items), "total_is_exact": True, "offset": 0, "limit": len(items)}
 
 
-def matrix(cluster: FakeCluster, namespace: str, name: str) -> Plain | None:
-    """Return the matrix of a pod's newest attempt, in columns."""
-    number = cluster.by_key.get(f"{namespace}/{name}")
-    if number is None:
-        return None
-    waits = cluster.pods[number].node < 0
-    rows = []
-    home = cluster.pods[number].node
-    for at, node in enumerate(cluster.nodes):
-        failed = waits or (at % 3 == 2 and at != home)
-        normal: list[int | None] = (
-            [None] * len(SCORERS)
-            if failed
-            else [100, 0, (at * 37 + number) % 101, (at * 11) % 101, 0, 50 + at % 50, at % 7]
-        )
-        if at == home:
-            normal = [100, 100, 88, 96, 100, 74, 6]
-        weighted = [
-            None if value is None else value * weight for value, (_, weight) in zip(normal, SCORERS, strict=True)
-        ]
-        total = sum(value or 0 for value in weighted)
-        code = 1 + at % 3 if failed else 0
-        verdicts: list[int | None] = [0] * len(FILTERS)
-        if failed:
-            place = (5, 2, 3)[at % 3]
-            verdicts[place] = code
-            verdicts[place + 1 :] = [None] * (len(FILTERS) - place - 1)
-        rows.append(
-            (
-                -total if not failed else 1,
-                node.name,
-                None if failed else total,
-                verdicts,
-                code,
-                normal,
-                weighted,
-            )
-        )
-    rows.sort(key=lambda row: (row[0], row[1]))
-    best = rows[0][2]
-    statuses: list[Plain] = [{"index": 0, "code": "Success", "plugin": "", "reasons": []}]
-    statuses += [
-        {"index": at, "code": "Unschedulable", "plugin": plugin, "reasons": [text]}
-        for at, (plugin, text) in enumerate(REASONS, start=1)
-    ]
-    gaps = ("", "short of 0.8 cpu (asks 4, 3.2 free)", "untolerated taint gpu=:NoSchedule", REASONS[2][1])
-    fit = sum(row[2] is not None for row in rows)
-    return {
-        "form": "columns",
-        "number": number,
-        "attempt": cluster.pods[number].attempts,
-        "sentence": f"{namespace}/{name} waits" if waits else f"{namespace}/{name} runs on {rows[0][1]}",
-        "max_score": 100,
-        "total": len(rows),
-        "total_is_exact": True,
-        "offset": 0,
-        "limit": 10_000,
-        "kept": True,
-        "record_level": "full",
-        "nodes": len(rows),
-        "counts": {"fit": fit, "failed": len(rows) - fit, "not_looked_at": 0},
-        "scorers": [{"name": scorer, "weight": weight, "scale": None} for scorer, weight in SCORERS],
-        "pre_filters": [],
-        "filters": list(FILTERS),
-        "statuses": statuses,
-        "skipped": ["NodePorts", "VolumeBinding", "DynamicResources"],
-        "winner": "" if waits else rows[0][1],
-        "runner_up": "" if waits else rows[1][1],
-        "margin": None if waits else int(best or 0) - int(rows[1][2] or 0),
-        "tie_set": [] if waits else [rows[0][1]],
-        "points": {
-            "pre_filter": [{"plugin": "NodeAffinity", "status": "Success", "message": "", "nodes": len(rows)}],
-            "pre_score": [],
-            "extenders": [],
-        },
-        "rows": {
-            "node": [row[1] for row in rows],
-            "total": [row[2] for row in rows],
-            "tie": [not waits and at == 0 for at in range(len(rows))],
-            "plugin": [statuses[row[4]]["plugin"] for row in rows],
-            "gap": [gaps[row[4]] for row in rows],
-            "pre_filters": [[] for _ in rows],
-            "filters": [row[3] for row in rows],
-            "raw": [row[5] for row in rows],
-            "normalized": [row[5] for row in rows],
-            "weighted": [row[6] for row in rows],
-        },
-    }
-
-
 def report(cluster: FakeCluster) -> Plain:
     """Return a search for victims."""
     victims = [
@@ -508,4 +395,30 @@ def config() -> Plain:
         "text": TEXT,
         "effective": {},
         "extension_points": {"default-scheduler": {"pre_filter": points["filter"][:6], **points}},
+    }
+
+
+def plugins() -> Plain:
+    """Return a list of one plugin."""
+    plugin: Plain = {
+        "name": "NodeResourcesFit",
+        "points": ["filter", "score"],
+        "enabled": ["filter", "score"],
+        "file": None,
+        "built_in": True,
+        "failures": [],
+        "documentation": None,
+    }
+    return listed([plugin])
+
+
+def root(instance: str) -> Plain:
+    """Return who answers."""
+    return {
+        "version": "0.1",
+        "kubernetes_version": "v1.36.3",
+        "build": "uncompiled",
+        "links": {},
+        "instance": instance,
+        "started_at": stamp(),
     }

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.ui.fake_answers import SCORERS, matrix
 from tests.ui.fake_cluster import FakeCluster, Plain
+from tests.ui.fake_matrix import SCORERS, matrix
 
 FIT = [name for name, _ in SCORERS].index("NodeResourcesFit")
 

@@ -24,17 +24,19 @@ from tests.ui.fake_answers import (
     config,
     density,
     listed,
-    matrix,
     node_document,
     overview,
+    plugins,
     pod_document,
     pod_list,
     queue,
     queue_counts,
     report,
+    root,
 )
 from tests.ui.fake_cluster import FakeCluster, Plain, stamp
 from tests.ui.fake_comparison import pod_comparison
+from tests.ui.fake_matrix import matrix
 
 TICK_SECONDS = 0.25
 
@@ -85,17 +87,7 @@ class FakeService:
             return Route(path, endpoint)
 
         return [
-            get(
-                "/",
-                lambda _: {
-                    "version": "0.1",
-                    "kubernetes_version": "v1.36.3",
-                    "build": "uncompiled",
-                    "links": {},
-                    "instance": self.instance,
-                    "started_at": stamp(),
-                },
-            ),
+            get("/", lambda _: root(self.instance)),
             get("/overview", lambda _: overview(cluster)),
             get("/nodes", lambda request: self._nodes(request)),
             get("/nodes/cells", lambda request: cells(cluster, request.query_params.get("by", "zone"))),
@@ -113,22 +105,7 @@ class FakeService:
             get("/decisions/density", lambda request: density(cluster, request.query_params)),
             get("/queue", lambda request: queue(cluster, request.query_params)),
             get("/config", lambda _: config()),
-            get(
-                "/plugins",
-                lambda _: listed(
-                    [
-                        {
-                            "name": "NodeResourcesFit",
-                            "points": ["filter", "score"],
-                            "enabled": ["filter", "score"],
-                            "file": None,
-                            "built_in": True,
-                            "failures": [],
-                            "documentation": None,
-                        }
-                    ]
-                ),
-            ),
+            get("/plugins", lambda _: plugins()),
             get("/sources", lambda _: listed([])),
             get("/forks", lambda _: listed([])),
             Route("/config/validate", self._validate, methods=["POST"]),
