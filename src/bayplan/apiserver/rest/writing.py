@@ -366,8 +366,7 @@ def change(
     context = backend.context(resource, info.namespace, info.subresource, dry_run=options.dry_run)
     stored, before = to_storage(resource, new), to_storage(resource, old)
     hooks = None if admitted else begin_hooks(backend, info, options, stored, before, managers)
-    if hooks is not None:
-        stored = mutated(backend, info, hooks, stored, None)
+    stored = stored if hooks is None else mutated(backend, info, hooks, stored, None)
     metadata, metadata_before = part(stored, "metadata"), part(before, "metadata")
     _keep(metadata, metadata_before, "generation")
     if info.subresource == "status":

@@ -13,11 +13,12 @@ from bayplan.objects.quantity import Quantity
 from bayplan.plugins.dynamic_resources.cel import (
     library_authorization,
     library_formats,
+    library_lists,
     library_network,
     library_text,
     times,
 )
-from bayplan.plugins.dynamic_resources.cel.meter import spend_copy, spend_work
+from bayplan.plugins.dynamic_resources.cel.meter import spend_copy
 from bayplan.plugins.dynamic_resources.cel.problems import RunProblem
 from bayplan.plugins.dynamic_resources.cel.values import (
     INT_MAX,
@@ -68,28 +69,11 @@ def call(name: str, args: list[object]) -> object:
         raise RunProblem(str(problem)) from None
     except (NoOverload, TypeError):
         if name in STANDARD:
-            if not _has_trait(name, args):
+            if not library_lists.has_trait(name, args):
                 raise RunProblem(f"no such overload: {name}") from None
             raise RunProblem("no such overload: size" if name == "size" else "no such overload") from None
         signature = ", ".join(type_name(arg) for arg in args)
         raise RunProblem(f"no such overload: {name}({signature})") from None
-
-
-def _has_trait(name: str, args: list[object]) -> bool:
-    """Say whether values of the first argument's type know an operator at all."""
-    kinds = _TRAITS.get(name)
-    return kinds is None or (isinstance(args[0], kinds) and (bool in kinds or not isinstance(args[0], bool)))
-
-
-_NUMBERS = (int, float)
-_TIMES = (times.Timestamp, times.Duration)
-_TRAITS: Mapping[str, tuple[type, ...]] = {
-    **dict.fromkeys(("_<_", "_<=_", "_>_", "_>=_"), (bool, *_NUMBERS, str, bytes, *_TIMES)),
-    "_+_": (*_NUMBERS, str, bytes, list, *_TIMES),
-    "_-_": (*_NUMBERS, *_TIMES),
-    **dict.fromkeys(("_*_", "_/_"), _NUMBERS),
-    "_%_": (int,),
-}
 
 
 def _kind(value: object, *kinds: type) -> None:
@@ -410,36 +394,6 @@ def _of_non_zero(value: object) -> Optional:
     return NONE if zero else Optional(value, True)
 
 
-def _sorted(items: object, keys: object) -> list[object]:
-    """Return items in the order of their keys, which are all of one type that has an order."""
-    if not isinstance(items, list) or not isinstance(keys, list):
-        raise NoOverload
-    spend_work(len(items))
-    if any(type(key) is not type(keys[0]) for key in keys):
-        raise RunProblem("list elements must have the same type")
-    if keys and not _has_trait("_<_", keys[:1]):
-        raise RunProblem("list elements must be comparable")
-    order = sorted(range(len(items)), key=lambda place: keys[place])
-    return [items[place] for place in order]
-
-
-def _flatten(items: object, depth: object = 1) -> list[object]:
-    _kind(items, list)
-    _kind(depth, int)
-    assert isinstance(items, list)
-    assert isinstance(depth, int)
-    if depth < 0:
-        raise RunProblem("level must be non-negative")
-    spend_work(len(items))
-    found: list[object] = []
-    for item in items:
-        if isinstance(item, list) and depth > 0:
-            found += _flatten(item, depth - 1)
-        else:
-            found.append(item)
-    return found
-
-
 def _includes(target: object, item: object) -> bool:
     if isinstance(target, list):
         for place, other in enumerate(target):
@@ -459,6 +413,7 @@ MAX_INCLUDED = 64
 
 FUNCTIONS: Mapping[str, Function] = {
     **library_text.FUNCTIONS,
+    **library_lists.FUNCTIONS,
     **library_network.FUNCTIONS,
     **library_formats.FUNCTIONS,
     **library_authorization.FUNCTIONS,
@@ -511,10 +466,5 @@ FUNCTIONS: Mapping[str, Function] = {
     "value": _value,
     "hasValue": lambda value: _optional(value).present,
     "includes": _includes,
-    "sort": lambda items: _sorted(items, items),
-    "@sorted": _sorted,
-    "flatten": _flatten,
-    "first": lambda items: Optional(items[0], True) if items else NONE,
-    "last": lambda items: Optional(items[-1], True) if items else NONE,
 }
 """By name; those that look at their arguments only when needed (``or``, ``orValue``) are the evaluator's."""
