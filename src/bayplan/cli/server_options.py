@@ -85,6 +85,6 @@ Webhooks: TypeAlias = Annotated[
     typer.Option(
         "--webhooks",
         metavar="TARGET",
-        help="Where webhooks may be called: loopback, HOST:PORT, NAMESPACE/SERVICE=HOST:PORT, any. [default: nowhere]",
+        help="Webhooks that may be called: loopback, HOST:PORT, NAMESPACE/SERVICE=HOST:PORT, any. [default: none]",
     ),
 ]
