@@ -84,7 +84,7 @@ def test_full_records_go_when_they_are_too_old() -> None:
 
 
 def test_bytes_are_limited_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(decision_store, "MOST_CHANGES", 4)
+    monkeypatch.setattr(decision_store, "MAX_CHANGED_ROWS", 4)
     cluster = small_cluster(nodes=8)
     store = store_with(cluster, Retention(full_bytes=8_000))
     decide(cluster, 60)

@@ -134,7 +134,7 @@ def test_bindings_that_can_not_even_be_begun_come_back(monkeypatch: pytest.Monke
 
 
 def test_events_have_a_way_of_their_own_that_is_not_endless(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MOST_EVENTS", 3)
+    monkeypatch.setattr(module, "MAX_PENDING_EVENTS", 3)
 
     def check(server: Server, events: Server, engine: Engine, dispatcher: Dispatcher) -> None:
         assert server.asked == []

@@ -236,7 +236,7 @@ class TestReplacing:
         monkeypatch.setattr(engine_host, "refill", broken)
         if threaded:
             cluster.host.start()
-        with pytest.raises(EngineBusy, match="breaks on what it is told of the cluster: ZeroDivisionError: a bug"):
+        with pytest.raises(EngineBusy, match="failed on the objects of the cluster: ZeroDivisionError: a bug"):
             cluster.host.replace(cluster.make, timeout=30)
         cluster.host.stop()
 
@@ -289,7 +289,7 @@ class TestBugsOfOurs:
         cluster.check()
 
     def test_an_object_that_breaks_the_engine_is_left_out(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("bayplan.live.engine_recovery.SHORTEST_REST_SECONDS", 0.0)
+        monkeypatch.setattr("bayplan.live.engine_recovery.MIN_REST_SECONDS", 0.0)
         cluster = self.broken(monkeypatch, "worst", "handle")
         cluster.add(small_pod("a"), small_pod("worst"), small_pod("b"))
         cluster.run()

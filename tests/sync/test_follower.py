@@ -238,7 +238,9 @@ def test_a_pod_of_that_name_made_here_by_somebody_else_is_left_alone_and_told() 
     found = world.here.get("pods", "mine")
     assert found is not None
     assert part(found, "metadata").get("annotations") is None
-    assert ["made here by somebody else" in problem.message for problem in world.follower.problems.values()] == [True]
+    assert ["created here by another client" in problem.message for problem in world.follower.problems.values()] == [
+        True
+    ]
     world.here.delete_pod("mine")
     world.work()
     assert node_of(world, "mine") == "", "the name is free again"

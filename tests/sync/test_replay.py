@@ -18,7 +18,7 @@ from bayplan.sync.read_recording import open_recording
 from bayplan.sync.replay import ApplyReplay, ReplayFeed
 from bayplan.sync.timed_change import Applied, RecordingHeader, TimedChange
 from tests.shared import shared_path
-from tests.sync.world import Here, pod
+from tests.sync.world import LocalCluster, pod
 
 SECOND = 1_000_000_000
 
@@ -158,7 +158,7 @@ def workload(replicas: int) -> Document:
 
 
 def test_workloads_are_applied_scaled_and_deleted_and_problems_are_told() -> None:
-    here = Here()
+    here = LocalCluster()
     seen: list[object] = []
 
     async def send(request: ApiRequest) -> ApiResponse:
@@ -196,7 +196,7 @@ def test_a_real_trace_is_applied_at_its_times_and_nothing_of_it_is_refused(name:
     traces = shared_path("data", "simkube", "acrlabs+simkube", "examples", "traces")
     recording = open_recording(traces / name)
     wanted = [(each.offset_ns, each.change.deleted) for each in recording.changes() if isinstance(each.change, Applied)]
-    here, clock, asked = Here(), Clock(), list[tuple[int, bool]]()
+    here, clock, asked = LocalCluster(), Clock(), list[tuple[int, bool]]()
 
     async def send(request: ApiRequest) -> ApiResponse:
         if request.method != "POST":

@@ -31,7 +31,7 @@ NS = "default"
 T = TypeVar("T")
 
 
-class Here:
+class LocalCluster:
     """The cluster here.
 
     Attributes:
@@ -110,7 +110,7 @@ class World:
     def __init__(self, kinds: Iterable[str] = ("nodes", "pods"), policy: SyncPolicy | None = None) -> None:
         self.kinds = tuple(kinds)
         self.policy = policy or SyncPolicy()
-        self.here = Here()
+        self.here = LocalCluster()
         self.source: dict[ObjectRef, Document] = {}
         self._numbers = itertools.count(1)
         self._seen_here = 0

@@ -25,11 +25,11 @@ from bayplan.plugins.dynamic_resources.binding_conditions import (
 from bayplan.plugins.dynamic_resources.extended_resources import ANNOTATION, mappings_of
 
 CONFLICT = 409
-MOST_TRIES = 5
+MAX_ATTEMPTS = 5
 RETRY_SECONDS = 0.01
 
 FIRST_LOOK_SECONDS = 0.25
-LONGEST_LOOK_SECONDS = 5.0
+MAX_POLL_SECONDS = 5.0
 """How long devices are left alone between two looks: ever longer, up to upstream's five seconds."""
 
 BINDING_TIMEOUT_NS = 600 * SECOND_NS
@@ -39,10 +39,10 @@ BINDING_TIMEOUT_NS = 600 * SECOND_NS
 def write_claim(claim: ResourceClaim) -> Steps:
     """Write a claim as it is to be: allocated, with one more user. One without uid is made first.
 
-    Somebody else may write to the claim meanwhile: then it is read and changed once more, up to `MOST_TRIES` times.
+    Somebody else may write to the claim meanwhile: then it is read and changed once more, up to `MAX_ATTEMPTS` times.
     """
     problem = ""
-    for attempt in range(MOST_TRIES):
+    for attempt in range(MAX_ATTEMPTS):
         if attempt:
             yield RETRY_SECONDS
         if not claim.metadata.uid and not attempt:
@@ -139,7 +139,7 @@ def wait_for_devices(claims: Sequence[ResourceClaim], objects: Objects, now_ns: 
         if now_ns() - begun_ns > BINDING_TIMEOUT_NS:
             return "device binding timeout: context deadline exceeded"
         yield pause
-        pause = min(2 * pause, LONGEST_LOOK_SECONDS)
+        pause = min(2 * pause, MAX_POLL_SECONDS)
 
 
 def _decoded(response: ApiResponse) -> Document:

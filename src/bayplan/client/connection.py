@@ -32,8 +32,8 @@ MAX_RESPONSE_BYTES = 1 << 30
 MAX_LINE_BYTES = 32 << 20
 """Of one line of a stream, which is one object: etcd takes 1.5 MB."""
 
-MOST_CONNECTIONS = 32
-MOST_REFUSALS = 10
+MAX_CONNECTIONS = 32
+MAX_THROTTLED = 10
 """So often a server may say that it has too much to do before that is the answer."""
 
 LEAVE_SECONDS = 0.25
@@ -103,7 +103,7 @@ class ApiConnection:
         self._limiter = TokenBucket(qps, burst, self._loop.time())
         connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=60, socket_factory=_socket)
         # Streams have connections of their own; the rest shares some, so that a burst does not open thousands.
-        self._slots = asyncio.Semaphore(MOST_CONNECTIONS)
+        self._slots = asyncio.Semaphore(MAX_CONNECTIONS)
         self._session = aiohttp.ClientSession(
             connector=connector,
             timeout=aiohttp.ClientTimeout(total=request_seconds, sock_connect=CONNECT_SECONDS),
@@ -135,7 +135,7 @@ class ApiConnection:
         """
         response = ApiResponse(NO_ANSWER)
         renewed = False
-        for attempt in range(MOST_REFUSALS + 1):
+        for attempt in range(MAX_THROTTLED + 1):
             await self._wait_for_turn(request.method)
             async with self._slots:
                 began = self._loop.time()

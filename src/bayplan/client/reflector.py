@@ -26,7 +26,7 @@ PAGE = 500
 """So many objects a page, where lists do not come as streams."""
 
 FIRST_PAUSE_SECONDS = 0.8
-LONGEST_PAUSE_SECONDS = 30.0
+MAX_PAUSE_SECONDS = 30.0
 CALM_SECONDS = 120.0
 """After a failure the pause doubles, up to the longest; after so long without one it begins anew."""
 
@@ -192,7 +192,7 @@ class Reflector(Generic[W]):
             self.problem = problem
             pause = FIRST_PAUSE_SECONDS if loop.time() - began > CALM_SECONDS else pause
             await asyncio.sleep(pause * (1.0 + self._jitter()))
-            pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
+            pause = min(2 * pause, MAX_PAUSE_SECONDS)
 
     # --- lists --------------------------------------------------------------------------------------------------------
 

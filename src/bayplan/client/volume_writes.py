@@ -27,7 +27,7 @@ Steps: TypeAlias = Generator[ApiRequest | float, ApiResponse, str]
 """Yields requests, which want their responses, and seconds to wait; returns why it failed, "" where it did not."""
 
 FIRST_LOOK_SECONDS = 0.05
-LONGEST_LOOK_SECONDS = 1.0
+MAX_POLL_SECONDS = 1.0
 """How long claims are left alone between two looks: ever longer, up to upstream's second."""
 
 BIND_TIMEOUT_SECONDS = 600.0
@@ -86,7 +86,7 @@ def wait_for_claims(pod: Pod, node_name: str, written: Sequence[WrittenItem], ob
     while waited < BIND_TIMEOUT_SECONDS:
         yield pause
         waited += pause
-        pause = min(2 * pause, LONGEST_LOOK_SECONDS)
+        pause = min(2 * pause, MAX_POLL_SECONDS)
         problem = check_claims(pod, node_name, written, objects)
         if problem is None:
             return ""

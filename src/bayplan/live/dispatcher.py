@@ -1,7 +1,7 @@
-"""Carry out on a cluster what the scheduler wants: exchanges with the API, many at once, those of one pod one after the other.
+"""Execution of the scheduler's actions on a cluster: many API exchanges at once, those of one pod in order.
 
-Actions come from the engine's thread; everything else happens on the event loop. Bindings and events have connections of their
-own, as upstream's do, so that neither has to wait for the other's rate limit.
+Actions come from the engine's thread; everything else runs on the event loop. Bindings and events have separate connections,
+as in upstream, so neither waits for the other's rate limit.
 """
 
 from __future__ import annotations
@@ -21,34 +21,34 @@ from bayplan.objects.pod import Pod
 
 T = TypeVar("T", bound=KubernetesObject)
 
-MOST_EVENTS = 20_000
-"""So many events may wait for the rate limit; what comes then is dropped. Upstream lets them wait without a limit."""
+MAX_PENDING_EVENTS = 20_000
+"""Maximum number of events that wait for the rate limit; further ones are dropped. Upstream has no limit."""
 
 TICK_SECONDS = 10.0
 _log = logging.getLogger("bayplan.scheduler")
 
 
 class Engine(Protocol):
-    """Who is told how it went: `bayplan.live.engine_host.EngineHost`."""
+    """The receiver of failures: `bayplan.live.engine_host.EngineHost`."""
 
     @property
     def generation(self) -> int:
-        """Return how often its scheduler was made anew."""
+        """Return how often its scheduler was replaced."""
         ...
 
     def binding_failed(
         self, key: str, message: str, *, plugin: str = ..., point: str = ..., generation: int | None = ...
     ) -> None:
-        """Take that a pod could not be bound."""
+        """Handle a failed binding."""
         ...
 
     def preemption_failed(self, pod: Pod, *, generation: int | None = ...) -> None:
-        """Take that victims could not be evicted."""
+        """Handle a failed eviction of victims."""
         ...
 
 
 class KnownObjects(Protocol):
-    """The cluster as it is known: `bayplan.live.cluster_feed.ClusterFeed`."""
+    """The cached objects of the cluster: `bayplan.live.cluster_feed.ClusterFeed`."""
 
     def find(self, kind: type[T], key: str) -> T | None:
         """Return an object by its key, or None."""
@@ -56,17 +56,17 @@ class KnownObjects(Protocol):
 
 
 class Dispatcher:
-    """Sends what the engine wants sent.
+    """Sends the requests for the engine's actions.
 
     Args:
         connection: for bindings, patches and deletions. events: for events.
-        objects: the cluster as it is known.
+        objects: the cached objects of the cluster.
         host_name: of this machine, for events.
         now_ns: the time.
 
     Attributes:
-        engine: is told what was refused; set before anything is taken.
-        dropped_events: events that were not written because too many waited.
+        engine: gets refused requests; set before the first call of `take`.
+        dropped_events: number of events that were dropped because too many waited.
     """
 
     engine: Engine
@@ -94,7 +94,7 @@ class Dispatcher:
         self.dropped_events = 0
 
     def take(self, actions: Sequence[Action]) -> None:
-        """Take what the engine wants done; called on its thread."""
+        """Execute actions; called on the engine's thread."""
         self._loop.call_soon_threadsafe(self._carry_out, actions, _Asked(self, self.engine.generation))
 
     def _carry_out(self, actions: Sequence[Action], asked: _Asked) -> None:
@@ -103,7 +103,7 @@ class Dispatcher:
         try:
             exchanges = exchanges_of(actions, asked)
         except Exception:
-            # A bug of ours; none of these was begun.
+            # A bug; none of these was started.
             _log.exception("actions of the scheduler")
             for action in actions:
                 if isinstance(action, Bind):
@@ -119,14 +119,14 @@ class Dispatcher:
             self._spawn(self._run_all(key))
 
     async def _run_all(self, key: str) -> None:
-        """Run the exchanges of one pod, one after the other, until there is none."""
+        """Run the exchanges of one pod in order, until none is left."""
         row = self._waiting[key]
         while row:
             exchange, asked = row[0]
             try:
                 await carry_out(exchange.steps, self._connection.send, asyncio.sleep)
             except Exception:
-                # A bug of ours; the next exchange may fare better.
+                # A bug; the next exchange may succeed.
                 _log.exception("an exchange about %s", key)
                 if exchange.is_binding:
                     asked.give_up(key)
@@ -139,7 +139,7 @@ class Dispatcher:
         task.add_done_callback(self._tasks.discard)
 
     async def drain(self, seconds: float) -> None:
-        """Wait for what was begun, but no longer than that; then nothing is sent any more."""
+        """Wait for running exchanges, at most so many seconds; then stop sending."""
         self._ticker.cancel()
         if self._tasks:
             await asyncio.wait(set(self._tasks), timeout=seconds)
@@ -157,7 +157,7 @@ class Dispatcher:
                     self._write(recording)
 
     def _write(self, recording: EventRecording) -> None:
-        if self._pending_events >= MOST_EVENTS:
+        if self._pending_events >= MAX_PENDING_EVENTS:
             self.dropped_events += 1
             return
         self._pending_events += 1
@@ -169,7 +169,7 @@ class Dispatcher:
         finally:
             self._pending_events -= 1
 
-    # --- what exchanges want to know ------------------------------------------------------------------------------------
+    # --- services for exchanges -----------------------------------------------------------------------------------------
 
     def now_ns(self) -> int:
         """Return the time."""
@@ -180,14 +180,14 @@ class Dispatcher:
         return self._objects.find(kind, key)
 
     def happened(self, event: PodEvent) -> None:
-        """Have an event written."""
+        """Write an event."""
         recording = self._recorder.record(event)
         if recording is not None:
             self._write(recording)
 
 
 class _Asked:
-    """Whom exchanges tell what came of them (`bayplan.client.exchanges.ExchangeHost`), and which scheduler had asked for it."""
+    """The host of exchanges (`bayplan.client.exchanges.ExchangeHost`), with the generation of the scheduler."""
 
     def __init__(self, dispatcher: Dispatcher, generation: int) -> None:
         self._dispatcher = dispatcher
@@ -202,18 +202,18 @@ class _Asked:
         return self._dispatcher.find(kind, key)
 
     def happened(self, event: PodEvent) -> None:
-        """Have an event written."""
+        """Write an event."""
         self._dispatcher.happened(event)
 
     def binding_failed(self, key: str, message: str, *, plugin: str, point: str) -> None:
-        """Tell the engine that a pod could not be bound; a scheduler that came later does not hear of it."""
+        """Report a failed binding to the engine, which ignores it if the scheduler was replaced."""
         engine = self._dispatcher.engine
         engine.binding_failed(key, message, plugin=plugin, point=point, generation=self._generation)
 
     def preemption_failed(self, pod: Pod) -> None:
-        """Tell the engine that victims could not be evicted; a scheduler that came later does not hear of it."""
+        """Report a failed eviction to the engine, which ignores it if the scheduler was replaced."""
         self._dispatcher.engine.preemption_failed(pod, generation=self._generation)
 
     def give_up(self, key: str) -> None:
-        """Tell the engine that nothing will come of a binding, for a bug of ours: the pod must not wait for ever."""
+        """Report a binding that failed because of a bug, so the pod does not wait for ever."""
         self.binding_failed(key, "internal error", plugin="DefaultBinder", point="Bind")

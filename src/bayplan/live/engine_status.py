@@ -12,7 +12,7 @@ from bayplan.engine.records import Outcome
 from bayplan.engine.scheduler import Scheduler
 from bayplan.live.plugin_runner import PluginIncident, RunningCall
 
-KEPT_CYCLES = 1024
+CYCLE_WINDOW = 1024
 WINDOW_SECONDS = 5.0
 
 
@@ -84,7 +84,7 @@ class CycleMeter:
         self.preemptions = 0
         self.evictions = 0
         self.binding_failures = 0
-        self._seconds: deque[float] = deque(maxlen=KEPT_CYCLES)
+        self._seconds: deque[float] = deque(maxlen=CYCLE_WINDOW)
         self._counts: deque[tuple[float, int]] = deque([(time.monotonic(), 0)])
 
     @property

@@ -7,7 +7,7 @@ from bayplan.live.object_mirror import ObjectMirror, key_of_object
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod
 
-LONGEST_NS = 300 * SECOND_NS
+MAX_HOLD_NS = 300 * SECOND_NS
 
 
 class Quarantine:
@@ -24,7 +24,7 @@ class Quarantine:
     def put_pod(self, key: str, now_ns: int) -> None:
         """Hold a pod back whose cycle broke the engine, the longer the more often that has happened."""
         times = self._times[key] = self._times.get(key, 0) + 1
-        self._until_ns[key] = now_ns + min(SECOND_NS << min(times, 10), LONGEST_NS)
+        self._until_ns[key] = now_ns + min(SECOND_NS << min(times, 10), MAX_HOLD_NS)
 
     def put_object(self, item: KubernetesObject) -> None:
         """Hold back an object that the engine could not take in, until it changes."""

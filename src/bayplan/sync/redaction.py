@@ -9,7 +9,7 @@ from bayplan.sync.document import items, part
 from bayplan.sync.followed_kinds import SPREAD_OWNERS, FollowedKind
 from bayplan.sync.translation import workload_spec
 
-_KEPT_ANNOTATIONS = ("pv.kubernetes.io/", "volume.kubernetes.io/", "volume.beta.kubernetes.io/", "bayplan.io/")
+_COPIED_ANNOTATIONS = ("pv.kubernetes.io/", "volume.kubernetes.io/", "volume.beta.kubernetes.io/", "bayplan.io/")
 _LEFT_OUT_OF_CONTAINERS = ("command", "args", "env", "envFrom")
 
 
@@ -28,7 +28,7 @@ def redacted(kind: FollowedKind, document: Document) -> Document:
         if name in metadata:
             kept[name] = metadata[name]
     annotations = {
-        name: value for name, value in part(metadata, "annotations").items() if name.startswith(_KEPT_ANNOTATIONS)
+        name: value for name, value in part(metadata, "annotations").items() if name.startswith(_COPIED_ANNOTATIONS)
     }
     if annotations:
         kept["annotations"] = annotations

@@ -33,7 +33,7 @@ _FIRST_MODULE = "main.js"
 _ADDRESSES = "address.js"
 _ROUTE = re.compile(r'\["(/[^"]*)", "(\w+)"\]')
 _IMPORT = re.compile(r'^(?:import .*|\} )from "([^"]+)";$', re.MULTILINE)
-_LEAST_PACKED = 512
+_MIN_COMPRESSED_BYTES = 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +137,7 @@ def _file(name: str, body: bytes) -> StaticFile:
     suffix = name[name.rfind(".") :]
     if suffix not in TYPES:
         raise ValueError(f"static/{name}: no content type is known for {suffix}")
-    packed = gzip.compress(body, 6, mtime=0) if len(body) >= _LEAST_PACKED else b""
+    packed = gzip.compress(body, 6, mtime=0) if len(body) >= _MIN_COMPRESSED_BYTES else b""
     return StaticFile(
         TYPES[suffix],
         body,

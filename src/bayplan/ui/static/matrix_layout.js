@@ -48,7 +48,7 @@ const PADDING = 21;
 /** How much of the room the names of nodes may take before the other columns have theirs. */
 const NAMES_PART = 0.22;
 /** Room for the head of that column. */
-const LEAST_NAMES = 96;
+const MIN_NAME_WIDTH_PX = 96;
 
 /**
  * @param {MatrixData} data
@@ -68,7 +68,7 @@ export function layOut(data, how) {
   else if (!sizes.isTotalStuck) sizes.total = Math.max(NARROW_TOTAL, totalWidth(data.rows.total));
   const rest = sizes.total + middle + verdicts.length * sizes.verdict;
   const { names, domain } = nameWidths(data.rows.node, how.room, how.room - rest);
-  sizes.node = Math.max(LEAST_NAMES, Math.min(sizes.node, names.short), names.width);
+  sizes.node = Math.max(MIN_NAME_WIDTH_PX, Math.min(sizes.node, names.short), names.width);
   const room = Math.max(0, how.room - sizes.node - rest);
   const width = sizes.score + (scores.length ? Math.min(sizes.spare, Math.floor(room / scores.length)) : 0);
   let left = sizes.node + sizes.total;

@@ -7,7 +7,7 @@ import { get, put } from "./service.js";
 import { failure, loading } from "./states.js";
 import { badge, copy, nodeLink, perform, podLink, podOf } from "./parts.js";
 
-const FEW_NODES = 6;
+const MAX_NODES_SHOWN = 6;
 /** Of the table of attempts, with the class of each. @type {[string, string][]} */
 const ATTEMPT_COLUMNS = [
   ["Attempt", ""],
@@ -123,7 +123,7 @@ export function remedyPart(root, address, signal, pod) {
 
 /** @param {any} remedy @param {string} pod */
 function remedyLine(remedy, pod) {
-  const more = remedy.nodes.length - FEW_NODES;
+  const more = remedy.nodes.length - MAX_NODES_SHOWN;
   return h(
     "li",
     { class: "panel", key: remedy.text },
@@ -137,7 +137,7 @@ function remedyLine(remedy, pod) {
         ? [
             "fits on ",
             ...remedy.nodes
-              .slice(0, FEW_NODES)
+              .slice(0, MAX_NODES_SHOWN)
               .flatMap((/** @type {string} */ node, /** @type {number} */ at) => [at ? ", " : "", nodeLink(node)]),
             more > 0 ? ` and ${count(more)} more` : "",
           ]

@@ -13,7 +13,7 @@ import { mapLegend, nodeColumns } from "../node_columns.js";
 import { nodeCards } from "../node_cards.js";
 import { cordon, removeNode } from "../node_actions.js";
 import { title } from "../shell.js";
-import { MOST_CARDS } from "./overview.js";
+import { MAX_CARDS } from "./overview.js";
 
 const FILTERS = ["q", "zone", "pool", "label"];
 
@@ -200,7 +200,7 @@ class View {
       this.cellData.groups.reduce(
         (/** @type {number} */ sum, /** @type {any} */ group) => sum + group.nodes.length,
         0,
-      ) < MOST_CARDS
+      ) < MAX_CARDS
     );
   }
 

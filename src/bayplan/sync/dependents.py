@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from bayplan.sync.followed_kinds import ObjectRef
-from bayplan.sync.translation import Here
+from bayplan.sync.translation import LocalObjects
 
 
-class UidUsers:
+class Dependents:
     """Users by the object whose uid they use."""
 
     def __init__(self) -> None:
         self._users: dict[ObjectRef, dict[ObjectRef, None]] = {}
 
-    def asking(self, user: ObjectRef, here: Here) -> Here:
+    def asking(self, user: ObjectRef, here: LocalObjects) -> LocalObjects:
         """Return what answers an object's translation as `here` does, and notes what it asks for."""
         return _Asking(self._users, user, here)
 
@@ -22,7 +22,7 @@ class UidUsers:
 
 
 class _Asking:
-    """See `bayplan.sync.translation.Here`.
+    """See `bayplan.sync.translation.LocalObjects`.
 
     Args:
         users: where the user is noted.
@@ -30,16 +30,16 @@ class _Asking:
         here: answers.
     """
 
-    def __init__(self, users: dict[ObjectRef, dict[ObjectRef, None]], user: ObjectRef, here: Here) -> None:
+    def __init__(self, users: dict[ObjectRef, dict[ObjectRef, None]], user: ObjectRef, here: LocalObjects) -> None:
         self._users = users
         self._user = user
         self._here = here
 
     def uid_of(self, ref: ObjectRef, source_uid: str) -> str | None:
-        """See `Here`."""
+        """See `LocalObjects`."""
         self._users.setdefault(ref, {})[self._user] = None
         return self._here.uid_of(ref, source_uid)
 
     def keeps_node(self, source_uid: str) -> bool:
-        """See `Here`."""
+        """See `LocalObjects`."""
         return self._here.keeps_node(source_uid)
