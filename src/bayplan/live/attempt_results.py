@@ -1,7 +1,7 @@
 """The results of an attempt in the form of kube-scheduler-simulator's annotations, built from a decision.
 
-Keys and formats are the same, but its bugs are not reproduced: weights and extender scores are those that were used, and the cells of
-Filter are those of the cycle, not of a later dry run (docs/simulator.md).
+Keys and formats are the same, but its bugs are not reproduced: weights and extender scores are those that were used, and the cells
+of Filter are those of the cycle, not of a later dry run (docs/simulator.md).
 """
 
 from __future__ import annotations

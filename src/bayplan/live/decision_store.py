@@ -33,7 +33,7 @@ TIE_BYTES = 36
 """Sizes of a frame, of an array without its numbers, and of a row of a stored tie set."""
 
 MAX_CHANGED_ROWS = 16_384
-"""Maximum number of changed rows after a plan's keyframe; then the next record starts a new keyframe, so old ones can be dropped."""
+"""Maximum number of changed rows after a plan's keyframe; then the next record starts a new one, so old ones can be dropped."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

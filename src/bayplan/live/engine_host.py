@@ -3,7 +3,7 @@
 Only that thread uses the scheduler. Other threads post changes, submit queries that run between two cycles, pause,
 step, and replace the scheduler by one with another configuration. If a plugin fails, its cycle fails
 (`bayplan.live.plugin_guard`); an exception in the engine itself is a bug: it is reported, and the scheduler is rebuilt from the
-current objects. Without a thread (if `start` is not called), every call does its work immediately in `turn`; tests step through it this way.
+current objects. Without a thread (if `start` is not called), every call does its work immediately in `turn`, which tests use.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Who was written with the uid that another object has here, or waits for it: to be looked at again when that changes."""
+"""Objects that depend on the local uid of another object, to be reconciled when it changes."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from bayplan.sync.translation import LocalObjects
 
 
 class Dependents:
-    """Users by the object whose uid they use."""
+    """Dependents by the object whose uid they use."""
 
     def __init__(self) -> None:
         self._users: dict[ObjectRef, dict[ObjectRef, None]] = {}
 
     def asking(self, user: ObjectRef, here: LocalObjects) -> LocalObjects:
-        """Return what answers an object's translation as `here` does, and notes what it asks for."""
+        """Return `here` for an object's translation, with every queried uid recorded as a dependency."""
         return _Asking(self._users, user, here)
 
     def take(self, ref: ObjectRef) -> list[ObjectRef]:
-        """Return the users of an object whose uid has changed, and forget them: who looks at them asks again."""
+        """Remove and return the dependents of an object whose uid has changed; reconciling them records them again."""
         return list(self._users.pop(ref, ()))
 
 
@@ -25,9 +25,9 @@ class _Asking:
     """See `bayplan.sync.translation.LocalObjects`.
 
     Args:
-        users: where the user is noted.
-        user: the object that is translated.
-        here: answers.
+        users: where the dependency is recorded.
+        user: the translated object.
+        here: the local objects.
     """
 
     def __init__(self, users: dict[ObjectRef, dict[ObjectRef, None]], user: ObjectRef, here: LocalObjects) -> None:

@@ -12,7 +12,7 @@ class Expectations:
         # Uid and revision of created objects; uids of deleted objects that are still seen.
         self._made: dict[ObjectRef, tuple[str, int]] = {}
         self._deleted: dict[ObjectRef, str] = {}
-        # The revision up to which everything is known, by kind; uids of objects that were deleted before the response to their creation.
+        # The revision up to which everything is known, by kind; uids of objects deleted before the response to their creation.
         self._reached: dict[str, int] = {}
         self._gone_early: set[str] = set()
 

@@ -6,8 +6,8 @@ merged events, or on lost events that a later list makes up for. It has no socke
 
 For pods, with the defaults of `SyncPolicy`:
 
-- A pod that has a node in the source when the sync begins is created with that node. Any other pod is created without, even if it is
-  first seen with a node: the local scheduler decides.
+- A pod that has a node in the source when the sync begins is created with that node. Any other pod is created without a node, even
+  if it is first seen with one: the local scheduler decides.
 - While the pod waits in the source, its changes are applied; once it has a node there, only its end and the removal of
   its gates are.
 - A pod that is deleted locally stays deleted until the source deletes it, too.
@@ -23,6 +23,7 @@ import msgspec
 from bayplan.base.plain_data import Document
 from bayplan.cluster.source_copies import SOURCE_UID
 from bayplan.sync.applied_fields import from_annotation, noted, unless_changed_here
+from bayplan.sync.dependents import Dependents
 from bayplan.sync.document import part, text
 from bayplan.sync.expectations import Expectations
 from bayplan.sync.followed_kinds import BY_PLURAL, FOLLOWED_KINDS, FollowedKind, ObjectRef
@@ -42,7 +43,6 @@ from bayplan.sync.merging import (
 from bayplan.sync.policy import SyncPolicy
 from bayplan.sync.sync_write import Put, SyncWrite, Verb
 from bayplan.sync.translation import Awaited, translate
-from bayplan.sync.dependents import Dependents
 from bayplan.sync.volume_decisions import CLAIMS, VolumeDecisions, is_bound
 
 _INITIAL_ONLY = ("volumeattachments",)
@@ -457,7 +457,7 @@ class Follower:
         Args:
             write: from `next_writes`.
             message: the reason.
-            retry: reconcile the object immediately (another client wrote it at the same time); otherwise when it changes in the source.
+            retry: reconcile the object immediately, after a conflict; otherwise when it changes in the source.
         """
         if not retry:
             self.note(write.ref, message)

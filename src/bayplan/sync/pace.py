@@ -75,11 +75,11 @@ class Pace:
         self._changed.set()
 
     async def reach(self, offset_ns: int, seen_ns: int) -> bool:
-        """Wait until a place is reached; return False as soon as the position is before what was seen already.
+        """Wait until a position is reached; return False as soon as the position is before the last emitted change.
 
         Args:
-            offset_ns: the place.
-            seen_ns: the place of the last change that was told.
+            offset_ns: the position to wait for.
+            seen_ns: the position of the last emitted change.
         """
         while True:
             position_ns = self.position_ns
@@ -94,7 +94,7 @@ class Pace:
                 return True
             self._changed.clear()
             seconds = None if self._paused else (offset_ns - position_ns) / self._speed / SECOND_NS
-            # Not `wait_for`: before Python 3.12 it forgets that it was cancelled where what it waits for comes at the same time.
+            # Not `wait_for`: before Python 3.12 it loses a cancellation that coincides with the awaited event.
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(seconds):
                     await self._changed.wait()

@@ -1,10 +1,10 @@
 """Translation of a source's object into the local object: without fields of the source cluster, with local uids.
 
 - uid, resourceVersion, times, managed fields and finalizers are dropped: the controllers that act on them are in the source.
-- Of its owners, a pod keeps its ReplicaSet, ReplicationController or StatefulSet, because default spreading finds its selector by that
-  name. The reference has the uid of the source, and copies of these workloads have 0 replicas, so no local controller collects,
-  duplicates or deletes pods. Other owners are dropped; but a claim that a pod owns is owned by that pod's copy, because the scheduler
-  checks the owner of a claim.
+- Of its owners, a pod keeps its ReplicaSet, ReplicationController or StatefulSet, because default spreading finds its selector by
+  that name. The reference has the uid of the source, and copies of these workloads have 0 replicas, so local controllers neither
+  collect, duplicate nor delete pods. Other owners are dropped; but a claim that a pod owns is owned by its copy, because the
+  scheduler checks the owner of a claim.
 - A pod's service account and the volumes with its token are dropped; its priority is computed from its class again.
 - A persistent volume's claimRef has the local uid of its claim: bound volumes stay bound.
   A released volume keeps the source's uid of its claim, so it belongs to no later claim of that name.

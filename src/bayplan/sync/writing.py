@@ -33,7 +33,7 @@ _decode = msgspec.json.Decoder(dict[str, object]).decode
 def carry_out(follower: Follower, write: SyncWrite) -> Exchange[None]:
     """Execute a write and report the outcome to the follower.
 
-    If another client wrote the object at the same time, it is reconciled again. Requests to a busy or unavailable server are retried.
+    After a conflict with another client, the object is reconciled again. Requests to a busy or unavailable server are retried.
     """
     if write.verb is Verb.CREATE:
         yield from _create(follower, write)

@@ -1,4 +1,4 @@
-"""The ASGI application of the page: the shell for every address under ``/ui``, its files, and nothing else.
+"""The ASGI application of the page: the shell for every address under ``/ui``, and its files.
 
 The page itself asks ``/bayplan/v1`` and the Kubernetes API for what it shows. Nothing here knows what a pod is.
 """
@@ -12,7 +12,7 @@ POLICY = (
     "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'; "
     "require-trusted-types-for 'script'"
 )
-"""What the page may load: its own files and this server, nothing inline. Trusted types forbid markup made of strings."""
+"""Content security policy: only the page's files and this server, nothing inline. Trusted types forbid markup from strings."""
 
 _ROOT = "/ui"
 _STATIC = "/ui/static/"
@@ -31,7 +31,7 @@ class Page:
         self._static = load_static_files() if static is None else static
 
     def answers(self, scope: Scope) -> bool:
-        """Tell whether a request is the page's; all others belong to the APIs on the same port.
+        """Return whether a request is for the page; all others are for the APIs on the same port.
 
         `/` is for a browser (it asks for HTML) only: to Kubernetes' clients it is the list of paths.
         """
@@ -43,13 +43,13 @@ class Page:
         return path == _ROOT or path.startswith(f"{_ROOT}/")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request that `answers` has said is ours."""
+        """Answer a request for which `answers` returned True."""
         if scope["method"] not in ("GET", "HEAD"):
             await _say(send, 405, "The page is only read: GET or HEAD.", [(b"allow", b"GET, HEAD")])
             return
         path: str = scope["path"]
         if path in ("/", _ROOT):
-            # Relative, so that it also holds behind a proxy that serves us under a prefix of its own.
+            # Relative, so that it works behind a proxy with a path prefix.
             await _say(send, 307, "The page is at /ui/.", [(b"location", b"ui/" if path == "/" else b"/ui/")])
         elif path.startswith(_STATIC):
             await self._send_static(path.removeprefix(_STATIC), scope, send)
@@ -62,7 +62,7 @@ class Page:
         if file is None:
             await _say(send, 404, "The page has no such file.", [])
             return
-        # A tab that is older than the server asks for files of another version: it gets the present ones, to be asked again.
+        # A tab that is older than the server requests files of another version: it gets the current ones, without caching.
         await _send_file(file, _FOR_EVER if digest == self._static.digest else _ASK_AGAIN, scope, send)
 
 

@@ -1,6 +1,6 @@
-"""The files of the page, as they are served: read once, with types, digests and packed copies.
+"""The static files of the page: read once, with types, digests and compressed copies.
 
-They lie in the package beside this module (``static/``). Nothing is built or fetched: what is in the folder is what
+They are in the package next to this module (``static/``). Nothing is built or fetched: what is in the folder is what
 browsers get, but for two words in the shell. `DIGEST` is replaced by a digest over all files; it stands in the address
 of every file, so browsers may keep them for ever, and never mix two versions. `MODULES` is replaced by links to what a page needs.
 """
@@ -22,12 +22,12 @@ TYPES = {
     ".js": "text/javascript; charset=utf-8",
     ".svg": "image/svg+xml",
 }
-"""The kinds of files there may be; another one is an error when the page is loaded, not a wrong type later."""
+"""The allowed types of files; any other is an error at start, not a wrong content type later."""
 
 SHELL = "index.html"
 DIGEST = "{digest}"
 MODULES = "{modules}"
-"""Where the shell names the modules that a page needs, so that browsers ask for all at once, not for one after the other."""
+"""Where the shell lists the modules that a page needs, so that browsers request them in parallel."""
 
 _FIRST_MODULE = "main.js"
 _ADDRESSES = "address.js"
@@ -38,7 +38,7 @@ _MIN_COMPRESSED_BYTES = 512
 
 @dataclass(frozen=True, slots=True)
 class StaticFile:
-    """A file that is ready to be sent.
+    """A file that is ready to be served.
 
     Attributes:
         content_type: with the character set. body: its bytes. packed: the same in gzip, or b"" where that is no gain.
@@ -67,7 +67,7 @@ class StaticFiles:
     shells: dict[str, StaticFile]
 
     def shell(self, address: str) -> StaticFile:
-        """Return the HTML of an address below the page's root; they differ in which modules the browser is to ask for at once."""
+        """Return the HTML of an address below the page's root; addresses differ in the modules to preload."""
         parts = address.strip("/").split("/")
         for pattern, page in self.routes:
             wanted = pattern.strip("/").split("/")
@@ -99,7 +99,7 @@ def load_static_files() -> StaticFiles:
 
 
 def modules_of(page: str, texts: Mapping[str, str]) -> list[str]:
-    """Return the names of the modules that a page needs, those that are named first in the order in which they are named.
+    """Return the names of the modules that a page needs, the given ones first and in their order.
 
     Args:
         page: the name of its module; "" for those of all pages.

@@ -1,4 +1,4 @@
-// Which columns a matrix has and where they stand: scores, then what PreFilter plugins said, then filters.
+// The columns of a matrix and their order: scores, then PreFilter plugins, then filters.
 
 import { count } from "./format.js";
 import { hostOf, letterWidth, lettersIn, lettersOf } from "./names.js";

@@ -1,4 +1,4 @@
-// A small cluster as it is: each node a card with its bars and its pods as blocks. One sees a pod fall into a node.
+// A small cluster: each node is a card with its bars, and its pods as blocks. Placements are animated.
 
 import { draw, h } from "./dom.js";
 import { amount, count, counted, percent, resource } from "./format.js";

@@ -1,4 +1,4 @@
-// The other tabs of a pod: attempts over time, what would help, preemption, YAML; and what was said outside of Filter and Score.
+// The other tabs of a pod: attempts over time, what would help, preemption, YAML; and results other than those of Filter and Score.
 
 import { draw, h } from "./dom.js";
 import { breakable, count, counted, pointName, time } from "./format.js";
@@ -333,7 +333,7 @@ export function pointsPart(data) {
   const points = data.points ?? {};
   const lines = [];
   for (const [point, said] of Object.entries(points)) {
-    // What PreFilter plugins said has columns, where there are rows.
+    // PreFilter results are columns if the matrix has rows.
     if (point === "pre_filter" && data.pre_filters?.length) continue;
     const entries = Array.isArray(said) ? said : said ? [said] : [];
     for (const entry of entries) {

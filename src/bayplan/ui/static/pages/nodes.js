@@ -83,7 +83,7 @@ class View {
       this.overview = await get("/overview", {}, this.signal);
       this.drawHead();
     } catch {
-      // The table says what is wrong; the sentence is only missing.
+      // The table shows the error; only the sentence is missing.
     }
   }
 
