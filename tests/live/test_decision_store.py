@@ -1,4 +1,4 @@
-"""What is kept of decisions, for how long, and what is said of those that are gone."""
+"""Tests of stored decisions: limits, and errors for dropped ones."""
 
 from __future__ import annotations
 

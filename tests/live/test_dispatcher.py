@@ -1,4 +1,4 @@
-"""What is sent, in which order and at once; what comes back to the engine; and how much may wait."""
+"""Tests of the dispatcher: order and concurrency of requests, failures reported to the engine, and limits."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def pod(name: str) -> Pod:
 
 
 class Server:
-    """Answers when it is told to, and notes what it was asked."""
+    """Answers on request, and records the requests."""
 
     def __init__(self) -> None:
         self.asked: list[str] = []

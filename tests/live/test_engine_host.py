@@ -76,7 +76,7 @@ def test_a_clock_that_goes_on_in_the_middle_of_a_turn_is_not_overheard(monkeypat
     def slow_turn() -> bool:
         more = turn()
         if not more and not turned.is_set():
-            # The clock goes on after the engine has looked at it, and before it sleeps.
+            # The clock advances after the engine has read it, and before it sleeps.
             cluster.clock.resume()
             turned.set()
         return more

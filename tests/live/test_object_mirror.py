@@ -1,4 +1,4 @@
-"""What a scheduler is made anew from: the newest version of each object, in the order in which it should meet them."""
+"""Tests of the objects for rebuilding a scheduler: the newest version of each, in the right order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls with a deadline: who raises, sleeps or loops fails, and the caller goes on."""
+"""Calls with a deadline: a plugin that raises, sleeps or loops fails, and the caller continues."""
 
 from __future__ import annotations
 

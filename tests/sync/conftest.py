@@ -1,4 +1,4 @@
-"""What tests of following run twice with: a request for each write, and batches, as a Bayplan takes them."""
+"""Runs the sync tests twice: with a request for each write, and with batches."""
 
 from __future__ import annotations
 

@@ -109,7 +109,7 @@ def test_nothing_is_lost_whatever_becomes_of_a_batch(answer: ApiResponse, want: 
     assert status.problems == []
     assert pods(sender.here) == ALL
     assert sender.here.get("nodes", "n") is not None
-    # The node's batch is the one that was spoilt; a request of its own made it then.
+    # The response to the node's batch was damaged; then a single request created the node.
     assert sender.others.count("POST nodes") >= want
 
 
@@ -224,7 +224,7 @@ def test_single_requests_beside_batches_are_not_more_at_once_than_without() -> N
     sender = CrowdedSender(LocalCluster())
     names = [f"n{number}" for number in range(3 * AT_ONCE)]
     run_once(sender, *(dumped(node(name), name) for name in names))
-    # What the batch left open (their status), then what no batch can do (changes).
+    # The rest of the batch (status), then writes that batches don't support (changes).
     assert sender.most == AT_ONCE
     sender.most = 0
     status = run_once(sender, *(dumped(node(name, unschedulable=True), name) for name in names))
@@ -248,7 +248,7 @@ def test_a_cluster_that_never_answers_batches_gets_single_requests_and_that_is_s
         outcome = run_once(sender, *some())
     assert (outcome.created, outcome.problems, pods(sender.here)) == (6, [], ALL)
     assert [record.getMessage() for record in caplog.records] == [
-        f"the cluster here refuses batches: the server answered with status {status}; all goes in single requests"
+        f"the target refuses batches: the server answered with status {status}; using single requests"
     ]
 
 

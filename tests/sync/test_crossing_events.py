@@ -382,7 +382,7 @@ def test_a_pod_that_came_and_went_here_while_the_watch_was_away_was_deleted_here
     world.end_writes()
     world.here.delete_pod("web")
     world.lose_here()
-    assert not world.follower.is_idle, "it may still be told of"
+    assert not world.follower.is_idle, "its event may still arrive"
     world.follower.local_reached("pods", world.here.backend.store.revision)
     world.work()
     world.put("pods", pod("web", labels={"still": "there"}))

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.usefixtures("way")
 
 
 def node_of(world: World, name: str) -> object:
-    """Return the node of a pod here: "" without one, None where the pod is not here."""
+    """Return the local node of a pod: "" without one, None if the pod does not exist."""
     found = world.here.get("pods", name)
     return None if found is None else part(found, "spec").get("nodeName", "")
 

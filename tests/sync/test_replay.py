@@ -66,7 +66,7 @@ def names(change: FeedChange) -> str:
 
 
 def replayed(steps: Sequence[Callable[[Clock, Pace], None]], *, speed: float = 1.0, start_ns: int = 0) -> list[str]:
-    """Replay the tape, let the steps happen one after the other, and return what was told, a stroke for each step."""
+    """Replay the tape, run the steps one after the other, and return the emitted changes, with a stroke for each step."""
 
     async def run() -> list[str]:
         clock = Clock()
@@ -91,7 +91,7 @@ async def _rest() -> None:
 
 
 def passes(seconds: float) -> Callable[[Clock, Pace], None]:
-    """Let time pass; whoever waits looks at the clock again."""
+    """Let time pass; waiting tasks read the clock again."""
 
     def step(clock: Clock, pace: Pace) -> None:
         clock.ns += int(seconds * SECOND)
@@ -214,7 +214,7 @@ def test_a_real_trace_is_applied_at_its_times_and_nothing_of_it_is_refused(name:
         async with asyncio.timeout(30):
             for offset_ns in sorted({offset_ns for offset_ns, _ in wanted}):
                 clock.ns = offset_ns
-                pace.set_speed(1.0)  # Whoever waits looks at the clock again.
+                pace.set_speed(1.0)  # Waiting tasks read the clock again.
                 while len(asked) < sum(due_ns <= offset_ns for due_ns, _ in wanted):
                     await asyncio.sleep(0)
             await task

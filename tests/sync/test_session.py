@@ -38,7 +38,7 @@ class LiveFeed:
         """There is nothing to open."""
 
     async def run(self, take: Take) -> None:
-        """Tell what there is, then every write, until cancelled."""
+        """Emit existing objects, then every write, until cancelled."""
         store = self._here.backend.store
         for plural in self.kinds:
             documents = [msgspec.json.decode(item.raw) for item in store.between(plural_table(plural))]
@@ -55,7 +55,7 @@ def _teller(plural: str, take: Take) -> Callable[[Write], None]:
 
 
 class ScriptedFeed:
-    """A source of which a test says what it tells."""
+    """A source whose output is set by the test."""
 
     def __init__(self) -> None:
         self.kinds = KINDS
@@ -67,7 +67,7 @@ class ScriptedFeed:
         """There is nothing to open."""
 
     async def run(self, take: Take) -> None:
-        """Tell what the test says."""
+        """Emit the test's changes."""
         while (change := await self.changes.get()) is not None:
             take(change)
 
@@ -237,7 +237,7 @@ def test_a_session_ends_when_it_is_told_to_whatever_comes_at_the_same_time(turns
         async with asyncio.timeout(20):
             while not session.status().idle:
                 await asyncio.sleep(0.01)
-        # Something comes, and so many turns of the loop later it is told to end.
+        # An event arrives, and some iterations of the loop later it is cancelled.
         source.changes.put_nowait(Changed("nodes", dumped(node("n1"), "n")))
         for _ in range(turns):
             await asyncio.sleep(0)

@@ -99,16 +99,16 @@ def give_up_claim(claim: ResourceClaim) -> Steps:
     return "" if response.ok else response.message
 
 
-def tell_pod(pod: Pod, claim: ResourceClaim) -> Steps:
+def record_claim_in_status(pod: Pod, claim: ResourceClaim) -> Steps:
     """Record the claim of a pod's extended resources in the pod's status; do nothing for other claims."""
     if claim.metadata.annotations.get(ANNOTATION) != "true":
         return ""
-    told = PodExtendedResourceClaimStatus(
+    wanted = PodExtendedResourceClaimStatus(
         request_mappings=mappings_of(pod, claim), resource_claim_name=claim.metadata.name
     )
-    if told == pod.status.extended_resource_claim_status:
+    if wanted == pod.status.extended_resource_claim_status:
         return ""
-    patch = {"status": {"extendedResourceClaimStatus": msgspec.to_builtins(told)}}
+    patch = {"status": {"extendedResourceClaimStatus": msgspec.to_builtins(wanted)}}
     response = yield pod_status_request(pod, patch)
     return "" if response.ok else f"update pod {pod.key} ExtendedResourceClaimStatus: {response.message}"
 

@@ -65,7 +65,9 @@ class RequestObserver(Protocol):
         """Record how long a request waited for the rate limit."""
         ...
 
-    def answered(self, host: str, method: str, code: str, seconds: float, asked: int, told: int) -> None:
+    def answered(
+        self, host: str, method: str, code: str, seconds: float, request_bytes: int, response_bytes: int
+    ) -> None:
         """Record a response, and the bytes of both bodies; the code is ``<error>`` if there was none."""
         ...
 
@@ -183,7 +185,7 @@ class ApiConnection:
                 return response, _retry_after(answer)
         except (aiohttp.ClientError, OSError, TimeoutError) as problem:
             method = request.method.capitalize()
-            return ApiResponse(NO_ANSWER, f'{method} "{url}": {_told(problem)}'.encode()), None
+            return ApiResponse(NO_ANSWER, f'{method} "{url}": {_describe(problem)}'.encode()), None
 
     def _url(self, path: str, query: str) -> URL:
         # Paths and queries are encoded by the caller.
@@ -251,7 +253,7 @@ class ApiConnection:
                 if b"".join(unfinished).strip():
                     raise ConnectionLost("the stream ended in the middle of a line")
         except (aiohttp.ClientError, OSError, TimeoutError) as problem:
-            raise ConnectionLost(f'Get "{url}": {_told(problem)}') from None
+            raise ConnectionLost(f'Get "{url}": {_describe(problem)}') from None
 
 
 async def _read(answer: aiohttp.ClientResponse) -> bytes:
@@ -293,7 +295,7 @@ def _retry_after(answer: aiohttp.ClientResponse) -> float | None:
     return float(text) if answer.status in _TOO_BUSY and text.isdecimal() else None
 
 
-def _told(problem: Exception) -> str:
+def _describe(problem: Exception) -> str:
     if isinstance(problem, TimeoutError):
         return "context deadline exceeded"
     number = getattr(getattr(problem, "os_error", problem), "errno", None)

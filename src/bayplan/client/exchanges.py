@@ -2,7 +2,7 @@
 
 An exchange is a generator that knows no sockets and no clock: it yields requests, which want their responses, and seconds to
 wait. Different exchanges may run at once; those of one pod should run in the order in which they came. What comes of them is
-told to an `ExchangeHost`, which takes it to the engine. Requests and their order are those of kube-scheduler v1.36.3.
+passed to an `ExchangeHost`, which passes it to the engine. Requests and their order are those of kube-scheduler v1.36.3.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Protocol, TypeAlias
 
 from msgspec import Struct
 
-from bayplan.client.claim_writes import give_up_claim, tell_pod, wait_for_devices, write_claim
+from bayplan.client.claim_writes import give_up_claim, record_claim_in_status, wait_for_devices, write_claim
 from bayplan.client.event_recorder import PodEvent
 from bayplan.client.pod_status import disruption_condition, status_patch, unscheduled_condition
 from bayplan.client.requests import (
@@ -94,9 +94,9 @@ def _exchanges(actions: Sequence[Action], host: ExchangeHost) -> Generator[Excha
             end = _end_of_evictions(actions, place, action.preemptor)
             victims = [item for item in actions[place:end] if isinstance(item, Evict)]
             notes = {item.pod.key: item for item in actions[place:end] if isinstance(item, Emit)}
-            for told in notes.values():
-                if all(victim.pod.key != told.pod.key for victim in victims):
-                    host.happened(_pod_event(told, action.preemptor.spec.scheduler_name))
+            for note in notes.values():
+                if all(victim.pod.key != note.pod.key for victim in victims):
+                    host.happened(_pod_event(note, action.preemptor.spec.scheduler_name))
             yield Exchange(action.preemptor, _evict(action.preemptor, victims, notes, host))
         elif isinstance(action, SetCondition):
             following = actions[end] if end < len(actions) else None
@@ -104,7 +104,7 @@ def _exchanges(actions: Sequence[Action], host: ExchangeHost) -> Generator[Excha
             if isinstance(following, Nominate) and following.pod is action.pod:
                 nominated = following.node_name
                 end += 1
-            yield Exchange(action.pod, _tell(action, nominated, host))
+            yield Exchange(action.pod, _write_status(action, nominated, host))
         else:
             end = _end_of_binding(actions, place)
             group = actions[place:end]
@@ -200,7 +200,7 @@ def _bind_claims(
     bind: Bind, claims: Sequence[ResourceClaim], host: ExchangeHost
 ) -> Generator[ApiRequest | float, ApiResponse, str]:
     for claim in claims:
-        problem = (yield from write_claim(claim)) or (yield from tell_pod(bind.pod, claim))
+        problem = (yield from write_claim(claim)) or (yield from record_claim_in_status(bind.pod, claim))
         if problem:
             return problem
     if not any(map(is_awaited, claims)):
@@ -211,7 +211,7 @@ def _bind_claims(
     return (yield from wait_for_devices(claims, host, host.now_ns))
 
 
-def _tell(action: SetCondition, nominated: str | None, host: ExchangeHost) -> Steps:
+def _write_status(action: SetCondition, nominated: str | None, host: ExchangeHost) -> Steps:
     """Write why a pod has no node, and its nomination, in one patch."""
     condition = unscheduled_condition(action.pod, action.reason, action.message)
     patch = status_patch(action.pod, host.now_ns(), condition=condition, nominated_node_name=nominated)

@@ -225,7 +225,7 @@ class Reflector(Generic[W]):
                         bare = self._bare(event.object).metadata
                         if bare.annotations.get(_INITIAL_END) == "true":
                             listing = False
-                            self._tell_part(part)
+                            self._emit_part(part)
                             self._replace(found)
                             self._are_synced(bare.resource_version)
                     elif event.type == "ERROR":
@@ -233,8 +233,8 @@ class Reflector(Generic[W]):
                     else:
                         part += self._collect(bytes(event.object), found, deleted=event.type == "DELETED")
                 if listing:
-                    self._tell_part(part)
-                self._tell(changes)
+                    self._emit_part(part)
+                self._emit(changes)
         if listing:
             raise ConnectionLost("the list ended before it was complete")
 
@@ -251,7 +251,7 @@ class Reflector(Generic[W]):
             if not response.ok:
                 raise ListFailed(response.message)
             page = msgspec.json.decode(response.body, type=_List)
-            self._tell_part([item for raw in page.items or () for item in self._collect(bytes(raw), found)])
+            self._emit_part([item for raw in page.items or () for item in self._collect(bytes(raw), found)])
             if not page.metadata.continue_:
                 return page.metadata.resource_version, found
             query["continue"] = page.metadata.continue_
@@ -265,7 +265,7 @@ class Reflector(Generic[W]):
         found[item.key] = item
         return (item,)
 
-    def _tell_part(self, part: list[W]) -> None:
+    def _emit_part(self, part: list[W]) -> None:
         if part and self._on_part is not None and not self.synced.is_set():
             self._on_part(part)
 
@@ -282,7 +282,7 @@ class Reflector(Generic[W]):
             if known is None or known.metadata.resource_version != new.metadata.resource_version:
                 self.items[key] = new
                 changes.append(Change(known, new))
-        self._tell(changes)
+        self._emit(changes)
 
     def _are_synced(self, version: str) -> None:
         self.version = version
@@ -301,7 +301,7 @@ class Reflector(Generic[W]):
                 changes: list[Change[W]] = []
                 for event in events:
                     self._take(event, changes)
-                self._tell(changes)
+                self._emit(changes)
         if self.version == before and loop.time() - began < SHORT_SECONDS:
             raise ConnectionLost("the watch ended at once")
 
@@ -320,7 +320,7 @@ class Reflector(Generic[W]):
             self.version = self._bare(event.object).metadata.resource_version
             return
         if event.type == "ERROR":
-            self._tell(changes)
+            self._emit(changes)
             changes.clear()
             self._fail(event)
         item = self._decoded(bytes(event.object))
@@ -350,7 +350,7 @@ class Reflector(Generic[W]):
             raise _TooOld
         raise StreamRefused(ApiResponse(status.code, bytes(event.object)))
 
-    def _tell(self, changes: list[Change[W]]) -> None:
+    def _emit(self, changes: list[Change[W]]) -> None:
         if changes:
             self._on_changes(changes)
 

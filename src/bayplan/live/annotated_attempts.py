@@ -154,8 +154,8 @@ class _Rows:
         asked = {url: _asked(answer) for url, answer in extenders.filter.items()}
         names = dict.fromkeys(nodes)
         tables: tuple[Iterable[str], ...] = (results.filter, results.score, results.post_filter)
-        for told in (*tables, *results.pre_filter.values(), *asked.values()):
-            names.update(dict.fromkeys(told))
+        for table in (*tables, *results.pre_filter.values(), *asked.values()):
+            names.update(dict.fromkeys(table))
         self.names = [*names]
         self._row = {name: row for row, name in enumerate(self.names)}
         filters = call_order(results.filter)
@@ -193,8 +193,8 @@ class _Rows:
             if failed or row in refused:
                 continue
             if not results.selected_node and name in results.post_filter and keyframe.filter_names:
-                told = (plugin for row in results.post_filter.values() for plugin in row)
-                status = unschedulable(OVERWRITTEN).by(next(told, DEFAULT_POST_FILTER))
+                plugins = (plugin for row in results.post_filter.values() for plugin in row)
+                status = unschedulable(OVERWRITTEN).by(next(plugins, DEFAULT_POST_FILTER))
                 self._overrides.append((row, 0, keyframe.verdict(0, status)))
             elif results.final_score and name not in results.final_score:
                 # A row of an earlier attempt that was not written: this attempt did not examine the node.
@@ -390,15 +390,15 @@ def _late(results: SchedulingResults, scheduler_name: str) -> tuple[LatePoints, 
     nominated = any(results.post_filter.values())
     said = [PointSaid("PostFilter", it, Status(Code.SUCCESS, (), it), 0) for it in post_filter if nominated]
     refused: Status | None = None
-    for point, told in texts.items():
-        for plugin, text in _by_default_place(told):
+    for point, by_plugin in texts.items():
+        for plugin, text in _by_default_place(by_plugin):
             if text == SUCCESS:
                 continue
             status = Status(_code(text), (text,) if text not in ("", WAIT) else (), plugin)
             said.append(PointSaid(point, plugin, status, 0))
             if status.code.rejects and refused is None:
                 refused = status
-    names = {point: tuple(name for name, _ in _by_default_place(told)) for point, told in texts.items()}
+    names = {point: tuple(name for name, _ in _by_default_place(by_plugin)) for point, by_plugin in texts.items()}
     points = LatePoints(
         scheduler_name,
         tuple(post_filter),

@@ -140,15 +140,15 @@ def late_answers(points: LatePoints, said: Sequence[PointSaid]) -> Iterator[tupl
     """
     plugins = {"Reserve": points.reserve, "Permit": points.permit, "PreBind": points.pre_bind, "Bind": points.bind[:1]}
     for point, names in plugins.items():
-        told = {it.plugin: it for it in reversed(said) if it.point == point}
-        if point == "Bind" and told:
-            names = tuple(told)
+        by_plugin = {it.plugin: it for it in reversed(said) if it.point == point}
+        if point == "Bind" and by_plugin:
+            names = tuple(by_plugin)
         for name in names:
-            it = told.get(name)
+            it = by_plugin.get(name)
             yield point, name, it
             if it is not None and not it.status.ok and it.status.code is not Code.WAIT:
                 return
-        if any(it.status.code.rejects or it.status.code is Code.ERROR for it in told.values()):
+        if any(it.status.code.rejects or it.status.code is Code.ERROR for it in by_plugin.values()):
             # Refused while it waited for a permit.
             return
 

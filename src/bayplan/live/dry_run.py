@@ -132,12 +132,12 @@ class _Waiting(Struct):
     """A waiting pod of the cluster.
 
     Attributes:
-        pod: its current version. place: its place in queue order. told: the last known rejection message.
+        pod: its current version. place: its place in queue order. last_message: the last known rejection message.
     """
 
     pod: Pod
     place: tuple[int, int]
-    told: str
+    last_message: str
 
 
 class _Open(Struct, eq=False):
@@ -207,9 +207,9 @@ class DryRun:
                 self._seen += 1
                 self._waiting[key] = _Waiting(new, (-(new.spec.priority or 0), self._seen), message)
             else:
-                if message and message != waiting.told:
+                if message and message != waiting.last_message:
                     self._open.append(_Open(now_ns, waiting.place, waiting.pod, new, message))
-                waiting.pod, waiting.told = new, message
+                waiting.pod, waiting.last_message = new, message
         elif waiting is not None:
             del self._waiting[key]
             if new is not None and new.spec.node_name:

@@ -65,11 +65,11 @@ class PluginTimer(EngineCalls):
     """Runs cycles, and times the plugins in some of them. Used by the engine's thread only.
 
     Args:
-        tell: gets the durations. share: of sampled cycles. draw: returns a random number in [0, 1); a seeded generator by default.
+        receiver: gets the durations. share: of sampled cycles. draw: returns a random number in [0, 1); a seeded generator by default.
     """
 
-    def __init__(self, tell: TimeTaken, *, share: float = SAMPLED, draw: Callable[[], float] | None = None) -> None:
-        self._tell = tell
+    def __init__(self, receiver: TimeTaken, *, share: float = SAMPLED, draw: Callable[[], float] | None = None) -> None:
+        self._receiver = receiver
         self._share = share
         self._draw = draw or random.Random(0).random
         self._scheduler: Scheduler | None = None
@@ -139,13 +139,13 @@ class PluginTimer(EngineCalls):
         for which, seconds in self._seconds.items():
             plugin, point = which
             status = self._statuses.get(which, Code.SUCCESS.text)
-            self._tell.plugin_took(plugin, point, status, seconds)
+            self._receiver.plugin_took(plugin, point, status, seconds)
             point = "Score" if point == _IN_SCORE else point
             points[point] = points.get(point, 0.0) + seconds
             if status not in (Code.SUCCESS.text, Code.SKIP.text):
                 statuses[point] = status
         for point, seconds in points.items():
-            self._tell.point_took(point, profile, statuses.get(point, Code.SUCCESS.text), seconds)
+            self._receiver.point_took(point, profile, statuses.get(point, Code.SUCCESS.text), seconds)
         self._seconds.clear()
         self._statuses.clear()
 

@@ -65,8 +65,8 @@ class Distribution(Collector):
         family = HistogramMetricFamily(self._name, self._text, labels=self._labels)
         bounds = [*map(floatToGoString, self._bounds), "+Inf"]
         for labels, counts in sorted(self._counts.items()):
-            told = list(zip(bounds, map(float, accumulate(counts)), strict=True))
-            family.add_metric(labels, told, self._sums[labels])
+            points = list(zip(bounds, map(float, accumulate(counts)), strict=True))
+            family.add_metric(labels, points, self._sums[labels])
         return (family,)
 
 

@@ -34,13 +34,13 @@ class Listed(NamedTuple):
     """All objects of a kind at a revision (0 if the feed has none).
 
     Attributes:
-        told: objects that earlier parts of the list had unchanged; `documents` are the others.
+        emitted: objects that earlier parts of the list had unchanged; `documents` are the others.
     """
 
     plural: str
     documents: Collection[Document]
     revision: int = 0
-    told: Collection[ObjectRef] = ()
+    emitted: Collection[ObjectRef] = ()
 
 
 class PartListed(NamedTuple):

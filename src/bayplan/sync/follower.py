@@ -92,15 +92,15 @@ class Follower:
         for document in documents:
             self._take(ref_of(plural, document), document, initial=plural in self._unlisted and not self.memory.began)
 
-    def source_listed(self, plural: str, documents: Iterable[Document], told: Iterable[ObjectRef] = ()) -> None:
+    def source_listed(self, plural: str, documents: Iterable[Document], emitted: Iterable[ObjectRef] = ()) -> None:
         """Process a list of a kind: at the start, and whenever events may have been lost.
 
         Args:
-            plural: of the kind. documents: objects. told: objects that `source_part_listed` has processed already.
+            plural: of the kind. documents: objects. emitted: objects that `source_part_listed` has processed already.
         """
         first = plural in self._unlisted
         self._unlisted.discard(plural)
-        seen: dict[ObjectRef, None] = dict.fromkeys(told)
+        seen: dict[ObjectRef, None] = dict.fromkeys(emitted)
         for document in documents:
             ref = ref_of(plural, document)
             seen[ref] = None

@@ -150,7 +150,7 @@ class _FollowedCollection:
         self._take = take
         self._namespaces = frozenset(policy.namespaces) if BY_PLURAL[plural].namespaced else frozenset[str]()
         self._initial: list[bytes] | None = []
-        self._told: list[ObjectRef] = []
+        self._emitted: list[ObjectRef] = []
 
     def part(self, items: Sequence[_Followed]) -> None:
         """Process a part of the first list."""
@@ -175,7 +175,7 @@ class _FollowedCollection:
                 continue
             raw, new.raw = new.raw, b""
             if self._initial is not None and not raw:
-                self._told.append(ObjectRef(self._plural, new.metadata.namespace, new.metadata.name))
+                self._emitted.append(ObjectRef(self._plural, new.metadata.namespace, new.metadata.name))
             elif self._initial is not None:
                 self._initial.append(raw)
             else:
@@ -187,9 +187,9 @@ class _FollowedCollection:
         if self._initial is None:
             self._take(Reached(self._plural, revision))
             return
-        raws, told = self._initial, self._told
-        self._initial, self._told = None, []
-        self._take(Listed(self._plural, RawDocuments(raws, self._read), revision, told))
+        raws, emitted = self._initial, self._emitted
+        self._initial, self._emitted = None, []
+        self._take(Listed(self._plural, RawDocuments(raws, self._read), revision, emitted))
 
 
 def _selector(kind: FollowedKind, policy: SyncPolicy) -> str:

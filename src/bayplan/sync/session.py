@@ -169,7 +169,7 @@ class SyncSession:
         follower = self._follower
         assert follower is not None
         if isinstance(change, Listed):
-            follower.source_listed(change.plural, change.documents, change.told)
+            follower.source_listed(change.plural, change.documents, change.emitted)
         elif isinstance(change, PartListed):
             follower.source_part_listed(change.plural, change.documents)
         elif isinstance(change, Reached):

@@ -45,12 +45,12 @@ class Page:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request for which `answers` returned True."""
         if scope["method"] not in ("GET", "HEAD"):
-            await _say(send, 405, "The page is only read: GET or HEAD.", [(b"allow", b"GET, HEAD")])
+            await _respond(send, 405, "The page is only read: GET or HEAD.", [(b"allow", b"GET, HEAD")])
             return
         path: str = scope["path"]
         if path in ("/", _ROOT):
             # Relative, so that it works behind a proxy with a path prefix.
-            await _say(send, 307, "The page is at /ui/.", [(b"location", b"ui/" if path == "/" else b"/ui/")])
+            await _respond(send, 307, "The page is at /ui/.", [(b"location", b"ui/" if path == "/" else b"/ui/")])
         elif path.startswith(_STATIC):
             await self._send_static(path.removeprefix(_STATIC), scope, send)
         else:
@@ -60,7 +60,7 @@ class Page:
         digest, _, name = rest.partition("/")
         file = self._static.files.get(name)
         if file is None:
-            await _say(send, 404, "The page has no such file.", [])
+            await _respond(send, 404, "The page has no such file.", [])
             return
         # A tab that is older than the server requests files of another version: it gets the current ones, without caching.
         await _send_file(file, _FOR_EVER if digest == self._static.digest else _ASK_AGAIN, scope, send)
@@ -87,7 +87,7 @@ async def _send_file(file: StaticFile, cache: str, scope: Scope, send: Send) -> 
     await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else body})
 
 
-async def _say(send: Send, status: int, text: str, headers: list[tuple[bytes, bytes]]) -> None:
+async def _respond(send: Send, status: int, text: str, headers: list[tuple[bytes, bytes]]) -> None:
     body = f"{text}\n".encode()
     fields = [(b"content-type", b"text/plain; charset=utf-8"), (b"content-length", b"%d" % len(body))]
     await send({"type": "http.response.start", "status": status, "headers": fields + headers + _security()})
