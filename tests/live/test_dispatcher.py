@@ -128,8 +128,8 @@ def test_bindings_that_can_not_even_be_begun_come_back(monkeypatch: pytest.Monke
 
     monkeypatch.setattr(module, "exchanges_of", broken)
     a = pod("a")
-    told: list[Action] = [SetCondition(pod("b"), "Unschedulable", "no room"), Bind(a, "n1")]
-    _, _, engine, _ = dispatched(told, lambda *_: None)
+    actions: list[Action] = [SetCondition(pod("b"), "Unschedulable", "no room"), Bind(a, "n1")]
+    _, _, engine, _ = dispatched(actions, lambda *_: None)
     assert engine.failed == ["n/a Bind DefaultBinder: internal error"]
 
 
@@ -141,8 +141,8 @@ def test_events_have_a_way_of_their_own_that_is_not_endless(monkeypatch: pytest.
         assert len(events.asked) == 3
         assert dispatcher.dropped_events == 2
 
-    told = [Emit(pod(f"p{number}"), "Normal", "Scheduled", "Binding", "note") for number in range(5)]
-    dispatched(told, check)
+    events = [Emit(pod(f"p{number}"), "Normal", "Scheduled", "Binding", "note") for number in range(5)]
+    dispatched(events, check)
 
 
 def test_what_can_not_be_finished_in_time_is_left_and_nothing_is_begun_after_that() -> None:

@@ -201,7 +201,7 @@ class TestReplacing:
         cluster.add(small_pod("p"))
         host.at_this_instant()
         taken.clear()
-        # The refusal is heard in the turn in which the other takes over.
+        # The refusal is processed in the turn that replaces the scheduler.
         host.binding_failed("default/p", "no")
         host.replace(cluster.make)
         assert ("SetCondition", 0) in taken

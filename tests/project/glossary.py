@@ -14,8 +14,37 @@ LIMIT = re.compile(r"^_?(MOST|LEAST|LONGEST|SHORTEST|LARGEST|FEW|MANY)_[A-Z]")
 """Prefixes of constants that should be MAX_ or MIN_."""
 
 WORDS = frozenset(
-    "acquaintances anew beside company convoy convoys crowd flock hardly hopeless house meanwhile narrator nobody outlook pace "
-    "said say says somebody strikes supposed supposing tell tells told vain whoever worlds".split()
+    {
+        "acquaintances",
+        "anew",
+        "beside",
+        "company",
+        "convoy",
+        "convoys",
+        "crowd",
+        "flock",
+        "hardly",
+        "hopeless",
+        "house",
+        "meanwhile",
+        "narrator",
+        "nobody",
+        "outlook",
+        "pace",
+        "said",
+        "say",
+        "says",
+        "somebody",
+        "strikes",
+        "supposed",
+        "supposing",
+        "tell",
+        "tells",
+        "told",
+        "vain",
+        "whoever",
+        "worlds",
+    }
 )
 """Words that no name contains."""
 

@@ -1,4 +1,4 @@
-"""docs/glossary.md holds: identifiers and command-line options contain no ruled-out words, except a shrinking list of older names."""
+"""Identifiers and command-line options keep to docs/glossary.md, except a shrinking list of older names."""
 
 import re
 

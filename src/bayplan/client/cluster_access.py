@@ -1,6 +1,6 @@
 """Address and credentials of a cluster: from a kubeconfig, or from within a pod of the cluster.
 
-Kubeconfigs are read by the official Kubernetes client for Python, with all its ways: certificates, tokens, exec plugins, OIDC,
+The official Kubernetes client for Python reads kubeconfigs, with all their features: certificates, tokens, exec plugins, OIDC,
 several files in ``KUBECONFIG``, contexts.
 """
 

@@ -37,7 +37,7 @@ MAX_THROTTLED = 10
 """Number of retries after the server asked to retry later; then its response is returned."""
 
 LEAVE_SECONDS = 0.25
-"""How long `close` waits for TLS connections; recommended by aiohttp's documentation."""
+"""The time that `close` waits for TLS connections; recommended by aiohttp's documentation."""
 
 SILENCE_SECONDS = 60.0
 """Grace period after the requested end of a stream; then it counts as dead."""

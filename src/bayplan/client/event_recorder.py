@@ -1,6 +1,6 @@
 """Events in the way of kube-scheduler: a new event is created, an equal one makes it a series, later ones are only counted.
 
-A state machine without clock and sockets; who carries the recordings out repeats them as `EventRecording.exchange` says. Source:
+A state machine without clock and sockets; `EventRecording.exchange` writes an event, with retries. Source:
 client-go's tools/events, and KEP-383 (https://github.com/kubernetes/enhancements/tree/master/keps/sig-instrumentation/383-new-event-api-ga-graduation).
 """
 
@@ -22,7 +22,7 @@ FINISH_NS = 6 * 60 * SECOND_NS
 """Idle time after which a series ends: its final count is written, and it is removed. Also the interval of the check."""
 
 REFRESH_NS = 30 * 60 * SECOND_NS
-"""How often the counts of active series are written."""
+"""Interval of writing the counts of active series."""
 
 MAX_TRIES = 12
 RETRY_SECONDS = 10.0
@@ -90,8 +90,8 @@ class EventRecording(msgspec.Struct, frozen=True, gc=False):
     def exchange(self) -> Generator[ApiRequest | float, ApiResponse, bool]:
         """Write it: yields requests, which are answered by responses, and seconds to wait; returns whether it was written.
 
-        A series whose event is gone is created anew. What the server refuses is given up; where no answer comes it is tried
-        again, `MAX_TRIES` times in all.
+        A series whose event was deleted is created again. A refused event is dropped; without a response, the request is sent
+        up to `MAX_TRIES` times.
         """
         for attempt in range(MAX_TRIES):
             if attempt:

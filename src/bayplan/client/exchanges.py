@@ -1,8 +1,8 @@
 """The engine's actions as exchanges with the API: each is a sequence of requests that depend on each other.
 
-An exchange is a generator that knows no sockets and no clock: it yields requests, which want their responses, and seconds to
-wait. Different exchanges may run at once; those of one pod should run in the order in which they came. What comes of them is
-passed to an `ExchangeHost`, which passes it to the engine. Requests and their order are those of kube-scheduler v1.36.3.
+An exchange is a generator without sockets and clock: it yields requests, which are answered by responses, and seconds to
+wait. Different exchanges may run concurrently; those of one pod must run in order. Their outcomes are
+passed to an `ExchangeHost`, which reports them to the engine. Requests and their order are those of kube-scheduler v1.36.3.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """The patches of a pod's status that kube-scheduler sends: a condition, the nominated node, or both at once.
 
-A patch is the difference between the status that is known and the one that is wanted, as a strategic merge patch; what is the same
-is not in it.
+A patch is the difference between the cached and the desired status, as a strategic merge patch without unchanged fields.
 """
 
 from __future__ import annotations

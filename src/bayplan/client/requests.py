@@ -1,6 +1,6 @@
 """Requests to a Kubernetes API as values, and those that kube-scheduler sends for one pod or object.
 
-Bodies are JSON. What they say, and to which path they go, is what kube-scheduler v1.36.3 sends.
+Bodies are JSON. Their content and paths are those of kube-scheduler v1.36.3.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The requests of VolumeBinding's PreBind: write volumes with their claims and claims with their node, then wait for the bindings.
 
-Generators that know no sockets; see `bayplan.client.exchanges`. The objects are read anew and changed as a whole, because a typed
-object holds only what scheduling reads.
+Generators without sockets; see `bayplan.client.exchanges`. The objects are read again and changed as complete documents, because
+typed objects have only the fields that scheduling reads.
 """
 
 from __future__ import annotations

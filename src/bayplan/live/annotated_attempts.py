@@ -1,7 +1,7 @@
 """Attempts of other schedulers as decision records: read from the result annotations of kube-scheduler-simulator.
 
-The annotations (`bayplan.formats.result_annotations`) hold the answer of each plugin about each node, and the chosen node. Status
-codes, weights, times, victims and the order of the plugins are missing; docs/simulator.md lists what is shown in their place.
+The annotations (`bayplan.formats.result_annotations`) have the result of each plugin for each node, and the chosen node. Status
+codes, weights, times, victims and the order of the plugins are missing; docs/simulator.md lists their substitutes.
 """
 
 from __future__ import annotations

@@ -81,7 +81,7 @@ class ClusterFeed:
         return [reflector.problem for reflector in self._reflectors.values() if reflector.problem]
 
     def begin(self) -> None:
-        """Pass on all known objects as additions, and from now on every change."""
+        """Pass on all known objects as additions, and every later change."""
         self._is_flowing = True
         known = [Change(None, item) for reflector in self._reflectors.values() for item in reflector.items.values()]
         self._on_changes(known)

@@ -139,7 +139,7 @@ class Dispatcher:
         task.add_done_callback(self._tasks.discard)
 
     async def drain(self, seconds: float) -> None:
-        """Wait for running exchanges, at most so many seconds; then stop sending."""
+        """Wait for running exchanges with a timeout; then stop sending."""
         self._ticker.cancel()
         if self._tasks:
             await asyncio.wait(set(self._tasks), timeout=seconds)

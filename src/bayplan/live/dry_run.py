@@ -26,10 +26,10 @@ from bayplan.objects.pod import Pod
 from bayplan.state.cluster_state import ClusterState
 
 SETTLE_NS = 1_000_000_000
-"""How long a verdict waits for those of earlier pods."""
+"""The time that a verdict waits for those of earlier pods."""
 
 PATIENCE_NS = 10_000_000_000
-"""How long a differing verdict waits for verdicts that may precede it."""
+"""The time that a differing verdict waits for verdicts that may precede it."""
 
 MAX_REPORTED_TIES = 10
 
@@ -62,7 +62,7 @@ class Verdict(Struct, frozen=True, gc=False):
 
 
 class Agreement(Struct):
-    """How often both schedulers agree.
+    """Counts of agreements of both schedulers.
 
     Attributes:
         placed, placed_alike: pods that the cluster bound, and those whose node is one of our best.

@@ -41,7 +41,7 @@ MAX_PENDING_BINDINGS = 2000
 
 PUBLISH_SECONDS = 0.05
 DRAIN_SECONDS = 2.0
-"""How long a replaced scheduler waits for the outcome of its last bindings."""
+"""The time that a replaced scheduler waits for the outcome of its last bindings."""
 
 ASK_SECONDS = 5.0
 SWITCH_SECONDS = 0.0005
@@ -124,7 +124,7 @@ class EngineHost:
 
     def _run(self) -> None:
         while not self._stopping:
-            # Before the turn: a change during the turn (of the clock, too) requires another one.
+            # Before the turn: a change during the turn (of the clock, too) requires a further turn.
             self._is_woken = False
             if not self.turn():
                 self._sleep()

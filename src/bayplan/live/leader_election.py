@@ -1,6 +1,6 @@
 """Leader election with a Lease: one of several schedulers works, the others wait until its lease has expired or was released.
 
-A state machine that knows no clock and no sockets: its exchanges yield requests, which want their responses, and seconds to wait
+A state machine without clock and sockets: its exchanges yield requests, which are answered by responses, and seconds to wait
 (see `bayplan.client.exchanges`). Requests, times and the event are those of client-go's leader election in kube-scheduler.
 """
 

@@ -18,7 +18,7 @@ _TIMERS = (BACKOFF_COMPLETE, POP_FROM_BACKOFF_QUEUE)
 
 
 class Origin(NamedTuple):
-    """Where an attempt came from.
+    """The origin of an attempt.
 
     Attributes:
         woken_by: the event that moved the pod to the active queue, or before that to backoff; upstream's label.

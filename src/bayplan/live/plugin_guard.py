@@ -1,8 +1,8 @@
 """A registry that isolates failures of custom plugins: each of their methods is called through a `PluginRunner`.
 
-Where a plugin's method says of a pod how it went (Reserve, Permit, PreBind, Bind, PreEnqueue, PostFilter) a failure is such an
-answer, an error; where nobody can do anything about it (Unreserve, PostBind) it is noted and the scheduler goes
-on; everywhere else it ends the cycle as `PluginFailure`, which `Scheduler.survives_plugins` is about. Built-in plugins are
+If a method returns a status for a pod (Reserve, Permit, PreBind, Bind, PreEnqueue, PostFilter), a failure becomes an error
+status; failures of methods without a result (Unreserve, PostBind) are recorded and scheduling continues;
+any other failure ends the cycle with `PluginFailure` (see `Scheduler.survives_plugins`). Built-in plugins are
 called directly.
 """
 

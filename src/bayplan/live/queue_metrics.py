@@ -15,7 +15,7 @@ from bayplan.engine.scheduler import Scheduler
 from bayplan.live.engine_host import EngineHost
 
 FIGURES_SECONDS = 1.0
-"""How long a scrape waits for the scheduler."""
+"""Timeout of a scrape."""
 
 POD_POPPED = "PodPopped"
 """The label of a pod among the events recorded for pods in flight."""

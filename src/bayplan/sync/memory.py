@@ -94,7 +94,7 @@ class Memory:
         return bool(self._changed)
 
     def take_changes(self) -> list[Document]:
-        """Return the ConfigMaps that have to be written, the one that says that following has begun last."""
+        """Return the ConfigMaps that have to be written; the one with ``began`` is the last."""
         changed, self._changed, self.is_urgent = self._changed, {}, False
         return [self._config_map(bucket) for bucket in changed]
 

@@ -3,8 +3,8 @@
 Its recorder watches namespaces, priority classes, storage classes, claims, nodes, volumes and pods, and writes all events. There
 is no header, and the end of the initial state is not marked: initial objects are additions, kind after kind, mixed with
 changes of earlier kinds. So an added object that is older than the recording counts as initial. Times
-are those of the recorder's machine, in its time zone, each taken before its turn to write: they may go back a little. A
-deletion names the object and no more; one that happened while its watch was away is never written.
+are those of the recorder's machine, in its time zone, taken before the event is queued for writing, so they may go back a little. A
+deletion has only the name of the object; a deletion during an interruption of the watch is never written.
 
 Source: simulator/recorder of that project, and docs of its command ``sched-recorder``.
 """

@@ -10,7 +10,7 @@ SOURCE_APPLIED = "bayplan.io/source-applied"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SyncPolicy:
-    """How the source is synced.
+    """Options of a sync.
 
     Attributes:
         keep_nodes: whether pods that run in the source when the sync begins keep their nodes. They are the existing load for the

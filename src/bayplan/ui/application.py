@@ -1,6 +1,6 @@
 """The ASGI application of the page: the shell for every address under ``/ui``, and its files.
 
-The page itself asks ``/bayplan/v1`` and the Kubernetes API for what it shows. Nothing here knows what a pod is.
+The page gets its data from ``/bayplan/v1`` and the Kubernetes API; this module does not depend on them.
 """
 
 from __future__ import annotations

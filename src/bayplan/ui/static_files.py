@@ -1,8 +1,8 @@
 """The static files of the page: read once, with types, digests and compressed copies.
 
-They are in the package next to this module (``static/``). Nothing is built or fetched: what is in the folder is what
-browsers get, but for two words in the shell. `DIGEST` is replaced by a digest over all files; it stands in the address
-of every file, so browsers may keep them for ever, and never mix two versions. `MODULES` is replaced by links to what a page needs.
+They are in the package next to this module (``static/``). There is no build step: browsers get the files unchanged,
+except two words in the shell. `DIGEST` is replaced by a digest of all files; it is part of the address
+of every file, so browsers may cache them for ever and never mix two versions. `MODULES` is replaced by links to a page's modules.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ TYPES = {
 SHELL = "index.html"
 DIGEST = "{digest}"
 MODULES = "{modules}"
-"""Where the shell lists the modules that a page needs, so that browsers request them in parallel."""
+"""The placeholder in the shell for the modules that a page needs, so that browsers request them in parallel."""
 
 _FIRST_MODULE = "main.js"
 _ADDRESSES = "address.js"
