@@ -20,7 +20,7 @@ import { hostOf, letterWidth, lettersIn, lettersOf } from "./names.js";
 export const ALONE = { node: 196, total: 158, score: 92, verdict: 92, gap: 420, spare: 48, isTotalStuck: true };
 
 /** Of two that share it. @type {Sizes} */
-export const BESIDE = { node: 132, total: 104, score: 80, verdict: 92, gap: 260, spare: 30, isTotalStuck: true };
+export const SPLIT_SIZES = { node: 132, total: 104, score: 80, verdict: 92, gap: 260, spare: 30, isTotalStuck: true };
 
 /** On a phone. @type {Sizes} */
 export const NARROW = { node: 132, total: 128, score: 76, verdict: 84, gap: 300, spare: 30, isTotalStuck: false };
