@@ -11,7 +11,8 @@ from bayplan.answers.start_times import start_times
 from bayplan.app.scheduler_setup import read_setup
 from bayplan.base.durations import HOUR_NS, SECOND_NS
 from bayplan.base.errors import InputError
-from bayplan.objects.meta import KubernetesObject, parse_time_ns
+from bayplan.base.go_text.times import parse_time_ns
+from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import ContainerState, ContainerStateTerminated, ContainerStatus, Pod, PodStatus
 from tests.answers.clusters import node, running, waiting
 

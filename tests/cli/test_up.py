@@ -54,7 +54,7 @@ def test_it_reports_on_what_was_loaded(tmp_path: Path) -> None:
     printed = up(tmp_path, str(path))
     assert "loaded 15 Node" in printed
     assert "new pods with restartPolicy Never or OnFailure end after 10s (--run-time)" in printed
-    # How many there are depends on the time of day: there is a CronJob.
+    # The number depends on the time of day because of a CronJob.
     assert re.search(r"\d+ of \d+ pods wait", printed)
     assert "Utilisation: requested and allocatable" in printed
 

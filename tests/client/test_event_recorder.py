@@ -134,9 +134,7 @@ def test_a_series_that_goes_on_is_written_every_half_hour() -> None:
         pytest.param(False, [NO_ANSWER] * MAX_TRIES, ["POST"] * MAX_TRIES, MAX_TRIES - 1, False, id="but not for ever"),
         pytest.param(True, [200], ["PATCH"], 0, True, id="a series is patched"),
         pytest.param(True, [404, 201], ["PATCH", "POST"], 0, True, id="a series whose event is gone is created"),
-        pytest.param(
-            True, [404, 409, 200], ["PATCH", "POST", "PATCH"], 1, True, id="and patched where it has come meanwhile"
-        ),
+        pytest.param(True, [404, 409, 200], ["PATCH", "POST", "PATCH"], 1, True, id="and patched if it exists by then"),
     ],
 )
 def test_a_recording_is_tried_as_upstream_tries_it(

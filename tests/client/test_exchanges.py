@@ -1,4 +1,4 @@
-"""What lists of actions become on the wire: which requests, in which order, and what a refusal leads to."""
+"""Tests of the requests for lists of actions: their order, and the handling of refusals."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def refusal(status: int, message: str = "no") -> ApiResponse:
 
 
 class Host:
-    """A host that notes what it is told, and answers requests from lists."""
+    """A host that records its calls, and answers requests from lists."""
 
     def __init__(self, answers: Answers | None = None, objects: tuple[KubernetesObject, ...] = ()) -> None:
         self.answers = {request: list(found) for request, found in (answers or {}).items()}
@@ -346,7 +346,7 @@ RESULT = DeviceRequestAllocationResult(
 
 
 def attached(*conditions: Condition, timestamp: str = "2027-01-15T08:00:00Z") -> ResourceClaim:
-    """Return the claim with a device that has to be attached first, as its driver tells of it."""
+    """Return the claim with a device that must be attached first, with its driver's status."""
     allocation = AllocationResult(devices=DeviceAllocationResult(results=(RESULT,)), allocation_timestamp=timestamp)
     device = AllocatedDeviceStatus(driver="d", pool="p", device="gpu", conditions=conditions)
     return replace(DEVICES, status=replace(DEVICES.status, allocation=allocation, devices=(device,)))

@@ -45,7 +45,7 @@ LOST = ConnectionLost("reset by peer")
 
 
 class Script:
-    """A server that answers streams and requests from lists; when the streams are used up, the last one goes on in silence."""
+    """A server that answers streams and requests from lists; when the streams are used up, the last one stays silent."""
 
     def __init__(self, streams: Sequence[Sequence[Line | Exception]], pages: Sequence[ApiResponse] = ()) -> None:
         self.streams = [list(stream) for stream in streams]
@@ -93,7 +93,7 @@ def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Followed:
-    """What a reflector has told, and what it ended with."""
+    """The output of a reflector, and its end."""
 
     def __init__(self) -> None:
         self.told: list[tuple[str, str]] = []

@@ -1,4 +1,4 @@
-"""Hosts for tests: a scheduler with plugins that misbehave on request, and a cluster that binds what it is told to bind."""
+"""Hosts for tests: a scheduler with plugins that misbehave on request, and a cluster that executes bindings."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def _name(argument: object) -> str:
 
 
 class Cluster:
-    """What a host would have around it: it binds pods, and tells the scheduler of it when `settle` is called.
+    """The environment of a host: it binds pods, and reports bindings to the scheduler when `settle` is called.
 
     Attributes:
         objects: by key. actions: all that the scheduler wanted.
@@ -167,7 +167,7 @@ class Cluster:
         return {item.metadata.name: item.spec.node_name for item in self.objects.values() if isinstance(item, Pod)}
 
     def check(self) -> None:
-        """Raise where the scheduler contradicts itself, or holds something for nobody."""
+        """Raise if the scheduler is inconsistent, or has leftover reservations."""
 
         def look(scheduler: Scheduler) -> None:
             scheduler.state.check_invariants()

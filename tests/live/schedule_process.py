@@ -26,12 +26,12 @@ class ScheduleProcess:
 
     @property
     def lines(self) -> list[str]:
-        """What it has printed so far."""
+        """The output so far."""
         return self._log.read_text().splitlines()
 
     @property
     def url(self) -> str:
-        """Where its probes and metrics are answered."""
+        """The address of its probes and metrics."""
         return next(line.rpartition(" ")[2] for line in self.lines if line.startswith("probes and metrics at "))
 
     def wait_for(self, line: str) -> None:
@@ -43,7 +43,7 @@ class ScheduleProcess:
             time.sleep(0.05)
 
     def end(self, how: signal.Signals = signal.SIGTERM) -> int:
-        """Tell it to end, or kill it; return its exit code."""
+        """Terminate or kill it; return its exit code."""
         self.process.send_signal(how)
         return self.process.wait(PATIENCE_SECONDS)
 

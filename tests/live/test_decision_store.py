@@ -1,4 +1,4 @@
-"""What is kept of decisions, for how long, and what is said of those that are gone."""
+"""Tests of stored decisions: limits, and errors for dropped ones."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_full_records_go_when_they_are_too_old() -> None:
 
 
 def test_bytes_are_limited_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(decision_store, "MOST_CHANGES", 4)
+    monkeypatch.setattr(decision_store, "MAX_CHANGED_ROWS", 4)
     cluster = small_cluster(nodes=8)
     store = store_with(cluster, Retention(full_bytes=8_000))
     decide(cluster, 60)

@@ -1,4 +1,4 @@
-"""What is sent, in which order and at once; what comes back to the engine; and how much may wait."""
+"""Tests of the dispatcher: order and concurrency of requests, failures reported to the engine, and limits."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def pod(name: str) -> Pod:
 
 
 class Server:
-    """Answers when it is told to, and notes what it was asked."""
+    """Answers on request, and records the requests."""
 
     def __init__(self) -> None:
         self.asked: list[str] = []
@@ -128,8 +128,8 @@ def test_bindings_that_can_not_even_be_begun_come_back(monkeypatch: pytest.Monke
 
     monkeypatch.setattr(module, "exchanges_of", broken)
     a = pod("a")
-    told: list[Action] = [SetCondition(pod("b"), "Unschedulable", "no room"), Bind(a, "n1")]
-    _, _, engine, _ = dispatched(told, lambda *_: None)
+    actions: list[Action] = [SetCondition(pod("b"), "Unschedulable", "no room"), Bind(a, "n1")]
+    _, _, engine, _ = dispatched(actions, lambda *_: None)
     assert engine.failed == ["n/a Bind DefaultBinder: internal error"]
 
 
@@ -141,8 +141,8 @@ def test_events_have_a_way_of_their_own_that_is_not_endless(monkeypatch: pytest.
         assert len(events.asked) == 3
         assert dispatcher.executor.dropped_events == 2
 
-    told = [Emit(pod(f"p{number}"), "Normal", "Scheduled", "Binding", "note") for number in range(5)]
-    dispatched(told, check)
+    events = [Emit(pod(f"p{number}"), "Normal", "Scheduled", "Binding", "note") for number in range(5)]
+    dispatched(events, check)
 
 
 def test_what_can_not_be_finished_in_time_is_left_and_nothing_is_begun_after_that() -> None:

@@ -76,7 +76,7 @@ def test_a_clock_that_goes_on_in_the_middle_of_a_turn_is_not_overheard(monkeypat
     def slow_turn() -> bool:
         more = turn()
         if not more and not turned.is_set():
-            # The clock goes on after the engine has looked at it, and before it sleeps.
+            # The clock advances after the engine has read it, and before it sleeps.
             cluster.clock.resume()
             turned.set()
         return more
@@ -201,7 +201,7 @@ class TestReplacing:
         cluster.add(small_pod("p"))
         host.at_this_instant()
         taken.clear()
-        # The refusal is heard in the turn in which the other takes over.
+        # The refusal is processed in the turn that replaces the scheduler.
         host.binding_failed("default/p", "no")
         host.replace(cluster.make)
         assert ("SetCondition", 0) in taken
@@ -236,7 +236,7 @@ class TestReplacing:
         monkeypatch.setattr(engine_host, "refill", broken)
         if threaded:
             cluster.host.start()
-        with pytest.raises(EngineBusy, match="breaks on what it is told of the cluster: ZeroDivisionError: a bug"):
+        with pytest.raises(EngineBusy, match="failed on the objects of the cluster: ZeroDivisionError: a bug"):
             cluster.host.replace(cluster.make, timeout=30)
         cluster.host.stop()
 
@@ -289,7 +289,7 @@ class TestBugsOfOurs:
         cluster.check()
 
     def test_an_object_that_breaks_the_engine_is_left_out(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("bayplan.live.engine_recovery.SHORTEST_REST_SECONDS", 0.0)
+        monkeypatch.setattr("bayplan.live.engine_recovery.MIN_REST_SECONDS", 0.0)
         cluster = self.broken(monkeypatch, "worst", "handle")
         cluster.add(small_pod("a"), small_pod("worst"), small_pod("b"))
         cluster.run()

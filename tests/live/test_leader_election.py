@@ -123,7 +123,7 @@ def test_the_requests_are_the_recorded_ones() -> None:
     server.run(leader.acquire(), later(server, 1))
     server.run(leader.renew(), later(server, 4))
     ours = [(method, f"{path}?{query}" if query else path) for method, path, query in server.requests]
-    # Upstream records the event beside the first renewal.
+    # Upstream records the event concurrently with the first renewal.
     assert sorted(ours) == sorted(first_life)
     [event] = server.events
     want = next(

@@ -60,7 +60,7 @@ LEFT_OUT = (
     "scheduler_store_schedule_results_duration_seconds",
     "workqueue_",
 )
-"""How the names of those begin that are not told here; docs/schedule.md says why."""
+"""Prefixes of the metrics that are not exported; docs/schedule.md has the reasons."""
 
 Shape = tuple[str, frozenset[str], frozenset[str]]
 
@@ -107,7 +107,7 @@ def shapes(text: str) -> dict[str, Shape]:
 
 
 def facts() -> dict[str, Shape]:
-    """Return type, labels and buckets of kube-scheduler's metrics, by name, from the table beside this file."""
+    """Return type, labels and buckets of kube-scheduler's metrics, by name, from the table next to this file."""
     found: dict[str, Shape] = {}
     for line in FACTS.read_text().splitlines():
         name, kind, labels, buckets = line.split(" ")

@@ -1,4 +1,4 @@
-"""What made a pod ready to be tried stands in the record of the attempt, and what holds one back can be asked for."""
+"""Tests of recorded origins of attempts, and of the messages of gates."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""What a scheduler is made anew from: the newest version of each object, in the order in which it should meet them."""
+"""Tests of the objects for rebuilding a scheduler: the newest version of each, in the right order."""
 
 from __future__ import annotations
 
 from bayplan.base.durations import SECOND_NS
 from bayplan.live.object_mirror import ObjectMirror
-from bayplan.live.quarantine import LONGEST_NS, Quarantine
+from bayplan.live.quarantine import MAX_HOLD_NS, Quarantine
 from bayplan.testing import make_node, make_pod
 from bayplan.testing.object_builders import make_namespace
 
@@ -43,7 +43,7 @@ class TestQuarantine:
             assert quarantine.released((waits[-1] or 0) - 1, mirror) == []
             assert quarantine.released(waits[-1] or 0, mirror) == [pod]
         assert waits[:3] == [2 * SECOND_NS, 4 * SECOND_NS, 8 * SECOND_NS]
-        assert waits[-1] == LONGEST_NS
+        assert waits[-1] == MAX_HOLD_NS
         assert not quarantine
 
     def test_the_engine_does_not_hear_of_it_until_it_has_a_node_or_is_gone(self) -> None:

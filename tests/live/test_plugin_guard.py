@@ -1,4 +1,4 @@
-"""A plugin may fail at every extension point, in every way: its cycle ends in an error, and everything else goes on."""
+"""A plugin may fail at every extension point, in every way: its cycle ends in an error, and everything else continues."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def point_of(at: str) -> str:
         ("sleep", "cut off after 0.5s at method() (hosts.py:"),
         ("loop", "cut off after 0.5s at method() (hosts.py:"),
     ],
-    ids=["an exception is told with its line", "a sleeper is cut off", "a loop is cut off"],
+    ids=["an exception is reported with its line", "a sleep is cut off", "a loop is cut off"],
 )
 @pytest.mark.parametrize("at", [*CYCLE, *LATER])
 def test_a_failure_ends_its_own_cycle_with_an_error(at: str, how: str, want: str) -> None:
@@ -129,6 +129,6 @@ def test_a_plugin_whose_calls_never_end_is_not_called_any_more() -> None:
     cluster.add(*(small_pod(f"bad-{number}") for number in range(6)), small_pod("good"))
     cluster.run()
     assert [told[1] for told in incidents(cluster)][-1] == "not called: 4 earlier calls have not ended"
-    # Nobody knows which of its calls would end: it fails as a whole, its pods wait.
+    # It is unknown which of its calls would end: it fails as a whole, and its pods wait.
     assert cluster.nodes_of()["good"] == ""
     cluster.check()

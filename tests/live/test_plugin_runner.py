@@ -1,4 +1,4 @@
-"""Calls with a deadline: who raises, sleeps or loops fails, and the caller goes on."""
+"""Calls with a deadline: a plugin that raises, sleeps or loops fails, and the caller continues."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from bayplan.base.errors import PluginFailure
-from bayplan.live.plugin_runner import MOST_RUNAWAYS, Overrun, PluginRunner
+from bayplan.live.plugin_runner import MAX_RUNAWAYS, Overrun, PluginRunner
 
 
 def fails(runner: PluginRunner, function: Callable[[], object], plugin: str = "A") -> str:
@@ -88,9 +88,9 @@ def test_who_catches_the_end_of_its_time_is_interrupted_again_and_in_the_end_not
             except Overrun:
                 continue
 
-    for _ in range(MOST_RUNAWAYS):
+    for _ in range(MAX_RUNAWAYS):
         assert fails(runner, stubborn).startswith("cut off")
-    assert fails(runner, lambda: None) == f"not called: {MOST_RUNAWAYS} earlier calls have not ended"
+    assert fails(runner, lambda: None) == f"not called: {MAX_RUNAWAYS} earlier calls have not ended"
     # Others are none the worse for it.
     assert runner.call("B", "Filter", lambda: 1) == 1
     stop.set()

@@ -1,4 +1,4 @@
-"""What plugins take is told of a sample of cycles, and changes nothing about them."""
+"""Durations of plugins are reported for a sample of cycles, without changing them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.live.hosts import Cluster, make_troublemaker, small_pod
 
 
 class Told:
-    """What was told, by plugin and extension point, or by extension point."""
+    """The reported durations, by plugin and extension point, or by extension point."""
 
     def __init__(self) -> None:
         self.plugins: dict[tuple[str, str], list[str]] = {}
@@ -129,7 +129,7 @@ def test_what_others_ask_of_a_plugin_meanwhile_is_not_counted() -> None:
     before = fit.pre_filter
 
     def look(*arguments: Any) -> object:
-        # Somebody on another thread, in the middle of the cycle.
+        # A call on another thread, in the middle of the cycle.
         thread = Thread(target=lambda: asked.append(plugins["NodePorts"].sign_pod(small_pod("b"))))
         thread.start()
         thread.join()

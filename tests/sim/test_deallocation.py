@@ -1,4 +1,4 @@
-"""An allocation that keeps a pod from every node, and that nobody uses, is given up; then the pod gets its devices elsewhere."""
+"""An unused allocation that excludes a pod from every node is released; then the pod gets devices on another node."""
 
 from __future__ import annotations
 

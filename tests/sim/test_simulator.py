@@ -100,7 +100,7 @@ def test_pods_through_time(operations: list[tuple[int, Operation]], want: list[t
 
 def test_a_pod_that_nothing_can_help_does_not_keep_the_run_going() -> None:
     result = simulate((0, node("n")), (7, pod("huge", "100")), (9 * SECOND, pod("small")))
-    # It is tried once more when the cluster has come to rest, at the next flush of upstream's unschedulable pods.
+    # It is retried when nothing else happens, at the next flush of unschedulable pods.
     assert result.end_ns - START == 330 * SECOND
     (huge,) = [each for each in result.pods if each.key == "default/huge"]
     assert (huge.fate, huge.attempts) == (PodFate.PENDING, 2)

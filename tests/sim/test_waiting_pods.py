@@ -105,7 +105,7 @@ def test_many_pods_that_are_alike_are_tried_a_few_times_each() -> None:
     ours, upstream = compare(operations)
     assert upstream.counters.decisions > 700
     assert ours.counters.decisions < 300
-    # What a pod's own record says of its attempts counts those that were not made.
+    # The number of attempts in a pod's record includes skipped ones.
     attempts = {each.pod: each.attempt for each in ours.records}
     assert attempts == {each.pod: each.attempt for each in upstream.records}
 

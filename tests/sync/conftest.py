@@ -1,4 +1,4 @@
-"""What tests of following run twice with: a request for each write, and batches, as a Bayplan takes them."""
+"""Runs the sync tests twice: with a request for each write, and with batches."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.sync.world import Here
+from tests.sync.world import LocalCluster
 
 
 @pytest.fixture(scope="package", params=[False, True], ids=["requests", "batches"])
 def way(request: pytest.FixtureRequest) -> Iterator[None]:
     """Say whether the cluster here takes batches. Modules that follow something without saying so themselves use it."""
-    Here.takes_batches = request.param
+    LocalCluster.takes_batches = request.param
     yield
-    Here.takes_batches = False
+    LocalCluster.takes_batches = False

@@ -21,7 +21,7 @@ TOKYO = timezone(timedelta(hours=9))
 
 
 def go_time(since: float, zone: timezone = TOKYO) -> str:
-    """Return a time so many seconds after the recording's beginning, as Go writes it: nanoseconds without zeros at the end."""
+    """Return a time after the start of the recording in Go's format: nanoseconds without trailing zeros."""
     nanoseconds = BEGAN.microsecond * 1000 + 231 + round(since * 1e9)
     seconds, rest = divmod(nanoseconds, 10**9)
     moment = (BEGAN.replace(microsecond=0) + timedelta(seconds=seconds)).astimezone(zone)
@@ -31,14 +31,14 @@ def go_time(since: float, zone: timezone = TOKYO) -> str:
 
 
 def existing(document: Document, uid: str, *, created: float = -3600.0) -> Document:
-    """Return an object as a server has it, created so many seconds after the recording's beginning."""
+    """Return a server's object, created some seconds after the start of the recording."""
     moment = (BEGAN + timedelta(seconds=created)).strftime("%Y-%m-%dT%H:%M:%SZ")
     metadata = {**part(document, "metadata"), "uid": uid, "resourceVersion": "1", "creationTimestamp": moment}
     return {**document, "metadata": metadata}
 
 
 def line(since: float, event: str, document: Document, zone: timezone = TOKYO) -> str:
-    """Return one line; of a deletion, with the name and the namespace alone, empty where there is none."""
+    """Return one line; that of a deletion has only name and namespace, which may be empty."""
     if event == "Delete":
         metadata = part(document, "metadata")
         names = {"name": metadata["name"], "namespace": metadata.get("namespace", "")}

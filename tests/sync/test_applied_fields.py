@@ -1,4 +1,4 @@
-"""Tests of what users change here: it stays until the source changes the same field, whoever ends and begins anew."""
+"""Tests of local changes: they are kept until the source changes the same field, across restarts."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def specified(document: Document, **spec: object) -> Document:
 
 
 def with_cpu(document: Document, cpu: str) -> Document:
-    """Return a node that has so many CPUs to give."""
+    """Return a node with a number of allocatable CPUs."""
     status = part(document, "status")
     return {**document, "status": {**status, "allocatable": {**part(status, "allocatable"), "cpu": cpu}}}
 

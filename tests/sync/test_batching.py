@@ -19,7 +19,7 @@ from bayplan.sync.feed import Changed, Listed, Take
 from bayplan.sync.policy import SyncPolicy
 from bayplan.sync.session import AT_ONCE, SyncSession, SyncStatus
 from tests.sync.test_session import LiveFeed, dumped
-from tests.sync.world import Here, node, pod
+from tests.sync.world import LocalCluster, node, pod
 
 PATH = "/bayplan/v1/objects"
 
@@ -31,7 +31,7 @@ class Sender:
         here: the cluster. spoil: what becomes of the answers to the first batches that hold something.
     """
 
-    def __init__(self, here: Here, *spoil: ApiResponse) -> None:
+    def __init__(self, here: LocalCluster, *spoil: ApiResponse) -> None:
         self.here = here
         self.spoil = list(spoil)
         self.batches: list[int] = []
@@ -55,7 +55,7 @@ class Sender:
 
 @pytest.fixture(autouse=True)
 def _batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Here, "takes_batches", True)
+    monkeypatch.setattr(LocalCluster, "takes_batches", True)
 
 
 def run_once(sender: Sender, *documents: Document) -> SyncStatus:
@@ -72,7 +72,7 @@ def some() -> list[Document]:
     return [dumped(node("n"), "n"), *(dumped(pod(f"p{number}", node_name="n"), f"u{number}") for number in range(5))]
 
 
-def pods(here: Here) -> dict[str, tuple[object, object]]:
+def pods(here: LocalCluster) -> dict[str, tuple[object, object]]:
     """Return node and phase of each pod."""
     found = {}
     for each in here.list("pods")[0]:
@@ -84,7 +84,7 @@ ALL = {f"p{number}": ("n", "Running") for number in range(5)}
 
 
 def test_everything_is_made_by_batches_alone() -> None:
-    sender = Sender(Here())
+    sender = Sender(LocalCluster())
     status = run_once(sender, *some())
     assert (status.created, status.problems) == (6, [])
     assert pods(sender.here) == ALL
@@ -104,17 +104,17 @@ def test_everything_is_made_by_batches_alone() -> None:
     ],
 )
 def test_nothing_is_lost_whatever_becomes_of_a_batch(answer: ApiResponse, want: int) -> None:
-    sender = Sender(Here(), answer)
+    sender = Sender(LocalCluster(), answer)
     status = run_once(sender, *some())
     assert status.problems == []
     assert pods(sender.here) == ALL
     assert sender.here.get("nodes", "n") is not None
-    # The node's batch is the one that was spoilt; a request of its own made it then.
+    # The response to the node's batch was damaged; then a single request created the node.
     assert sender.others.count("POST nodes") >= want
 
 
 def test_one_that_is_refused_has_its_own_problem_and_does_not_keep_the_others_back() -> None:
-    sender = Sender(Here())
+    sender = Sender(LocalCluster())
     bad = dumped(pod("bad", node_name="n", restartPolicy="Sometimes"), "bad")
     status = run_once(sender, *some(), bad)
     assert [(each.ref.name, "restartPolicy" in each.message) for each in status.problems] == [("bad", True)]
@@ -123,7 +123,7 @@ def test_one_that_is_refused_has_its_own_problem_and_does_not_keep_the_others_ba
 
 @pytest.mark.parametrize("takes_batches", [True, False])
 def test_pods_that_a_nomination_brought_to_their_nodes_run_here_too(takes_batches: bool) -> None:
-    sender = Sender(Here())
+    sender = Sender(LocalCluster())
     sender.here.takes_batches = takes_batches
     preemptor = dumped(pod("preemptor", node_name="n"), "preemptor")
     part(preemptor, "status")["nominatedNodeName"] = "n"
@@ -140,7 +140,7 @@ def test_an_object_whose_status_alone_is_refused_is_made_without_it(
         return [forbidden_value("status", "not today")]
 
     monkeypatch.setattr(PodStrategy, "validate_status", refused)
-    sender = Sender(Here())
+    sender = Sender(LocalCluster())
     sender.here.takes_batches = takes_batches
     status = run_once(sender, *some())
     assert [each.message.endswith("not today") for each in status.problems] == [True] * 5
@@ -148,8 +148,8 @@ def test_an_object_whose_status_alone_is_refused_is_made_without_it(
 
 
 def test_large_batches_are_sent_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batching, "MOST_BYTES", 1200)
-    sender = Sender(Here())
+    monkeypatch.setattr(batching, "MAX_BATCH_BYTES", 1200)
+    sender = Sender(LocalCluster())
     run_once(sender, *some())
     assert pods(sender.here) == ALL
     assert sum(sender.batches) == 6
@@ -157,7 +157,7 @@ def test_large_batches_are_sent_in_parts(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_what_a_batch_leaves_open_is_written_after_it() -> None:
-    sender = Sender(Here())
+    sender = Sender(LocalCluster())
     # The API here shows fields of a node's status that this one does not have, so that it differs from the source's.
     status = run_once(sender, dumped(node("n"), "n"))
     assert (status.created, status.problems) == (1, [])
@@ -166,7 +166,7 @@ def test_what_a_batch_leaves_open_is_written_after_it() -> None:
 
 @pytest.mark.parametrize("takes_batches", [True, False])
 def test_what_somebody_else_has_made_is_waited_for_until_it_is_told(takes_batches: bool) -> None:
-    sender = Sender(Here())
+    sender = Sender(LocalCluster())
     sender.here.takes_batches = takes_batches
 
     class LateFeed(LiveFeed):
@@ -190,7 +190,7 @@ def test_what_somebody_else_has_made_is_waited_for_until_it_is_told(takes_batche
 
 
 def test_deletions_go_in_batches() -> None:
-    sender = Sender(Here())
+    sender = Sender(LocalCluster())
     run_once(sender, *some())
     sender.batches.clear()
     run_once(sender, dumped(node("n"), "n"))
@@ -200,7 +200,7 @@ def test_deletions_go_in_batches() -> None:
 
 
 def test_a_cluster_that_takes_no_batches_is_not_sent_any() -> None:
-    sender = Sender(Here())
+    sender = Sender(LocalCluster())
     sender.here.takes_batches = False
     run_once(sender, *some())
     assert pods(sender.here) == ALL
@@ -221,10 +221,10 @@ def test_single_requests_beside_batches_are_not_more_at_once_than_without() -> N
             self.under_way -= 1
             return answer
 
-    sender = CrowdedSender(Here())
+    sender = CrowdedSender(LocalCluster())
     names = [f"n{number}" for number in range(3 * AT_ONCE)]
     run_once(sender, *(dumped(node(name), name) for name in names))
-    # What the batch left open (their status), then what no batch can do (changes).
+    # The rest of the batch (status), then writes that batches don't support (changes).
     assert sender.most == AT_ONCE
     sender.most = 0
     status = run_once(sender, *(dumped(node(name, unschedulable=True), name) for name in names))
@@ -243,12 +243,12 @@ def test_a_cluster_that_never_answers_batches_gets_single_requests_and_that_is_s
             return await super().send(request)
 
     monkeypatch.setattr(batching, "PROBES", 2)
-    sender = ProxySender(Here())
+    sender = ProxySender(LocalCluster())
     with caplog.at_level(logging.WARNING, "bayplan.sync"):
         outcome = run_once(sender, *some())
     assert (outcome.created, outcome.problems, pods(sender.here)) == (6, [], ALL)
     assert [record.getMessage() for record in caplog.records] == [
-        f"the cluster here refuses batches: the server answered with status {status}; all goes in single requests"
+        f"the target refuses batches: the server answered with status {status}; using single requests"
     ]
 
 

@@ -9,7 +9,7 @@ from bayplan.client.requests import ApiRequest
 from bayplan.sync.document import part
 from bayplan.sync.sync_write import SyncWrite, Verb
 from bayplan.sync.writing import carry_out
-from tests.sync.world import NS, Here, World, node, pod
+from tests.sync.world import NS, LocalCluster, World, node, pod
 
 pytestmark = pytest.mark.usefixtures("way")
 
@@ -295,7 +295,7 @@ def test_an_empty_cluster_at_the_same_address_is_filled_as_in_the_beginning() ->
     world.work()
     world.put("pods", pod("later", node_name="n1"))
     world.follow()
-    world.here = Here()
+    world.here = LocalCluster()
     world.list_here()
     world.work()
     found = {name: world.here.get("pods", name) for name in ("runs", "later")}
@@ -382,7 +382,7 @@ def test_a_pod_that_came_and_went_here_while_the_watch_was_away_was_deleted_here
     world.end_writes()
     world.here.delete_pod("web")
     world.lose_here()
-    assert not world.follower.is_idle, "it may still be told of"
+    assert not world.follower.is_idle, "its event may still arrive"
     world.follower.local_reached("pods", world.here.backend.store.revision)
     world.work()
     world.put("pods", pod("web", labels={"still": "there"}))

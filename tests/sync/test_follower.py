@@ -15,7 +15,7 @@ pytestmark = pytest.mark.usefixtures("way")
 
 
 def node_of(world: World, name: str) -> object:
-    """Return the node of a pod here: "" without one, None where the pod is not here."""
+    """Return the local node of a pod: "" without one, None if the pod does not exist."""
     found = world.here.get("pods", name)
     return None if found is None else part(found, "spec").get("nodeName", "")
 
@@ -238,7 +238,9 @@ def test_a_pod_of_that_name_made_here_by_somebody_else_is_left_alone_and_told() 
     found = world.here.get("pods", "mine")
     assert found is not None
     assert part(found, "metadata").get("annotations") is None
-    assert ["made here by somebody else" in problem.message for problem in world.follower.problems.values()] == [True]
+    assert ["created here by another client" in problem.message for problem in world.follower.problems.values()] == [
+        True
+    ]
     world.here.delete_pod("mine")
     world.work()
     assert node_of(world, "mine") == "", "the name is free again"

@@ -1,4 +1,4 @@
-"""Random histories of a source, told in random ways: what comes of them follows from what is known alone."""
+"""Random histories of a source, delivered in random ways: the result depends only on the known state."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ STEPS = st.lists(
 
 
 class Model:
-    """What should be here, told of each thing once and at once: by source uid, whether it keeps its node."""
+    """The expected local objects, with every event delivered immediately: by source uid, whether it keeps its node."""
 
     def __init__(self, world: World) -> None:
         self.world = world

@@ -1,4 +1,4 @@
-"""What of a node's status here stays when the source's status is written."""
+"""Fields of a node's local status that are kept when the source's status is written."""
 
 from __future__ import annotations
 

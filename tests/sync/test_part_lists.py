@@ -1,4 +1,4 @@
-"""Lists that are told in parts: what can be written is, while the rest is still coming, and in the end nothing is otherwise."""
+"""Lists in parts: objects are written while the rest is still arriving, with the same final result."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ class Beginning(World):
         self.list_here()
 
     def tell_part(self, plural: str, *names: str) -> None:
-        """Tell of some objects before the list is complete."""
+        """Deliver some objects before the list is complete."""
         self.follower.source_part_listed(plural, [self.source[self.ref(plural, name)] for name in names])
 
     def list_all(self, plural: str, *told: str) -> None:
-        """Tell the whole list, but for what parts of it have told."""
+        """Deliver the whole list, except the objects of earlier parts."""
         refs = [self.ref(plural, name) for name in told]
         rest = [each for ref, each in self.source.items() if ref.plural == plural and ref not in refs]
         self.follower.source_listed(plural, rest, refs)
@@ -130,7 +130,7 @@ def test_a_beginning_that_was_cut_off_is_gone_on_with() -> None:
     world.list_all("nodes")
     world.list_all("pods")
     world.work()
-    # What was deleted here stays deleted; what came without a node is for the scheduler here.
+    # A locally deleted object stays deleted; a pod without a node is left to the local scheduler.
     assert world.pods() == {"a": "n", "c": "n", "d": ""}
 
 
@@ -189,15 +189,15 @@ def short(change: FeedChange) -> str:
     """Return lists and parts of them in short."""
     assert isinstance(change, Listed | PartListed)
     names = ",".join(str(part(each, "metadata")["name"]) for each in change.documents)
-    told = ",".join(each.name for each in change.told) if isinstance(change, Listed) else "part"
-    return f"{names} ({told})"
+    emitted = ",".join(each.name for each in change.emitted) if isinstance(change, Listed) else "part"
+    return f"{names} ({emitted})"
 
 
 @pytest.mark.parametrize(
     ("parts", "want"),
     [
         pytest.param(
-            True, ["x (part)", "x (part)", "y (part)", " (x,y)"], id="parts as they come, anew where it is cut off"
+            True, ["x (part)", "x (part)", "y (part)", " (x,y)"], id="parts as they arrive, again after a cut"
         ),
         pytest.param(False, ["x,y ()"], id="the whole list"),
     ],

@@ -20,7 +20,7 @@ from bayplan.sync.session import SyncSession
 from tests.sync.peer_recorder import TOKYO, existing, line, morning, write_morning
 from tests.sync.test_replay import Clock
 from tests.sync.test_session import FlakySender, LiveFeed
-from tests.sync.world import Here, node, pod
+from tests.sync.world import LocalCluster, node, pod
 
 pytestmark = pytest.mark.usefixtures("way")
 
@@ -100,7 +100,7 @@ def test_kinds_that_are_not_followed_are_passed_over(tmp_path: Path) -> None:
 
 def test_it_is_replayed_with_its_times_by_the_policies_of_sync(tmp_path: Path) -> None:
     write_morning(tmp_path / "record.jsonl")
-    here = Here()
+    here = LocalCluster()
 
     def seen() -> dict[str, str]:
         pods = {
@@ -119,7 +119,7 @@ def test_it_is_replayed_with_its_times_by_the_policies_of_sync(tmp_path: Path) -
         task = asyncio.create_task(session.run(once=True))
         for second in (0.1, 5.3, 5.6, 7.1, 9.1, 10.1):
             clock.ns = int(second * 1e9)
-            pace.set_speed(1.0)  # Whoever waits looks at the clock again.
+            pace.set_speed(1.0)  # Waiting tasks read the clock again.
             for _ in itertools.takewhile(lambda _: not (session.status().idle and not task.done()), range(500)):
                 await asyncio.sleep(0.005)
             await asyncio.sleep(0.05)

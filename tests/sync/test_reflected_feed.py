@@ -56,7 +56,7 @@ class Script:
 
 
 def short(change: FeedChange) -> str:
-    """Return a change in short: a list, an object that is there, one that is gone, a revision up to which all is told."""
+    """Return a short form of a change: a list, an existing object, a deleted one, a revision up to which all is known."""
     if isinstance(change, Listed):
         names = ",".join(str(part(each, "metadata")["name"]) for each in change.documents)
         return f"={names} at {change.revision}"
@@ -68,7 +68,7 @@ def short(change: FeedChange) -> str:
 
 
 def told(streams: Sequence[Sequence[Document | Exception]], policy: SyncPolicy | None = None) -> list[str]:
-    """Return what a feed of services tells of these watches."""
+    """Return the output of a feed of services for these watches."""
 
     async def run() -> list[str]:
         script, found = Script(streams), list[str]()

@@ -18,7 +18,7 @@ from bayplan.sync.read_recording import open_recording
 from bayplan.sync.replay import ApplyReplay, ReplayFeed
 from bayplan.sync.timed_change import Applied, RecordingHeader, TimedChange
 from tests.shared import shared_path
-from tests.sync.world import Here, pod
+from tests.sync.world import LocalCluster, pod
 
 SECOND = 1_000_000_000
 
@@ -66,7 +66,7 @@ def names(change: FeedChange) -> str:
 
 
 def replayed(steps: Sequence[Callable[[Clock, Pace], None]], *, speed: float = 1.0, start_ns: int = 0) -> list[str]:
-    """Replay the tape, let the steps happen one after the other, and return what was told, a stroke for each step."""
+    """Replay the tape, run the steps one after the other, and return the emitted changes, with a stroke for each step."""
 
     async def run() -> list[str]:
         clock = Clock()
@@ -91,7 +91,7 @@ async def _rest() -> None:
 
 
 def passes(seconds: float) -> Callable[[Clock, Pace], None]:
-    """Let time pass; whoever waits looks at the clock again."""
+    """Let time pass; waiting tasks read the clock again."""
 
     def step(clock: Clock, pace: Pace) -> None:
         clock.ns += int(seconds * SECOND)
@@ -158,7 +158,7 @@ def workload(replicas: int) -> Document:
 
 
 def test_workloads_are_applied_scaled_and_deleted_and_problems_are_told() -> None:
-    here = Here()
+    here = LocalCluster()
     seen: list[object] = []
 
     async def send(request: ApiRequest) -> ApiResponse:
@@ -196,7 +196,7 @@ def test_a_real_trace_is_applied_at_its_times_and_nothing_of_it_is_refused(name:
     traces = shared_path("data", "simkube", "acrlabs+simkube", "examples", "traces")
     recording = open_recording(traces / name)
     wanted = [(each.offset_ns, each.change.deleted) for each in recording.changes() if isinstance(each.change, Applied)]
-    here, clock, asked = Here(), Clock(), list[tuple[int, bool]]()
+    here, clock, asked = LocalCluster(), Clock(), list[tuple[int, bool]]()
 
     async def send(request: ApiRequest) -> ApiResponse:
         if request.method != "POST":
@@ -214,7 +214,7 @@ def test_a_real_trace_is_applied_at_its_times_and_nothing_of_it_is_refused(name:
         async with asyncio.timeout(30):
             for offset_ns in sorted({offset_ns for offset_ns, _ in wanted}):
                 clock.ns = offset_ns
-                pace.set_speed(1.0)  # Whoever waits looks at the clock again.
+                pace.set_speed(1.0)  # Waiting tasks read the clock again.
                 while len(asked) < sum(due_ns <= offset_ns for due_ns, _ in wanted):
                     await asyncio.sleep(0)
             await task

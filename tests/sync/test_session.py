@@ -18,7 +18,7 @@ from bayplan.sync.followed_kinds import BY_PLURAL
 from bayplan.sync.memory import MEMORY_NAMESPACE
 from bayplan.sync.policy import SyncPolicy
 from bayplan.sync.session import STATUS, SyncSession, SyncStatus
-from tests.sync.world import Here, node, plural_table, pod
+from tests.sync.world import LocalCluster, node, plural_table, pod
 
 pytestmark = pytest.mark.usefixtures("way")
 
@@ -28,7 +28,7 @@ KINDS: tuple[str, ...] = ("namespaces", "nodes", "pods")
 class LiveFeed:
     """The cluster here, as it changes."""
 
-    def __init__(self, here: Here) -> None:
+    def __init__(self, here: LocalCluster) -> None:
         self.kinds: tuple[str, ...] = tuple(BY_PLURAL)
         self.left_out: dict[str, str] = {}
         self.problems: dict[str, str] = {}
@@ -38,7 +38,7 @@ class LiveFeed:
         """There is nothing to open."""
 
     async def run(self, take: Take) -> None:
-        """Tell what there is, then every write, until cancelled."""
+        """Emit existing objects, then every write, until cancelled."""
         store = self._here.backend.store
         for plural in self.kinds:
             documents = [msgspec.json.decode(item.raw) for item in store.between(plural_table(plural))]
@@ -55,7 +55,7 @@ def _teller(plural: str, take: Take) -> Callable[[Write], None]:
 
 
 class ScriptedFeed:
-    """A source of which a test says what it tells."""
+    """A source whose output is set by the test."""
 
     def __init__(self) -> None:
         self.kinds = KINDS
@@ -67,7 +67,7 @@ class ScriptedFeed:
         """There is nothing to open."""
 
     async def run(self, take: Take) -> None:
-        """Tell what the test says."""
+        """Emit the test's changes."""
         while (change := await self.changes.get()) is not None:
             take(change)
 
@@ -75,7 +75,7 @@ class ScriptedFeed:
 class FlakySender:
     """Sends to the cluster here; the first answers are that it is too busy, or none."""
 
-    def __init__(self, here: Here, failures: int = 0) -> None:
+    def __init__(self, here: LocalCluster, failures: int = 0) -> None:
         self.here = here
         self.failures = failures
         self.sent = 0
@@ -90,7 +90,7 @@ class FlakySender:
         return await self.here.answer(request)
 
 
-def run_once(here: Here, source: Feed, *, failures: int = 0, policy: SyncPolicy | None = None) -> SyncStatus:
+def run_once(here: LocalCluster, source: Feed, *, failures: int = 0, policy: SyncPolicy | None = None) -> SyncStatus:
     """Import what a source has, and return what came of it."""
 
     async def run() -> SyncStatus:
@@ -108,7 +108,7 @@ def dumped(document: Document, uid: str) -> Document:
 
 
 def test_an_import_of_documents_makes_all_that_scheduling_reads_and_tells_what_it_left_out() -> None:
-    here = Here()
+    here = LocalCluster()
     documents: list[Document] = [
         dumped(pod("runs", node_name="n1"), "u1"),
         dumped(pod("waits"), "u2"),
@@ -132,7 +132,7 @@ def test_an_import_of_documents_makes_all_that_scheduling_reads_and_tells_what_i
     ],
 )
 def test_a_session_writes_how_it_ended(once: bool, want: tuple[str, str]) -> None:
-    here = Here()
+    here = LocalCluster()
 
     async def run() -> None:
         scripted = ScriptedFeed()
@@ -156,7 +156,7 @@ def test_a_session_writes_how_it_ended(once: bool, want: tuple[str, str]) -> Non
 
 
 def test_the_same_import_again_changes_nothing() -> None:
-    here = Here()
+    here = LocalCluster()
     documents = [dumped(node("n1"), "u1"), dumped(pod("runs", node_name="n1"), "u2")]
     run_once(here, DocumentFeed(documents))
     before = [here.list(plural)[0] for plural in KINDS]
@@ -166,7 +166,7 @@ def test_the_same_import_again_changes_nothing() -> None:
 
 
 def test_what_is_followed_and_how_far_it_is_can_be_seen_in_the_cluster_here() -> None:
-    here = Here()
+    here = LocalCluster()
     bad = pod("bad", containers=[])
     run_once(here, DocumentFeed([dumped(bad, "u1")]))
     answer = here.send(ApiRequest("GET", f"/api/v1/namespaces/{MEMORY_NAMESPACE}/configmaps/{STATUS}"))
@@ -176,7 +176,7 @@ def test_what_is_followed_and_how_far_it_is_can_be_seen_in_the_cluster_here() ->
 
 
 def test_a_session_follows_until_it_is_cancelled_and_goes_on_where_it_was() -> None:
-    here = Here()
+    here = LocalCluster()
 
     async def follow(changes: list[FeedChange], until: Callable[[], bool]) -> None:
         source = ScriptedFeed()
@@ -206,7 +206,7 @@ def test_a_session_follows_until_it_is_cancelled_and_goes_on_where_it_was() -> N
 
 
 def test_namespaces_that_a_dump_does_not_hold_are_made() -> None:
-    here = Here()
+    here = LocalCluster()
     lonely: Document = {**pod("lonely"), "metadata": {"name": "lonely", "namespace": "team", "uid": "u"}}
     status = run_once(here, DocumentFeed([lonely]))
     assert (status.created, status.problems) == (2, [])
@@ -214,7 +214,7 @@ def test_namespaces_that_a_dump_does_not_hold_are_made() -> None:
 
 
 def test_manifests_without_uids_are_followed_by_their_names() -> None:
-    here = Here()
+    here = LocalCluster()
     documents: list[Document] = [node("n1"), pod("waits"), pod("runs", node_name="n1")]
     assert (first := run_once(here, DocumentFeed(documents))).problems == []
     assert first.created == 3
@@ -226,7 +226,7 @@ def test_manifests_without_uids_are_followed_by_their_names() -> None:
 
 @pytest.mark.parametrize("turns", range(5))
 def test_a_session_ends_when_it_is_told_to_whatever_comes_at_the_same_time(turns: int) -> None:
-    here = Here()
+    here = LocalCluster()
 
     async def end_it() -> None:
         source = ScriptedFeed()
@@ -237,7 +237,7 @@ def test_a_session_ends_when_it_is_told_to_whatever_comes_at_the_same_time(turns
         async with asyncio.timeout(20):
             while not session.status().idle:
                 await asyncio.sleep(0.01)
-        # Something comes, and so many turns of the loop later it is told to end.
+        # An event arrives, and some iterations of the loop later it is cancelled.
         source.changes.put_nowait(Changed("nodes", dumped(node("n1"), "n")))
         for _ in range(turns):
             await asyncio.sleep(0)

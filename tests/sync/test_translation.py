@@ -1,4 +1,4 @@
-"""What of the source's objects is left out, and what is put in its place."""
+"""Tests of removed and replaced fields of the source's objects."""
 
 from __future__ import annotations
 

@@ -111,7 +111,7 @@ def bind_here(world: World, name: str) -> None:
 
 
 def outcome(world: World) -> tuple[object, object, list[str]]:
-    """Return the volume and the phase of the claim ``data`` here (None where it is not here), and the names of all volumes."""
+    """Return the volume and the phase of the local claim ``data`` (None if missing), and the names of all volumes."""
     found = world.here.get("persistentvolumeclaims", "data")
     volumes = sorted(str(part(each, "metadata")["name"]) for each in world.here.list("persistentvolumes")[0])
     assert world.follower.problems == {}

@@ -31,7 +31,7 @@ NS = "default"
 T = TypeVar("T")
 
 
-class Here:
+class LocalCluster:
     """The cluster here.
 
     Attributes:
@@ -100,7 +100,7 @@ class Here:
 
 
 class World:
-    """Source, follower and cluster. Events of the source pile up until they are told, or are lost.
+    """Source, follower and local cluster. Events of the source are queued until they are delivered or lost.
 
     Args:
         kinds: that are followed.
@@ -110,7 +110,7 @@ class World:
     def __init__(self, kinds: Iterable[str] = ("nodes", "pods"), policy: SyncPolicy | None = None) -> None:
         self.kinds = tuple(kinds)
         self.policy = policy or SyncPolicy()
-        self.here = Here()
+        self.here = LocalCluster()
         self.source: dict[ObjectRef, Document] = {}
         self._numbers = itertools.count(1)
         self._seen_here = 0
@@ -151,7 +151,7 @@ class World:
         self.save()
 
     def list_here(self) -> None:
-        """Tell the follower what there is here."""
+        """Deliver lists of the local objects to the follower."""
         for plural in self.kinds:
             documents, revision = self.here.list(plural)
             self.follower.local_listed(plural, documents, revision)
@@ -160,7 +160,7 @@ class World:
         self._seen_here = self.here.backend.store.revision
 
     def relist_here(self) -> None:
-        """Tell the follower what is different here from what it was told: as a watch does that was away and has listed anew."""
+        """Deliver the local differences to the follower, as a watch does after an interruption and a new list."""
         for plural in self.kinds:
             documents, revision = self.here.list(plural)
             found = {ref_of(plural, each): each for each in documents}
@@ -176,13 +176,13 @@ class World:
         self._seen_here = self.here.backend.store.revision
 
     def relist(self) -> None:
-        """Tell the follower what the source has now; what happened before is lost."""
+        """Deliver lists of the source to the follower; pending events are lost."""
         self._pending.clear()
         for plural in self.kinds:
             self.follower.source_listed(plural, [each for ref, each in self.source.items() if ref.plural == plural])
 
     def tell(self, *, merged: bool = False) -> None:
-        """Tell the follower what has happened in the source.
+        """Deliver events of the source to the follower.
 
         Args:
             merged: only the last thing that happened to each object.
@@ -194,7 +194,7 @@ class World:
             self.follower.source_changed(ref.plural, document, deleted=deleted)
 
     def tell_here(self) -> None:
-        """Tell the follower what has happened here."""
+        """Deliver local events to the follower."""
         for plural in self.kinds:
             for write in self.here.backend.store.since(plural_table(plural), self._seen_here):
                 document = msgspec.json.decode(write.new.raw)
@@ -210,12 +210,12 @@ class World:
         self._under_way += self.follower.next_writes(3)
 
     def end_writes(self) -> None:
-        """Carry out what was decided on; the follower does not hear of what happened here meanwhile."""
+        """Execute the decided writes, without delivering local events."""
         under_way, self._under_way = self._under_way, []
         self._carry_out(under_way)
 
     def lose_here(self) -> None:
-        """Let what has happened here never be told: as a watch does not that was away while something came and went."""
+        """Drop local events, as a watch that misses objects which were created and deleted during an interruption."""
         self._seen_here = self.here.backend.store.revision
 
     def work(self, rounds: int = 50) -> None:
@@ -243,7 +243,7 @@ class World:
         assert self.here.drive(save_memory(self.follower.memory.take_changes()))
 
     def follow(self, *, merged: bool = False) -> None:
-        """Tell and do everything."""
+        """Deliver and execute everything."""
         self.tell(merged=merged)
         self.work()
 

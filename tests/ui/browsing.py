@@ -54,7 +54,7 @@ def chromium() -> Iterator[Browser]:
 
 
 class Visitor:
-    """Somebody with a browser of their own.
+    """A user with a separate browser.
 
     Args:
         browser: that runs. address: of the server.
@@ -85,7 +85,7 @@ class Visitor:
         return page
 
     def _heard(self, message: ConsoleMessage) -> None:
-        # A refused request is told twice; the answer itself is looked at below. And servers may end before their visitors.
+        # A refused request is reported twice; the response itself is checked below. And servers may end before their clients.
         is_known = message.text.startswith("Failed to load resource") or "ERR_CONNECTION_REFUSED" in message.text
         if not is_known:
             self.console.append(f"{message.type}: {message.text}")
@@ -144,7 +144,7 @@ class Visitor:
         ]
 
     def close(self) -> None:
-        """Leave, and say what no page may do: errors, refused requests, requests to other hosts."""
+        """Close the browser, and return forbidden behaviour: errors, refused requests, requests to other hosts."""
         outside = [url for url in self.requests if urlsplit(url).netloc != urlsplit(self.address).netloc]
         self.context.close()
         console = [line for line in self.console if not any(re.search(each, line) for each in self.expected)]

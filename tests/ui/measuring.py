@@ -1,4 +1,4 @@
-"""What the page costs, measured in the browser: time to ready, updates, long tasks, transfer, elements, heap.
+"""Measurements of the page in the browser: time to ready, updates, long tasks, transfer, elements, heap.
 
 `python -m tests.ui.measuring ADDRESS` measures a server that runs, say `bayplan up` with a large cluster.
 """

@@ -109,7 +109,7 @@ class Running:
 def running(
     folder: Path, documents: Sequence[Manifest], *options: str, port: int = 0, settled: bool = True
 ) -> Iterator[Running]:
-    """Run `bayplan up` with these objects until the block ends; settled: wait until the queue has come to rest."""
+    """Run `bayplan up` with these objects until the block ends; settled: wait until the queue is idle."""
     objects, kubeconfig, log = folder / "objects.yaml", folder / "kubeconfig", folder / "up.log"
     objects.write_text(yaml.safe_dump_all(documents))
     paths = [str(objects)] if documents else []

@@ -1,4 +1,4 @@
-"""What people do, in a browser, on made-up clusters: from a question to its answer, and back."""
+"""User journeys in a browser, on generated clusters: from a question to its answer, and back."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ OF_ANY_SIZE = {
 """Pages that look the same at any size; they are looked at once."""
 
 CASES = [(name, size) for name in PAGES for size in ("10", "5000") if size == "10" or name not in OF_ANY_SIZE]
-MOST_ELEMENTS = 1500
+MAX_ELEMENTS = 1500
 
 
 def address(path: str, cluster: FakeCluster) -> str:
@@ -77,7 +77,7 @@ def test_a_page_stands(name: str, size: str, fakes: Fakes, visit: Visit) -> None
     assert page.locator("h1").count() == 1
     assert page.locator("main").count() == 1
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    assert page.evaluate("document.querySelectorAll('*').length") <= MOST_ELEMENTS
+    assert page.evaluate("document.querySelectorAll('*').length") <= MAX_ELEMENTS
     assert page.title().endswith("Bayplan")
     visitor.shoot(f"{name}-{size}")
 

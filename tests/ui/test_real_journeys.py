@@ -1,4 +1,4 @@
-"""What people do, in a browser, on `bayplan up`: the page, our API, the Kubernetes API and the scheduler together."""
+"""User journeys in a browser, on `bayplan up`: the page, our API, the Kubernetes API and the scheduler together."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ PAIRS = (
     *((name, f"{name}-tint") for name in ("ok", "bad", "wait")),
     ("bad", "panel"),
 )
-# How the three kinds of colour-blind people see linear colours (Machado and others, 2009, severity 1).
+# Linear colours as seen with the three kinds of colour blindness (Machado et al., 2009, severity 1).
 SIGHTS = {
     "protanopia": [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
     "deuteranopia": [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]],

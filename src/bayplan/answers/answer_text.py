@@ -11,7 +11,7 @@ from bayplan.answers.node_addition import AdditionAnswer
 from bayplan.answers.node_removal import RemovalAnswer
 from bayplan.answers.start_times import StartAnswer
 from bayplan.answers.what_if import Answer
-from bayplan.cluster.timestamps import format_time
+from bayplan.base.go_text.times import format_time
 
 SHOWN = 15
 """Rows of a table that are shown, unless all are asked for; ``--json`` has them all."""

@@ -16,8 +16,8 @@ from bayplan.answers.workloads import Found, template_of
 from bayplan.base.errors import InputError
 from bayplan.base.random_streams import RandomStreams
 from bayplan.cluster.admission import PodAdmission
-from bayplan.cluster.controllers.pod_claims import POD_CLAIM_ANNOTATION
 from bayplan.cluster.store import ObjectStore
+from bayplan.controllers.pod_claims import POD_CLAIM_ANNOTATION
 from bayplan.objects.meta import KubernetesObject, ObjectMeta, OwnerReference
 from bayplan.objects.pod import Pod, PodResourceClaimStatus, PodStatus
 from bayplan.objects.policy import LimitRange, PriorityClass, ResourceQuota

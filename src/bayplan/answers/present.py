@@ -9,9 +9,10 @@ from bayplan.analysis.root_cause import Lookup
 from bayplan.analysis.run_source import RecordSequence
 from bayplan.answers.trial_cluster import TrialCluster, as_waiting
 from bayplan.base.errors import InputError
+from bayplan.base.go_text.times import parse_time_ns
 from bayplan.engine.decision import Decision, Record
 from bayplan.engine.records import RecordLevel
-from bayplan.objects.meta import KubernetesObject, OwnerReference, parse_time_ns
+from bayplan.objects.meta import KubernetesObject, OwnerReference
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
 from bayplan.objects.requests import Amounts, accounted_requests

@@ -17,18 +17,18 @@ from bayplan.answers.question_cluster import QuestionCluster
 from bayplan.answers.workloads import find_workload, workload_of
 from bayplan.base.durations import DAY_NS, MINUTE_NS
 from bayplan.base.errors import InputError
+from bayplan.base.go_text.times import parse_time_ns
 from bayplan.base.random_streams import RandomStream, RandomStreams
-from bayplan.cluster.cluster import ClusterOptions, VirtualCluster
 from bayplan.cluster.kubelet import KubeletOptions, PodRun
 from bayplan.cluster.run_time import ENDS_BY_ITSELF, RUN_TIME_ANNOTATION
 from bayplan.engine.event_driven_queue import EventDrivenQueue
 from bayplan.engine.records import RecordLevel
-from bayplan.objects.meta import parse_time_ns
 from bayplan.objects.pod import Pod
 from bayplan.objects.workloads import Job
 from bayplan.sim.operations import Apply
 from bayplan.sim.result import PodTimeline
 from bayplan.sim.simulator import Simulator
+from bayplan.sim.virtual_cluster import ClusterOptions, VirtualCluster
 
 DEFAULT_HORIZON_NS = 7 * DAY_NS
 DEFAULT_SEEDS = 5

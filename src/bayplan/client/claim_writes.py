@@ -1,6 +1,6 @@
-"""What DynamicResources' PreBind writes and waits for: allocated claims with the pod as a user, and devices that are ready.
+"""The requests of DynamicResources' PreBind: allocate and reserve claims, then wait for their devices.
 
-Generators that know no sockets; see `bayplan.client.exchanges`.
+Generators without sockets; see `bayplan.client.exchanges`.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ from bayplan.plugins.dynamic_resources.binding_conditions import (
 from bayplan.plugins.dynamic_resources.extended_resources import ANNOTATION, mappings_of
 
 CONFLICT = 409
-MOST_TRIES = 5
+MAX_ATTEMPTS = 5
 RETRY_SECONDS = 0.01
 
 FIRST_LOOK_SECONDS = 0.25
-LONGEST_LOOK_SECONDS = 5.0
-"""How long devices are left alone between two looks: ever longer, up to upstream's five seconds."""
+MAX_POLL_SECONDS = 5.0
+"""Polling interval of devices: it doubles up to upstream's five seconds."""
 
 BINDING_TIMEOUT_NS = 600 * SECOND_NS
 """The plugin's default `bindingTimeout`."""
 
 
 def write_claim(claim: ResourceClaim) -> Steps:
-    """Write a claim as it is to be: allocated, with one more user. One without uid is made first.
+    """Write an allocated claim with one more user; create it first if it has no uid.
 
-    Somebody else may write to the claim meanwhile: then it is read and changed once more, up to `MOST_TRIES` times.
+    After a conflict with another writer, the claim is read and changed again, up to `MAX_ATTEMPTS` times.
     """
     problem = ""
-    for attempt in range(MOST_TRIES):
+    for attempt in range(MAX_ATTEMPTS):
         if attempt:
             yield RETRY_SECONDS
         if not claim.metadata.uid and not attempt:
@@ -87,7 +87,7 @@ def write_claim(claim: ResourceClaim) -> Steps:
 
 
 def give_up_claim(claim: ResourceClaim) -> Steps:
-    """Take its allocation, its users and what drivers said from a claim, where nobody has written to it meanwhile."""
+    """Remove allocation, users and device status from a claim, unless it was modified since."""
     response = yield get_request(claim)
     if not response.ok:
         return response.message
@@ -99,22 +99,22 @@ def give_up_claim(claim: ResourceClaim) -> Steps:
     return "" if response.ok else response.message
 
 
-def tell_pod(pod: Pod, claim: ResourceClaim) -> Steps:
-    """Write into a pod's status which claim has the devices behind its extended resources; nothing for any other claim."""
+def record_claim_in_status(pod: Pod, claim: ResourceClaim) -> Steps:
+    """Record the claim of a pod's extended resources in the pod's status; do nothing for other claims."""
     if claim.metadata.annotations.get(ANNOTATION) != "true":
         return ""
-    told = PodExtendedResourceClaimStatus(
+    wanted = PodExtendedResourceClaimStatus(
         request_mappings=mappings_of(pod, claim), resource_claim_name=claim.metadata.name
     )
-    if told == pod.status.extended_resource_claim_status:
+    if wanted == pod.status.extended_resource_claim_status:
         return ""
-    patch = {"status": {"extendedResourceClaimStatus": msgspec.to_builtins(told)}}
+    patch = {"status": {"extendedResourceClaimStatus": msgspec.to_builtins(wanted)}}
     response = yield pod_status_request(pod, patch)
     return "" if response.ok else f"update pod {pod.key} ExtendedResourceClaimStatus: {response.message}"
 
 
 def wait_for_devices(claims: Sequence[ResourceClaim], objects: Objects, now_ns: Callable[[], int]) -> Steps:
-    """Wait until the devices of claims meet the conditions that their slices ask for (KEP-5007)."""
+    """Wait until the devices of claims meet the binding conditions of their slices (KEP-5007)."""
     pause, begun_ns = FIRST_LOOK_SECONDS, now_ns()
     while True:
         awaited = False
@@ -126,8 +126,8 @@ def wait_for_devices(claims: Sequence[ResourceClaim], objects: Objects, now_ns: 
             if state:
                 failed = failed_condition(claim)
                 reason, message = (failed.reason, failed.message) if failed is not None else ("", "")
-                told = f"claim={claim.metadata.name}, reason={reason}, message={quote(message)}"
-                return f"device binding failed: {told}"
+                details = f"claim={claim.metadata.name}, reason={reason}, message={quote(message)}"
+                return f"device binding failed: {details}"
             if state is None:
                 awaited = True
                 deadline_ns = binding_deadline_ns(claim, BINDING_TIMEOUT_NS)
@@ -139,7 +139,7 @@ def wait_for_devices(claims: Sequence[ResourceClaim], objects: Objects, now_ns: 
         if now_ns() - begun_ns > BINDING_TIMEOUT_NS:
             return "device binding timeout: context deadline exceeded"
         yield pause
-        pause = min(2 * pause, LONGEST_LOOK_SECONDS)
+        pause = min(2 * pause, MAX_POLL_SECONDS)
 
 
 def _decoded(response: ApiResponse) -> Document:
@@ -147,7 +147,7 @@ def _decoded(response: ApiResponse) -> Document:
 
 
 def _problem(claim: ResourceClaim, document: Document) -> str:
-    """Return why a claim can't be used as it is now, "" where it can."""
+    """Return why a claim can't be used any more, or ""."""
     metadata, status = member(document, "metadata"), member(document, "status")
     if claim.metadata.uid and metadata.get("uid") != claim.metadata.uid:
         return f"claim {claim.key} got deleted in the meantime"
@@ -173,7 +173,7 @@ def _devices(allocation: Document) -> list[tuple[object, ...]]:
 
 
 def _use(claim: ResourceClaim, status: Document) -> None:
-    """Put allocation and the newest user of a claim into its status; other users may have come meanwhile."""
+    """Add allocation and the newest user of a claim to its status, which may have new users."""
     wanted = _wanted_allocation(claim)
     allocation = status.get("allocation")
     if isinstance(allocation, dict):

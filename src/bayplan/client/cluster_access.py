@@ -1,6 +1,6 @@
-"""Where a cluster is and how to show who one is: from a kubeconfig, or from within a pod of the cluster.
+"""Address and credentials of a cluster: from a kubeconfig, or from within a pod of the cluster.
 
-Kubeconfigs are read by the official Kubernetes client for Python, with all its ways: certificates, tokens, exec plugins, OIDC,
+The official Kubernetes client for Python reads kubeconfigs, with all their features: certificates, tokens, exec plugins, OIDC,
 several files in ``KUBECONFIG``, contexts.
 """
 
@@ -23,19 +23,19 @@ if TYPE_CHECKING:
     from kubernetes.aio.client import Configuration
 
 REFRESH_SECONDS = 10.0
-"""Credentials that were refused are asked for anew at most so often."""
+"""Minimum interval between refreshes of refused credentials."""
 
 _IN_CLUSTER = "KUBERNETES_SERVICE_HOST"
 _LOGGER = "kubernetes.aio.config.kube_config"
 
 
 class ClusterAccess:
-    """A cluster that can be reached; made by `open_access`.
+    """The access to a cluster; created by `open_access`.
 
     Attributes:
         url: of the API server, without a slash at the end.
         tls: for HTTPS; None for plain HTTP.
-        server_name: whose certificate is expected, None: the host's.
+        server_name: the expected name in the certificate; None: the host's.
         proxy: URL of a proxy, None for none.
         context: the name of the context of the kubeconfig; "" within a pod of the cluster.
     """
@@ -53,7 +53,7 @@ class ClusterAccess:
         self._loading = asyncio.Lock()
 
     async def load(self) -> None:
-        """Read where the cluster is and who we are.
+        """Read the address and credentials.
 
         Raises:
             InputError: it can't be read, or makes no sense.
@@ -96,7 +96,7 @@ class ClusterAccess:
         self._take(configuration)
 
     def _check_context(self) -> None:
-        """Raise InputError if the kubeconfig lacks the context; with the contexts that it has."""
+        """Raise InputError with the available contexts if the kubeconfig lacks the context."""
         from kubernetes.aio.config.kube_config import KubeConfigMerger
 
         if self._kubeconfig is None or not self._context:
@@ -131,7 +131,7 @@ class ClusterAccess:
                 tls.load_cert_chain(configuration.cert_file, configuration.key_file)
         except (OSError, ssl.SSLError) as problem:
             raise InputError("certificates", where=self._where, got=_short(problem), wanted="files in PEM") from None
-        # Certificate authorities of clusters are often made without the extensions that strict checks want.
+        # Certificate authorities of clusters often lack the extensions that strict checks require.
         tls.verify_flags &= ~ssl.VERIFY_X509_STRICT
         if not configuration.verify_ssl:
             tls.check_hostname = False
@@ -143,7 +143,7 @@ class ClusterAccess:
         return self._kubeconfig if self._kubeconfig is not None else "this pod"
 
     async def authorization(self) -> str | None:
-        """Return the header that shows who we are, None where certificates do, or nothing does."""
+        """Return the Authorization header, or None if certificates are used, or no credentials."""
         configuration = self._configuration
         if configuration is None:
             return None
@@ -153,7 +153,7 @@ class ClusterAccess:
         return configuration.get_basic_auth_token() if configuration.username else None
 
     async def refresh(self) -> bool:
-        """Ask for credentials anew, because the server does not take the ones we have; return whether that was done.
+        """Refresh credentials that the server refused; return whether that was done.
 
         It is not done more often than every `REFRESH_SECONDS`.
         """
@@ -170,7 +170,7 @@ class ClusterAccess:
 
 
 class _Complaints(logging.Handler):
-    """Keeps what the library logs as an error: that is how it tells of exec plugins that fail."""
+    """Collects errors that the library logs: this is how it reports failing exec plugins."""
 
     def __init__(self) -> None:
         super().__init__(logging.ERROR)
@@ -183,10 +183,10 @@ class _Complaints(logging.Handler):
 async def open_access(
     kubeconfig: Path | None = None, context: str | None = None, *, option: str = "--kubeconfig"
 ) -> ClusterAccess:
-    """Find out where the cluster is.
+    """Return the access to the cluster.
 
     Args:
-        kubeconfig: a file; None takes ``KUBECONFIG``, then ``~/.kube/config``, and what a pod is given where neither is there.
+        kubeconfig: a file; None uses ``KUBECONFIG``, then ``~/.kube/config``, and a pod's service account if neither exists.
         context: of the kubeconfig; None for its current one.
         option: of the command line, that names a kubeconfig; for messages.
 
@@ -215,7 +215,7 @@ def _kubeconfig_paths(kubeconfig: Path | None, option: str) -> str | None:
 
 
 def _check_readable(paths: str) -> None:
-    """Refuse a kubeconfig that is not there; the library would go on without."""
+    """Refuse a missing kubeconfig, which the library would ignore."""
     found = [path for path in paths.split(os.pathsep) if path and Path(path).expanduser().is_file()]
     if not found:
         raise InputError("kubeconfig", where=paths, got="no such file", wanted="a kubeconfig")

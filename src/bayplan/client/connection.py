@@ -1,6 +1,6 @@
-"""HTTP to an API server: requests with their answers, streams of lines, within the client's rate limit.
+"""HTTP connections to an API server: requests and streams of lines, within the client's rate limit.
 
-HTTP itself is aiohttp's business (docs/dependencies.md has the measurement). An answer that says no is an answer; only streams
+HTTP is done by aiohttp (docs/dependencies.md has the measurement). Error responses are returned, not raised; only streams
 raise, and only `StreamRefused` and `ConnectionLost`.
 """
 
@@ -23,24 +23,24 @@ from bayplan.client.requests import NO_ANSWER, ApiRequest, ApiResponse
 DEFAULT_QPS = 50.0
 DEFAULT_BURST = 100
 REQUEST_SECONDS = 60.0
-"""So long an answer may take; the server itself gives up after that."""
+"""Timeout of a request; the server has the same timeout."""
 
 CONNECT_SECONDS = 30.0
 MAX_RESPONSE_BYTES = 1 << 30
-"""Of one answer: a list of 200,000 pods in full. A server that sends more, or without end, must not take all memory."""
+"""Maximum size of a response: a list of 200,000 full pods. Protects the memory from servers that send without end."""
 
 MAX_LINE_BYTES = 32 << 20
-"""Of one line of a stream, which is one object: etcd takes 1.5 MB."""
+"""Maximum size of a line of a stream, which is one object: etcd's limit is 1.5 MB."""
 
-MOST_CONNECTIONS = 32
-MOST_REFUSALS = 10
-"""So often a server may say that it has too much to do before that is the answer."""
+MAX_CONNECTIONS = 32
+MAX_THROTTLED = 10
+"""Number of retries after the server asked to retry later; then its response is returned."""
 
 LEAVE_SECONDS = 0.25
-"""So long the end waits for connections with TLS to be closed; aiohttp's documentation names this time."""
+"""The time that `close` waits for TLS connections; recommended by aiohttp's documentation."""
 
 SILENCE_SECONDS = 60.0
-"""A stream that goes on for so long after it should have ended is dead."""
+"""Grace period after the requested end of a stream; then it counts as dead."""
 
 _UNAUTHORIZED = 401
 _TOO_BUSY = (429, 503)
@@ -51,7 +51,7 @@ class ConnectionLost(Exception):
 
 
 class StreamRefused(Exception):
-    """The server does not open a stream: `response` says why. Caught by reflectors."""
+    """The server refused to open a stream; `response` is its response. Caught by reflectors."""
 
     def __init__(self, response: ApiResponse) -> None:
         super().__init__(response.message)
@@ -59,30 +59,32 @@ class StreamRefused(Exception):
 
 
 class RequestObserver(Protocol):
-    """Who wants to know of requests: metrics."""
+    """A receiver of request metrics."""
 
     def waited(self, host: str, method: str, seconds: float) -> None:
-        """Take in how long a request waited for its turn."""
+        """Record how long a request waited for the rate limit."""
         ...
 
-    def answered(self, host: str, method: str, code: str, seconds: float, asked: int, told: int) -> None:
-        """Take in an answer, and the bytes of both bodies; the code is ``<error>`` where none came."""
+    def answered(
+        self, host: str, method: str, code: str, seconds: float, request_bytes: int, response_bytes: int
+    ) -> None:
+        """Record a response, and the bytes of both bodies; the code is ``<error>`` if there was none."""
         ...
 
     def opened(self, host: str, code: str) -> None:
-        """Take in that a stream was opened, or refused."""
+        """Record that a stream was opened or refused."""
         ...
 
 
 class ApiConnection:
-    """Talks to one API server. Belongs to one event loop; close it in the end.
+    """The connection to an API server. Belongs to one event loop; must be closed.
 
     Args:
-        access: where it is, and who we are.
-        user_agent: who asks; the API server tells from it who manages a field.
-        qps, burst: the rate limit, as in a scheduler's configuration; a negative `qps` is none.
-        request_seconds: how long an answer may take.
-        observer: is told of every request.
+        access: address and credentials.
+        user_agent: name of the client; the API server derives the field manager from it.
+        qps, burst: the rate limit, as in a scheduler's configuration; a negative `qps` is unlimited.
+        request_seconds: timeout of a request.
+        observer: gets every request.
     """
 
     def __init__(
@@ -102,8 +104,8 @@ class ApiConnection:
         self._loop = asyncio.get_running_loop()
         self._limiter = TokenBucket(qps, burst, self._loop.time())
         connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=60, socket_factory=_socket)
-        # Streams have connections of their own; the rest shares some, so that a burst does not open thousands.
-        self._slots = asyncio.Semaphore(MOST_CONNECTIONS)
+        # Each stream has its own connection; requests share a limited number, so a burst does not open thousands.
+        self._slots = asyncio.Semaphore(MAX_CONNECTIONS)
         self._session = aiohttp.ClientSession(
             connector=connector,
             timeout=aiohttp.ClientTimeout(total=request_seconds, sock_connect=CONNECT_SECONDS),
@@ -115,7 +117,7 @@ class ApiConnection:
         """Close all connections."""
         await self._session.close()
         if self.access.tls is not None:
-            # Connections with TLS take leave of the other side first, which nobody can wait for.
+            # TLS connections are shut down in the background, which can't be awaited.
             await asyncio.sleep(LEAVE_SECONDS)
 
     async def __aenter__(self) -> Self:
@@ -129,13 +131,13 @@ class ApiConnection:
     # --- requests -----------------------------------------------------------------------------------------------------
 
     async def send(self, request: ApiRequest) -> ApiResponse:
-        """Return the answer to a request, with the status `NO_ANSWER` where none came.
+        """Return the response to a request, with the status `NO_ANSWER` if there was none.
 
-        Where the server is too busy it is asked again, when it says. A read that loses its connection is asked once more.
+        If the server is too busy, the request is retried when it asks. A read is retried once if the connection is lost.
         """
         response = ApiResponse(NO_ANSWER)
         renewed = False
-        for attempt in range(MOST_REFUSALS + 1):
+        for attempt in range(MAX_THROTTLED + 1):
             await self._wait_for_turn(request.method)
             async with self._slots:
                 began = self._loop.time()
@@ -163,7 +165,7 @@ class ApiConnection:
             await asyncio.sleep(seconds)
 
     async def _ask(self, request: ApiRequest) -> tuple[ApiResponse, float | None]:
-        """Ask once; return the answer, and after how many seconds to ask again where the server wants that."""
+        """Send a request once; return the response, and the seconds after which to retry, if the server asks for it."""
         url = self._url(request.path, request.query)
         headers = await self._headers()
         if request.body:
@@ -183,16 +185,16 @@ class ApiConnection:
                 return response, _retry_after(answer)
         except (aiohttp.ClientError, OSError, TimeoutError) as problem:
             method = request.method.capitalize()
-            return ApiResponse(NO_ANSWER, f'{method} "{url}": {_told(problem)}'.encode()), None
+            return ApiResponse(NO_ANSWER, f'{method} "{url}": {_describe(problem)}'.encode()), None
 
     def _url(self, path: str, query: str) -> URL:
-        # Paths and queries are encoded already by whoever made them.
+        # Paths and queries are encoded by the caller.
         return URL(f"{self.access.url}{path}?{query}" if query else self.access.url + path, encoded=True)
 
     def _tls(self) -> bool | aiohttp.Fingerprint:
         tls: bool | aiohttp.Fingerprint = True
         if self.access.tls is not None:
-            tls = self.access.tls  # type: ignore[assignment]  # A context is what aiohttp takes here, too.
+            tls = self.access.tls  # type: ignore[assignment]  # aiohttp accepts a context, too.
         return tls
 
     async def _headers(self) -> dict[str, str]:
@@ -205,16 +207,16 @@ class ApiConnection:
     # --- streams ------------------------------------------------------------------------------------------------------
 
     async def stream(self, path: str, query: str, *, seconds: float) -> AsyncGenerator[list[bytes], None]:
-        """Yield the lines of a stream, those that came together in one list, until the server ends it.
+        """Yield the lines of a stream until the server ends it; lines that arrive together are in one list.
 
         Args:
             path: of the collection.
             query: with ``watch=1`` and ``timeoutSeconds``.
-            seconds: that time-out; a stream that is silent for much longer is given up.
+            seconds: that timeout; a stream that is silent for much longer is abandoned.
 
         Raises:
-            StreamRefused: the server says no.
-            ConnectionLost: there is no server, or it went away.
+            StreamRefused: the server refused it.
+            ConnectionLost: the server is not available, or closed the connection.
         """
         await self._wait_for_turn("GET")
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=seconds + SILENCE_SECONDS)
@@ -251,11 +253,11 @@ class ApiConnection:
                 if b"".join(unfinished).strip():
                     raise ConnectionLost("the stream ended in the middle of a line")
         except (aiohttp.ClientError, OSError, TimeoutError) as problem:
-            raise ConnectionLost(f'Get "{url}": {_told(problem)}') from None
+            raise ConnectionLost(f'Get "{url}": {_describe(problem)}') from None
 
 
 async def _read(answer: aiohttp.ClientResponse) -> bytes:
-    """Return the body of an answer.
+    """Return the body of a response.
 
     Raises:
         aiohttp.ClientPayloadError: it is longer than `MAX_RESPONSE_BYTES`.
@@ -270,7 +272,7 @@ async def _read(answer: aiohttp.ClientResponse) -> bytes:
 
 
 def _socket(address: tuple[object, ...]) -> socket.socket:
-    """Make a socket that finds out by itself that the other side is gone."""
+    """Make a socket with TCP keep-alive, which detects a lost peer."""
     family, kind, protocol = address[0], address[1], address[2]
     made = socket.socket(family, kind, protocol)  # type: ignore[arg-type]
     made.setblocking(False)
@@ -283,17 +285,17 @@ def _socket(address: tuple[object, ...]) -> socket.socket:
 
 
 def _code(status: int) -> str:
-    """Return a status as client-go's metrics tell it."""
+    """Return a status in the form of client-go's metrics."""
     return str(status) if status != NO_ANSWER else "<error>"
 
 
 def _retry_after(answer: aiohttp.ClientResponse) -> float | None:
-    """Return when to ask again, in seconds, where the server is too busy and says that."""
+    """Return after how many seconds to retry, if the server is too busy and says so."""
     text = answer.headers.get("Retry-After", "")
     return float(text) if answer.status in _TOO_BUSY and text.isdecimal() else None
 
 
-def _told(problem: Exception) -> str:
+def _describe(problem: Exception) -> str:
     if isinstance(problem, TimeoutError):
         return "context deadline exceeded"
     number = getattr(getattr(problem, "os_error", problem), "errno", None)

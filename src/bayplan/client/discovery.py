@@ -1,4 +1,4 @@
-"""Ask a server which kinds it serves, and in which version: older clusters lack some, and others serve only betas of them."""
+"""Discovery of the kinds and versions that a server serves: older clusters lack some kinds, or serve only beta versions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class _ResourceList(msgspec.Struct):
 async def served_paths(
     connection: ApiConnection, kinds: Iterable[type[KubernetesObject]]
 ) -> dict[type[KubernetesObject], str]:
-    """Return the paths of the collections of those kinds that the server has, in the newest version that it serves.
+    """Return the paths of the collections of the kinds that the server has, in the newest version that it serves.
 
     Raises:
         InputError: the server can't be reached, or does not let us in.

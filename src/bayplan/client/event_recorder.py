@@ -1,6 +1,6 @@
-"""Events as kube-scheduler records them: a new one is created, an equal one makes it a series, later ones are only counted.
+"""Events in the way of kube-scheduler: a new event is created, an equal one makes it a series, later ones are only counted.
 
-A state machine without clock and sockets; who carries the recordings out repeats them as `EventRecording.exchange` says. Source:
+A state machine without clock and sockets; `EventRecording.exchange` writes an event, with retries. Source:
 client-go's tools/events, and KEP-383 (https://github.com/kubernetes/enhancements/tree/master/keps/sig-instrumentation/383-new-event-api-ga-graduation).
 """
 
@@ -19,26 +19,26 @@ from bayplan.objects.names import check_dns1123_subdomain
 from bayplan.objects.pod import Pod
 
 FINISH_NS = 6 * 60 * SECOND_NS
-"""An event that did not come again for so long is over: its final count is written, and it is forgotten. Looked after as often."""
+"""Idle time after which a series ends: its final count is written, and it is removed. Also the interval of the check."""
 
 REFRESH_NS = 30 * 60 * SECOND_NS
-"""How often the counts of series that go on are written."""
+"""Interval of writing the counts of active series."""
 
 MAX_TRIES = 12
 RETRY_SECONDS = 10.0
-"""A recording that gets no answer is tried again after so long; upstream adds up to a quarter."""
+"""Interval of retries of an event without a response; upstream adds up to a quarter."""
 
 _encode = msgspec.json.encode
 
 
 class PodEvent(NamedTuple):
-    """What happened to a pod.
+    """An event about a pod.
 
     Attributes:
-        pod: whom it regards, as it was known then.
+        pod: the pod, as known at that time.
         type: ``Normal`` or ``Warning``.
         reason, action, note: see the API.
-        controller: who reports it: the scheduler's name.
+        controller: the reporting controller: the scheduler's name.
     """
 
     pod: Pod
@@ -50,7 +50,7 @@ class PodEvent(NamedTuple):
 
 
 class _Key(NamedTuple):
-    """What makes two events equal: all but the note and the time, and with the very version of the object."""
+    """The identity of an event: all fields except note and time, including the version of the object."""
 
     type: str
     reason: str
@@ -63,7 +63,7 @@ class _Key(NamedTuple):
 
 
 class _Known(msgspec.Struct, gc=False):
-    """An event that was recorded: its document, and how often it was seen since."""
+    """A recorded event: its document, and how often it occurred since."""
 
     document: dict[str, object]
     path: str
@@ -73,13 +73,13 @@ class _Known(msgspec.Struct, gc=False):
 
 
 class EventRecording(msgspec.Struct, frozen=True, gc=False):
-    """One event to be written.
+    """An event to be written.
 
     Attributes:
         path: of the namespace's events.
         name: of the event.
         document: the event as a whole.
-        is_series: whether it exists, and its series is to be patched.
+        is_series: whether the event exists, so that its series is patched.
     """
 
     path: str
@@ -88,10 +88,10 @@ class EventRecording(msgspec.Struct, frozen=True, gc=False):
     is_series: bool
 
     def exchange(self) -> Generator[ApiRequest | float, ApiResponse, bool]:
-        """Write it: yields requests, which want their responses, and seconds to wait; returns whether it was written.
+        """Write it: yields requests, which are answered by responses, and seconds to wait; returns whether it was written.
 
-        A series whose event is gone is created anew. What the server refuses is given up; where no answer comes it is tried
-        again, `MAX_TRIES` times in all.
+        A series whose event was deleted is created again. A refused event is dropped; without a response, the request is sent
+        up to `MAX_TRIES` times.
         """
         for attempt in range(MAX_TRIES):
             if attempt:
@@ -111,7 +111,7 @@ class EventRecording(msgspec.Struct, frozen=True, gc=False):
 
 
 class EventRecorder:
-    """Turns what happens into events of ``events.k8s.io/v1``.
+    """Creates events of ``events.k8s.io/v1``.
 
     Args:
         host_name: of the machine; part of ``reportingInstance``.
@@ -128,12 +128,12 @@ class EventRecorder:
         self._refresh_due = started_ns + REFRESH_NS
 
     def record(self, event: PodEvent) -> EventRecording | None:
-        """Take in an event; return what is to be written, None where it only counts."""
+        """Record an event; return what to write, or None if it is only counted."""
         metadata = event.pod.metadata
         now_ns = self._now()
         path = f"/apis/events.k8s.io/v1/namespaces/{metadata.namespace or 'default'}/events"
         if event.reason == "Scheduled":
-            # A pod is bound once: this can't come again, and upstream's table of the last minutes' events would mostly hold these.
+            # A pod is bound once: this event can't repeat, and would fill the table of the last minutes' events.
             return self._created(event, path, now_ns)
         key = _Key(
             event.type,
@@ -155,11 +155,11 @@ class EventRecorder:
         return _series(known) if known.count == 2 else None
 
     def next_wakeup_ns(self) -> int:
-        """Return when `tick` has something to do next."""
+        """Return when `tick` has work next."""
         return min(self._finish_due, self._refresh_due)
 
     def tick(self) -> list[EventRecording]:
-        """Return what the timers want written: counts of series, final or not; forget what is over."""
+        """Return the counts of series that are due, and remove ended series."""
         now_ns = self._now()
         due: list[EventRecording] = []
         if now_ns >= self._refresh_due:
@@ -177,7 +177,7 @@ class EventRecorder:
 
     def _created(self, event: PodEvent, path: str, now_ns: int) -> EventRecording:
         metadata = event.pod.metadata
-        # Names hold the time: two events of one object in one nanosecond would have the same, where a clock is that coarse.
+        # Names contain the time: with a coarse clock, two events of one object could have the same name.
         self._last_name_ns = max(now_ns, self._last_name_ns + 1)
         name = f"{metadata.name}.{self._last_name_ns:x}"
         if check_dns1123_subdomain(name):

@@ -1,8 +1,8 @@
-"""What the actions of the engine become on the wire: exchanges with the API, each a row of requests that follow one another.
+"""The engine's actions as exchanges with the API: each is a sequence of requests that depend on each other.
 
-An exchange is a generator that knows no sockets and no clock: it yields requests, which want their responses, and seconds to
-wait. Different exchanges may run at once; those of one pod should run in the order in which they came. What comes of them is
-told to an `ExchangeHost`, which takes it to the engine. Requests and their order are those of kube-scheduler v1.36.3.
+An exchange is a generator without sockets and clock: it yields requests, which are answered by responses, and seconds to
+wait. Different exchanges may run concurrently; those of one pod must run in order. Their outcomes are
+passed to an `ExchangeHost`, which reports them to the engine. Requests and their order are those of kube-scheduler v1.36.3.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Protocol, TypeAlias
 
 from msgspec import Struct
 
-from bayplan.client.claim_writes import give_up_claim, tell_pod, wait_for_devices, write_claim
+from bayplan.client.claim_writes import give_up_claim, record_claim_in_status, wait_for_devices, write_claim
 from bayplan.client.event_recorder import PodEvent
 from bayplan.client.pod_status import disruption_condition, status_patch, unscheduled_condition
 from bayplan.client.requests import (
@@ -34,38 +34,38 @@ Steps: TypeAlias = Generator[ApiRequest | float, ApiResponse, None]
 
 _RETRIED = (409, 500, 503, NO_ANSWER)
 _RETRY_SECONDS = (0.01, 0.05, 0.25)
-"""Patches of a status are tried again after so long."""
+"""Intervals of retries of status patches."""
 
 _NOT_FOUND = 404
 
 
 class ExchangeHost(Objects, Protocol):
-    """Who is told what came of exchanges, and knows the cluster. Called by whoever drives the exchanges."""
+    """The host of exchanges: it gets their outcomes and has the cached objects. Called by the driver of the exchanges."""
 
     def now_ns(self) -> int:
         """Return the time."""
         ...
 
     def happened(self, event: PodEvent) -> None:
-        """Take an event that is to be recorded."""
+        """Record an event."""
         ...
 
     def binding_failed(self, key: str, message: str, *, plugin: str, point: str) -> None:
-        """Take that a pod could not be bound; see `bayplan.engine.scheduler.Scheduler.binding_failed`."""
+        """Handle a failed binding; see `bayplan.engine.scheduler.Scheduler.binding_failed`."""
         ...
 
     def preemption_failed(self, pod: Pod) -> None:
-        """Take that the victims for a pod could not be evicted; see `Scheduler.preemption_failed`."""
+        """Handle a failed eviction of victims; see `Scheduler.preemption_failed`."""
         ...
 
 
 class Exchange(Struct, gc=False):
-    """A row of requests.
+    """A sequence of requests.
 
     Attributes:
-        pod: whose key orders exchanges: of one pod one runs at a time.
+        pod: its key orders exchanges: those of one pod run one at a time.
         steps: drive it with `carry_out`, or by hand.
-        is_binding: whether it binds the pod; the others only tell something, or evict.
+        is_binding: whether it binds the pod; the others only report something, or evict.
     """
 
     pod: Pod
@@ -74,11 +74,11 @@ class Exchange(Struct, gc=False):
 
 
 def exchanges_of(actions: Sequence[Action], host: ExchangeHost) -> list[Exchange]:
-    """Return what a list of actions becomes; events that need no request first are told to the host at once.
+    """Return the exchanges for a list of actions; events that depend on no request are passed to the host immediately.
 
     Args:
-        actions: as one call of the scheduler returned them, whole: what belongs together is found by their order.
-        host: is told what comes of it, now and later.
+        actions: the complete result of one call of the scheduler: related actions are found by their order.
+        host: gets the outcomes, now and later.
     """
     return list(_exchanges(actions, host))
 
@@ -94,9 +94,9 @@ def _exchanges(actions: Sequence[Action], host: ExchangeHost) -> Generator[Excha
             end = _end_of_evictions(actions, place, action.preemptor)
             victims = [item for item in actions[place:end] if isinstance(item, Evict)]
             notes = {item.pod.key: item for item in actions[place:end] if isinstance(item, Emit)}
-            for told in notes.values():
-                if all(victim.pod.key != told.pod.key for victim in victims):
-                    host.happened(_pod_event(told, action.preemptor.spec.scheduler_name))
+            for note in notes.values():
+                if all(victim.pod.key != note.pod.key for victim in victims):
+                    host.happened(_pod_event(note, action.preemptor.spec.scheduler_name))
             yield Exchange(action.preemptor, _evict(action.preemptor, victims, notes, host))
         elif isinstance(action, SetCondition):
             following = actions[end] if end < len(actions) else None
@@ -104,7 +104,7 @@ def _exchanges(actions: Sequence[Action], host: ExchangeHost) -> Generator[Excha
             if isinstance(following, Nominate) and following.pod is action.pod:
                 nominated = following.node_name
                 end += 1
-            yield Exchange(action.pod, _tell(action, nominated, host))
+            yield Exchange(action.pod, _write_status(action, nominated, host))
         else:
             end = _end_of_binding(actions, place)
             group = actions[place:end]
@@ -121,7 +121,7 @@ def _exchanges(actions: Sequence[Action], host: ExchangeHost) -> Generator[Excha
 
 
 def _end_of_evictions(actions: Sequence[Action], start: int, preemptor: Pod) -> int:
-    """Return where the evictions for one preemptor end, with the events that belong to them."""
+    """Return the end of the evictions for one preemptor, including their events."""
     end = start
     while end < len(actions):
         action = actions[end]
@@ -135,7 +135,7 @@ def _end_of_evictions(actions: Sequence[Action], start: int, preemptor: Pod) -> 
 
 
 def _end_of_binding(actions: Sequence[Action], start: int) -> int:
-    """Return where the actions that lead to one pod's binding end: a nomination, updates, and Bind itself."""
+    """Return the end of the actions of one pod's binding: a nomination, updates, and Bind itself."""
     pod_key = actions[start].pod.key
     end = start
     while end < len(actions):
@@ -156,13 +156,13 @@ def _pod_event(emitted: Emit, controller: str) -> PodEvent:
 
 
 def _bind(group: Sequence[Action], bind: Bind, host: ExchangeHost) -> Steps:
-    """Nominate where that is asked for, write what the pod needs, wait for it, and bind the pod."""
+    """Write the nomination, if any, and the objects that the pod needs, wait for them, and bind the pod."""
     pod, key = bind.pod, bind.pod.key
     volumes: list[WrittenItem] = []
     claims: list[ResourceClaim] = []
     for action in group:
         if isinstance(action, Nominate):
-            # Upstream binds the pod all the same where this fails.
+            # Upstream binds the pod even if this fails.
             yield from _nominate(action, host)
         elif isinstance(action, Update) and isinstance(action.item, ResourceClaim):
             claims.append(action.item)
@@ -177,7 +177,7 @@ def _bind(group: Sequence[Action], bind: Bind, host: ExchangeHost) -> Steps:
         host.binding_failed(key, problem, plugin="DynamicResources", point="PreBind")
         return
     if bind.extender:
-        # It has bound the pod already.
+        # The extender has bound the pod already.
         return
     response = yield binding_request(pod, bind.node_name)
     if not response.ok:
@@ -187,7 +187,7 @@ def _bind(group: Sequence[Action], bind: Bind, host: ExchangeHost) -> Steps:
 def _bind_volumes(
     bind: Bind, volumes: list[WrittenItem], host: ExchangeHost
 ) -> Generator[ApiRequest | float, ApiResponse, str]:
-    # Volumes before claims, which is also the order in which they are looked at afterwards.
+    # Volumes before claims; they are checked in the same order afterwards.
     volumes.sort(key=lambda written: not isinstance(written.item, PersistentVolume))
     for written in volumes:
         problem = yield from write_item(written, host)
@@ -200,7 +200,7 @@ def _bind_claims(
     bind: Bind, claims: Sequence[ResourceClaim], host: ExchangeHost
 ) -> Generator[ApiRequest | float, ApiResponse, str]:
     for claim in claims:
-        problem = (yield from write_claim(claim)) or (yield from tell_pod(bind.pod, claim))
+        problem = (yield from write_claim(claim)) or (yield from record_claim_in_status(bind.pod, claim))
         if problem:
             return problem
     if not any(map(is_awaited, claims)):
@@ -211,15 +211,15 @@ def _bind_claims(
     return (yield from wait_for_devices(claims, host, host.now_ns))
 
 
-def _tell(action: SetCondition, nominated: str | None, host: ExchangeHost) -> Steps:
-    """Write why a pod has no node, and what it is nominated for, in one patch."""
+def _write_status(action: SetCondition, nominated: str | None, host: ExchangeHost) -> Steps:
+    """Write why a pod has no node, and its nomination, in one patch."""
     condition = unscheduled_condition(action.pod, action.reason, action.message)
     patch = status_patch(action.pod, host.now_ns(), condition=condition, nominated_node_name=nominated)
     yield from _patch_status(action.pod, patch)
 
 
 def _give_up(claim: ResourceClaim) -> Steps:
-    # Where this fails the pod waits, and is tried again when the claim changes.
+    # If this fails the pod waits, and is retried when the claim changes.
     yield from give_up_claim(claim)
 
 
@@ -231,7 +231,7 @@ def _nominate(action: Nominate, host: ExchangeHost) -> Steps:
 def _patch_status(
     pod: Pod, patch: dict[str, object] | None
 ) -> Generator[ApiRequest | float, ApiResponse, ApiResponse | None]:
-    """Send a patch of a pod's status, again where the server can't just now; None where there is nothing to send."""
+    """Send a patch of a pod's status, with retries if the server is unavailable; do nothing for None."""
     if patch is None:
         return None
     request = pod_status_request(pod, patch)
@@ -245,7 +245,7 @@ def _patch_status(
 
 
 def _evict(preemptor: Pod, victims: Sequence[Evict], notes: dict[str, Emit], host: ExchangeHost) -> Steps:
-    """Take the victims of a preemption away one after the other: the condition that says why, the deletion, the event.
+    """Evict the victims of a preemption one after the other: the condition with the reason, the deletion, the event.
 
     A victim that is gone already is none. Another failure ends it: the preemptor is then tried again.
     """
@@ -277,7 +277,7 @@ async def carry_out(
 
     Args:
         steps: of an `Exchange`, or `EventRecording.exchange()`.
-        send: answers a request; where no answer comes, with the status `NO_ANSWER`.
+        send: returns the response to a request; with the status `NO_ANSWER` if there was none.
         sleep: waits for so many seconds.
     """
     try:

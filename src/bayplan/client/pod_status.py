@@ -1,7 +1,6 @@
 """The patches of a pod's status that kube-scheduler sends: a condition, the nominated node, or both at once.
 
-A patch is the difference between the status that is known and the one that is wanted, as a strategic merge patch; what is the same
-is not in it.
+A patch is the difference between the cached and the desired status, as a strategic merge patch without unchanged fields.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ _ALWAYS_WRITTEN = ("lastProbeTime", "lastTransitionTime", "status")
 
 
 def unscheduled_condition(pod: Pod, reason: str, message: str) -> PodCondition:
-    """Return the condition that tells why a pod has no node: reason ``Unschedulable`` or ``SchedulerError``."""
+    """Return the condition for a pod without a node: reason ``Unschedulable`` or ``SchedulerError``."""
     return PodCondition(
         type="PodScheduled",
         status="False",
@@ -34,7 +33,7 @@ def unscheduled_condition(pod: Pod, reason: str, message: str) -> PodCondition:
 
 
 def disruption_condition(victim: Pod, preemptor: Pod) -> PodCondition:
-    """Return the condition that tells why a victim of preemption goes."""
+    """Return the condition for a victim of preemption."""
     return PodCondition(
         type="DisruptionTarget",
         status="True",
@@ -47,10 +46,10 @@ def disruption_condition(victim: Pod, preemptor: Pod) -> PodCondition:
 def status_patch(
     pod: Pod, now_ns: int, *, condition: PodCondition | None = None, nominated_node_name: str | None = None
 ) -> dict[str, object] | None:
-    """Return the patch that gives a pod a condition and a nomination, or None where it has them.
+    """Return the patch that gives a pod a condition and a nomination, or None if it has them.
 
     Args:
-        pod: as it is known.
+        pod: the cached pod.
         now_ns: the time of a condition whose status changes.
         condition: without its times; None leaves the conditions.
         nominated_node_name: "" clears the nomination, None leaves it.
@@ -64,7 +63,7 @@ def status_patch(
 
 
 def _condition_patch(conditions: tuple[PodCondition, ...], wanted: PodCondition, now_ns: int) -> dict[str, object]:
-    """Return the members of a status patch that put a condition among others; none where it is there already.
+    """Return the members of a status patch that set a condition; none if it is set already.
 
     A condition whose generation alone is new is not written, as upstream does not.
     """
@@ -89,7 +88,7 @@ def _condition_patch(conditions: tuple[PodCondition, ...], wanted: PodCondition,
 
 
 def _document(condition: PodCondition) -> dict[str, object]:
-    """Return a condition as upstream writes it: times and status always, the rest where there is something to say."""
+    """Return a condition as upstream writes it: times and status always, other fields unless they are empty."""
     found = {name: getattr(condition, attribute) for name, attribute in _DETAILS}
     written: dict[str, object] = {
         name: value for name, value in found.items() if name in _ALWAYS_WRITTEN or value not in ("", 0)

@@ -1,8 +1,8 @@
-"""Keep a copy of a collection of the API, and tell every change of it, whatever becomes of connections.
+"""Reflectors: cached copies of API collections that emit every change and survive lost connections.
 
-A reflector lists, then watches from there; it lists anew where the server has forgotten where it was, and tells then what is
-different. So it is level-based: what is told, one after the other, always leads to the newest state, although several changes
-of an object may come as one. Lists come as streams where the server can do that (``sendInitialEvents``), else page by page.
+A reflector lists, then watches from there; it lists again if the revision is no longer in the server's history, and emits the
+differences. So it is level-based: the emitted changes always lead to the newest state, although several changes
+of an object may be merged. Lists are streamed if the server supports that (``sendInitialEvents``), otherwise read page by page.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from bayplan.client.requests import ApiRequest, ApiResponse
 from bayplan.objects.meta import ObjectMeta
 
 PAGE = 500
-"""So many objects a page, where lists do not come as streams."""
+"""Number of objects per page if lists are not streamed."""
 
 FIRST_PAUSE_SECONDS = 0.8
-LONGEST_PAUSE_SECONDS = 30.0
+MAX_PAUSE_SECONDS = 30.0
 CALM_SECONDS = 120.0
-"""After a failure the pause doubles, up to the longest; after so long without one it begins anew."""
+"""After each failure the pause doubles, up to the maximum; after so many seconds without a failure it is reset."""
 
 SHORT_SECONDS = 1.0
-"""A watch that ends sooner, and brings nothing, counts as a failure: else a server in disorder would be asked for ever."""
+"""A watch that ends sooner without any event counts as a failure, which prevents a busy loop with a broken server."""
 
 WATCH_SECONDS = (300, 600)
-"""Watches are asked to end after some time between these, so that the server can balance its load."""
+"""Range of the random timeout of watches, which lets the server balance its load."""
 
 _GONE = 410
 _CANNOT_STREAM = (400, 422)
@@ -43,11 +43,11 @@ _log = logging.getLogger("bayplan.client")
 
 
 class Watched(Protocol):
-    """What a reflector holds: anything with metadata and a key."""
+    """An item of a reflector: anything with metadata and a key."""
 
     @property
     def metadata(self) -> ObjectMeta:
-        """The object's metadata; uid and resource version count."""
+        """The object's metadata; uid and resource version are used."""
         ...
 
     @property
@@ -107,7 +107,7 @@ class _TooOld(Exception):
 
 
 class ListFailed(Exception):
-    """A list was refused. Its text is the server's."""
+    """A list was refused, with the server's message."""
 
 
 class Reflector(Generic[W]):
@@ -116,20 +116,20 @@ class Reflector(Generic[W]):
     Args:
         connection: to the server.
         path: of the collection, e.g. ``/api/v1/pods``.
-        decode: makes an object of its JSON; one that it refuses with `InputError` is left out, and told of once.
-        on_changes: is called with all changes in order, those together that came together.
-        selector: label and field selectors, as they stand in a query.
-        jitter: a random number in [0, 1).
-        on_listed: is called with the version of a list when all of it was told: in the beginning, and whenever it was listed anew.
-        on_part: is called with objects of the first list as they come. All that is there is told by `on_changes` when the list is
-            complete; where it has to be begun again, parts are told again, too.
+        decode: decodes an object; if it raises `InputError`, the object is skipped and reported once.
+        on_changes: called with all changes in order; changes that arrive together are in one call.
+        selector: label and field selectors, as in a query.
+        jitter: returns a random number in [0, 1).
+        on_listed: called with the version of a list after all of it was emitted: the first list, and every later one.
+        on_part: called with parts of the first list as they arrive. `on_changes` gets all objects when the list is
+            complete; if the list has to be restarted, parts are emitted again.
 
     Attributes:
         items: the copy, by key.
         version: the resource version up to which it is known.
-        synced: is set when the first list has been told.
-        problem: why the collection can't be followed just now; "" where it can.
-        undecodable: why objects were left out, by key.
+        synced: set when the first list was emitted.
+        problem: why the collection can't be watched at the moment, or "".
+        undecodable: why objects were skipped, by key.
     """
 
     def __init__(
@@ -162,7 +162,7 @@ class Reflector(Generic[W]):
         self._bare = msgspec.json.Decoder(_BareObject).decode
 
     async def run(self) -> None:
-        """Follow the collection until this is cancelled."""
+        """List and watch the collection until cancelled."""
         pause = FIRST_PAUSE_SECONDS
         loop = asyncio.get_running_loop()
         while True:
@@ -185,14 +185,14 @@ class Reflector(Generic[W]):
             except (ConnectionLost, ListFailed) as lost:
                 problem = str(lost)
             except msgspec.MsgspecError as odd:
-                # A stream that is not what it should be says nothing about what was missed.
+                # After an invalid stream it is unknown what was missed.
                 problem, self.version = f"unreadable: {odd}", ""
             if problem != self.problem:
                 _log.warning("%s: %s", self._path, problem)
             self.problem = problem
             pause = FIRST_PAUSE_SECONDS if loop.time() - began > CALM_SECONDS else pause
             await asyncio.sleep(pause * (1.0 + self._jitter()))
-            pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
+            pause = min(2 * pause, MAX_PAUSE_SECONDS)
 
     # --- lists --------------------------------------------------------------------------------------------------------
 
@@ -210,7 +210,7 @@ class Reflector(Generic[W]):
         self._are_synced(version)
 
     async def _stream_list(self) -> None:
-        """Take the list as the beginning of a watch, and go on watching."""
+        """Read the list as the beginning of a watch, and continue the watch."""
         query = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan", "resourceVersion": ""}
         found: dict[str, W] = {}
         listing = True
@@ -225,7 +225,7 @@ class Reflector(Generic[W]):
                         bare = self._bare(event.object).metadata
                         if bare.annotations.get(_INITIAL_END) == "true":
                             listing = False
-                            self._tell_part(part)
+                            self._emit_part(part)
                             self._replace(found)
                             self._are_synced(bare.resource_version)
                     elif event.type == "ERROR":
@@ -233,13 +233,13 @@ class Reflector(Generic[W]):
                     else:
                         part += self._collect(bytes(event.object), found, deleted=event.type == "DELETED")
                 if listing:
-                    self._tell_part(part)
-                self._tell(changes)
+                    self._emit_part(part)
+                self._emit(changes)
         if listing:
             raise ConnectionLost("the list ended before it was complete")
 
     async def _list_pages(self) -> tuple[str, dict[str, W]]:
-        """Return the list and its version. Where the server forgets it between two pages, it is asked for as a whole."""
+        """Return the list and its version. If it expires between two pages, it is requested without pages."""
         found: dict[str, W] = {}
         query = {"limit": str(PAGE)}
         while True:
@@ -251,13 +251,13 @@ class Reflector(Generic[W]):
             if not response.ok:
                 raise ListFailed(response.message)
             page = msgspec.json.decode(response.body, type=_List)
-            self._tell_part([item for raw in page.items or () for item in self._collect(bytes(raw), found)])
+            self._emit_part([item for raw in page.items or () for item in self._collect(bytes(raw), found)])
             if not page.metadata.continue_:
                 return page.metadata.resource_version, found
             query["continue"] = page.metadata.continue_
 
     def _collect(self, raw: bytes, found: dict[str, W], *, deleted: bool = False) -> tuple[W, ...]:
-        """Take an object into a list, or out of it; return it where it is there now."""
+        """Add an object to a list, or remove it; return it if it was added."""
         item = self._decoded(raw)
         if deleted or isinstance(item, _NamedMeta):
             found.pop(item.key, None)
@@ -265,12 +265,12 @@ class Reflector(Generic[W]):
         found[item.key] = item
         return (item,)
 
-    def _tell_part(self, part: list[W]) -> None:
+    def _emit_part(self, part: list[W]) -> None:
         if part and self._on_part is not None and not self.synced.is_set():
             self._on_part(part)
 
     def _replace(self, found: dict[str, W]) -> None:
-        """Tell what is different from what was known: what has gone first, so that names are free."""
+        """Emit the differences to the cached items: deletions first, so that names are free."""
         changes: list[Change[W]] = []
         for key, old in list(self.items.items()):
             new = found.get(key)
@@ -282,7 +282,7 @@ class Reflector(Generic[W]):
             if known is None or known.metadata.resource_version != new.metadata.resource_version:
                 self.items[key] = new
                 changes.append(Change(known, new))
-        self._tell(changes)
+        self._emit(changes)
 
     def _are_synced(self, version: str) -> None:
         self.version = version
@@ -301,7 +301,7 @@ class Reflector(Generic[W]):
                 changes: list[Change[W]] = []
                 for event in events:
                     self._take(event, changes)
-                self._tell(changes)
+                self._emit(changes)
         if self.version == before and loop.time() - began < SHORT_SECONDS:
             raise ConnectionLost("the watch ended at once")
 
@@ -315,17 +315,17 @@ class Reflector(Generic[W]):
                 yield [self._event(line) for line in lines if line]
 
     def _take(self, event: _WatchEvent, changes: list[Change[W]]) -> None:
-        """Take in one event of a watch."""
+        """Process one event of a watch."""
         if event.type == "BOOKMARK":
             self.version = self._bare(event.object).metadata.resource_version
             return
         if event.type == "ERROR":
-            self._tell(changes)
+            self._emit(changes)
             changes.clear()
             self._fail(event)
         item = self._decoded(bytes(event.object))
         if isinstance(item, _NamedMeta):
-            # One that could be decoded before is gone.
+            # The earlier version could be decoded: it is removed.
             self.version = item.resource_version
             known = self.items.pop(item.key, None)
             if known is not None:
@@ -350,12 +350,12 @@ class Reflector(Generic[W]):
             raise _TooOld
         raise StreamRefused(ApiResponse(status.code, bytes(event.object)))
 
-    def _tell(self, changes: list[Change[W]]) -> None:
+    def _emit(self, changes: list[Change[W]]) -> None:
         if changes:
             self._on_changes(changes)
 
     def _decoded(self, raw: bytes) -> W | _NamedMeta:
-        """Return an object, or its name alone where it can't be decoded and is left out."""
+        """Return an object, or only its name if it can't be decoded."""
         try:
             item = self._decode(raw)
         except InputError as problem:

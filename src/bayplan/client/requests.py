@@ -1,6 +1,6 @@
 """Requests to a Kubernetes API as values, and those that kube-scheduler sends for one pod or object.
 
-Bodies are JSON. What they say, and to which path they go, is what kube-scheduler v1.36.3 sends.
+Bodies are JSON. Their content and paths are those of kube-scheduler v1.36.3.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from bayplan.objects.pod import Pod
 JSON = "application/json"
 STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
 USER_AGENT = f"kube-scheduler/{KUBERNETES_VERSION} (bayplan) kubernetes/scheduler"
-"""The API server takes the name of the manager of fields from what stands before the slash: the stock scheduler's."""
+"""The API server uses the part before the slash as the field manager, which is that of the stock scheduler."""
 
 NO_ANSWER = 0
-"""The status of a response that never came; its body says why."""
+"""The status if there was no response; the body has the reason."""
 
 _encode = msgspec.json.encode
 
@@ -31,9 +31,9 @@ class ApiRequest(msgspec.Struct, frozen=True, gc=False):
     Attributes:
         method: in capitals.
         path: without query.
-        body: whole; empty where there is none.
+        body: complete; may be empty.
         content_type: of the body.
-        query: as it stands behind the question mark, "" for none.
+        query: the part after the question mark, "" for none.
     """
 
     method: str
@@ -49,11 +49,11 @@ class _StatusBody(msgspec.Struct):
 
 
 class ApiResponse(msgspec.Struct, frozen=True, gc=False):
-    """The answer to a request.
+    """The response to a request.
 
     Attributes:
-        status: of HTTP; `NO_ANSWER` where none came.
-        body: whole; a text that says why where no answer came.
+        status: HTTP status; `NO_ANSWER` if there was no response.
+        body: complete; the reason if there was no response.
     """
 
     status: int
@@ -61,12 +61,12 @@ class ApiResponse(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def ok(self) -> bool:
-        """Whether the request was carried out."""
+        """Whether the request succeeded."""
         return 200 <= self.status < 300
 
     @property
     def message(self) -> str:
-        """What a refusal says, in the API server's words."""
+        """The API server's message of a refusal."""
         if self.status == NO_ANSWER:
             return self.body.decode(errors="replace")
         try:
@@ -109,12 +109,12 @@ def update_request(item: KubernetesObject, document: Mapping[str, object], *, su
 
 
 def create_request(item: KubernetesObject, document: Mapping[str, object]) -> ApiRequest:
-    """Return the request that makes an object."""
+    """Return the request that creates an object."""
     return ApiRequest("POST", path_of(type(item), item.metadata.namespace), _encode(document))
 
 
 def binding_request(pod: Pod, node_name: str) -> ApiRequest:
-    """Return the request that binds a pod to a node; it fails where the name belongs to another pod by now."""
+    """Return the request that binds a pod to a node; it fails if the name belongs to a newer pod."""
     metadata = pod.metadata
     binding = {
         "kind": "Binding",
@@ -127,7 +127,7 @@ def binding_request(pod: Pod, node_name: str) -> ApiRequest:
 
 
 def delete_request(pod: Pod) -> ApiRequest:
-    """Return the request that deletes a pod, with the grace period that it has itself."""
+    """Return the request that deletes a pod, with its own grace period."""
     path = f"/api/v1/namespaces/{pod.metadata.namespace}/pods/{pod.metadata.name}"
     return ApiRequest("DELETE", path, b'{"kind":"DeleteOptions","apiVersion":"v1"}')
 

@@ -1,7 +1,7 @@
-"""What VolumeBinding's PreBind writes and waits for: volumes with their claims, claims with their node, until all are bound.
+"""The requests of VolumeBinding's PreBind: write volumes with their claims and claims with their node, then wait for the bindings.
 
-Generators that know no sockets; see `bayplan.client.exchanges`. The objects are read anew and changed as a whole, because a typed
-object holds only what scheduling reads.
+Generators without sockets; see `bayplan.client.exchanges`. The objects are read again and changed as complete documents, because
+typed objects have only the fields that scheduling reads.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from bayplan.plugins.volume_binding.solve import MIGRATED_PLUGINS
 
 T = TypeVar("T", bound=KubernetesObject)
 Steps: TypeAlias = Generator[ApiRequest | float, ApiResponse, str]
-"""Yields requests, which want their responses, and seconds to wait; returns why it failed, "" where it did not."""
+"""Yields requests, which are answered by responses, and seconds to wait; returns the reason of a failure, or ""."""
 
 FIRST_LOOK_SECONDS = 0.05
-LONGEST_LOOK_SECONDS = 1.0
-"""How long claims are left alone between two looks: ever longer, up to upstream's second."""
+MAX_POLL_SECONDS = 1.0
+"""Polling interval of claims: it doubles up to upstream's second."""
 
 BIND_TIMEOUT_SECONDS = 600.0
 """The plugin's default `bindTimeoutSeconds`."""
 
 
 class Objects(Protocol):
-    """The cluster as it is known by now."""
+    """The cached objects of the cluster."""
 
     def find(self, kind: type[T], key: str) -> T | None:
         """Return an object by its key, or None."""
@@ -43,14 +43,14 @@ class Objects(Protocol):
 
 
 class WrittenItem(msgspec.Struct, gc=False):
-    """A volume or claim that was written, and the version that it got."""
+    """A written volume or claim, and its new version."""
 
     item: KubernetesObject
     resource_version: int = 0
 
 
 def write_item(written: WrittenItem, objects: Objects) -> Steps:
-    """Write a volume with the claim that it is meant for, or a claim with its node; a conflict fails, as upstream's does."""
+    """Write a volume with its claim, or a claim with its node; a conflict is a failure, as in upstream."""
     item = written.item
     response = yield get_request(item)
     if not response.ok:
@@ -81,12 +81,12 @@ def _refer_to_claim(spec: Document, volume: PersistentVolume, objects: Objects) 
 
 
 def wait_for_claims(pod: Pod, node_name: str, written: Sequence[WrittenItem], objects: Objects) -> Steps:
-    """Wait until the claims behind what was written are bound; the volume controller of the cluster does that."""
+    """Wait until the cluster's volume controller has bound the claims of the written objects."""
     pause, waited = FIRST_LOOK_SECONDS, 0.0
     while waited < BIND_TIMEOUT_SECONDS:
         yield pause
         waited += pause
-        pause = min(2 * pause, LONGEST_LOOK_SECONDS)
+        pause = min(2 * pause, MAX_POLL_SECONDS)
         problem = check_claims(pod, node_name, written, objects)
         if problem is None:
             return ""
@@ -96,13 +96,13 @@ def wait_for_claims(pod: Pod, node_name: str, written: Sequence[WrittenItem], ob
 
 
 def check_claims(pod: Pod, node_name: str, written: Sequence[WrittenItem], objects: Objects) -> str | None:
-    """Return None where all claims are bound, "" where that may still come, and else why it won't."""
+    """Return None if all claims are bound, "" if they are still pending, and otherwise the reason of the failure."""
     node = objects.find(Node, node_name)
     if node is None:
         return f'failed to get node "{node_name}": node "{node_name}" not found'
     if objects.find(Pod, pod.key) is None:
         return f'pod does not exist any more: pod "{pod.metadata.name}" not found'
-    # As upstream, all volumes are looked at before all claims; what is to come ends the look.
+    # As in upstream, all volumes are checked before all claims; the first pending one ends the check.
     for item in written:
         if isinstance(item.item, PersistentVolume):
             problem = _check_volume(item, node, objects)
@@ -144,7 +144,7 @@ def _check_claim(written: WrittenItem, node: Node, objects: Objects) -> str | No
     if not annotations:
         return f'selectedNode annotation reset for PVC "{name}"'
     if annotations.get(SELECTED_NODE, "") != node.metadata.name:
-        # That is how a provisioner says that it could not make a volume there.
+        # A provisioner changes the annotation if it can't create a volume for that node.
         return f'provisioning failed for PVC "{name}"'
     if claim.spec.volume_name:
         volume = objects.find(PersistentVolume, claim.spec.volume_name)
@@ -157,7 +157,7 @@ def _check_claim(written: WrittenItem, node: Node, objects: Objects) -> str | No
 
 
 def _affinity_problem(volume: PersistentVolume, node: Node, objects: Objects) -> str:
-    """Return why a volume can't be reached from a node, "" where it can; a migrated volume is asked in its driver's terms."""
+    """Return why a volume can't be reached from a node, or ""; a migrated volume is translated to its CSI driver."""
     affinity = volume.spec.node_affinity
     required = affinity.required if affinity is not None else None
     plugin = in_tree_plugin(volume.spec)
@@ -183,7 +183,7 @@ def _revision(text: str) -> int:
 
 
 def member(document: Document, name: str) -> Document:
-    """Return an object within a document, to be changed in place; one that is not there is made."""
+    """Return an object within a document for modification; create it if it is missing."""
     inner = document.get(name)
     if not isinstance(inner, dict):
         inner = {}

@@ -1,7 +1,7 @@
 """Attempts of other schedulers as decision records: read from the result annotations of kube-scheduler-simulator.
 
-The annotations (`bayplan.formats.result_annotations`) hold the answer of each plugin about each node, and the chosen node. Status
-codes, weights, times, victims and the order of the plugins are missing; docs/simulator.md lists what is shown in their place.
+The annotations (`bayplan.formats.result_annotations`) have the result of each plugin for each node, and the chosen node. Status
+codes, weights, times, victims and the order of the plugins are missing; docs/simulator.md lists their substitutes.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ from bayplan.state.arrays import Bools, Codes, Index, Ints
 WAIT = "wait"
 DEFAULT_POST_FILTER = "DefaultPreemption"
 MAX_CELLS = 1_000_000
-"""Nodes times plugins of one attempt: several times what 5,000 nodes need, and about 20 MB. Small texts can name many of both."""
+"""Maximum of nodes times plugins of an attempt: several times the need of 5,000 nodes, 20 MB. Short texts can name many of both."""
 
 MAX_ORDERED_PLUGINS = 100
-"""The order of more filter plugins is not looked for: the time for it grows with nodes times plugins."""
+"""Maximum number of filter plugins whose order is derived: that takes time proportional to nodes times plugins."""
 
 OVERWRITTEN = "passed, but only in the dry run of preemption, which has overwritten the reason"
 """The reason shown for a node that passed all filters in an attempt without a node."""
@@ -48,8 +48,8 @@ class AnnotatedKeyframe:
     """Verdicts and scores of one attempt; see `bayplan.engine.decision.KeyframeValues`.
 
     Attributes:
-        texts: what the filters said beside `PASSED`, by (filter, verdict).
-        nbytes: about how many bytes it takes.
+        texts: the texts of the filters except `PASSED`, by (filter, verdict).
+        nbytes: its approximate size.
     """
 
     floor = 0
@@ -73,7 +73,7 @@ class AnnotatedKeyframe:
 
     @property
     def nbytes(self) -> int:
-        """Return about how many bytes it takes."""
+        """Return the approximate size in bytes."""
         arrays = (self.order, self.codes, self.raw, self.final)
         texts = sum(len(status.message) + 200 for status in self.statuses.values())
         return sum(array.nbytes for array in arrays) + 80 * len(self.names) + texts
@@ -83,7 +83,7 @@ class AnnotatedKeyframe:
         return self.statuses[number, verdict]
 
     def normalize(self, number: int, scale: Params | None, raw: Ints) -> Ints:
-        """Return the final scores: weights are 1, because the annotations hold the product alone."""
+        """Return the final scores: weights are 1, because the annotations have only the product."""
         final: Ints = self.final[number]
         return final
 
@@ -113,10 +113,10 @@ def annotated_attempt(
     """Return the decision record of an attempt.
 
     Args:
-        results: what the annotations say.
+        results: the content of the annotations.
         pod: ``namespace/name``. attempt: 1-based number. time_ns: when it was read. scheduler_name: of the pod.
-        nodes: the nodes of the cluster at that time; those without a row were not looked at.
-        message: why there is no node, if the pod's condition says it; otherwise it is put together from the results.
+        nodes: the nodes of the cluster at that time; those without a row were not examined.
+        message: why there is no node, if the pod's condition has it; otherwise it is built from the results.
     """
     rows = _Rows(results, nodes)
     keyframe, frame = rows.keyframe, rows.frame()
@@ -154,8 +154,8 @@ class _Rows:
         asked = {url: _asked(answer) for url, answer in extenders.filter.items()}
         names = dict.fromkeys(nodes)
         tables: tuple[Iterable[str], ...] = (results.filter, results.score, results.post_filter)
-        for told in (*tables, *results.pre_filter.values(), *asked.values()):
-            names.update(dict.fromkeys(told))
+        for table in (*tables, *results.pre_filter.values(), *asked.values()):
+            names.update(dict.fromkeys(table))
         self.names = [*names]
         self._row = {name: row for row, name in enumerate(self.names)}
         filters = call_order(results.filter)
@@ -193,11 +193,11 @@ class _Rows:
             if failed or row in refused:
                 continue
             if not results.selected_node and name in results.post_filter and keyframe.filter_names:
-                told = (plugin for row in results.post_filter.values() for plugin in row)
-                status = unschedulable(OVERWRITTEN).by(next(told, DEFAULT_POST_FILTER))
+                plugins = (plugin for row in results.post_filter.values() for plugin in row)
+                status = unschedulable(OVERWRITTEN).by(next(plugins, DEFAULT_POST_FILTER))
                 self._overrides.append((row, 0, keyframe.verdict(0, status)))
             elif results.final_score and name not in results.final_score:
-                # A row of an earlier attempt that was not written: this one did not look at the node.
+                # A row of an earlier attempt that was not written: this attempt did not examine the node.
                 stale.add(row)
         self._examined = [row for row in self._examined if row not in stale]
 
@@ -234,7 +234,7 @@ class _Rows:
 
     @property
     def evaluated_nodes(self) -> int:
-        """Number of nodes that the filters looked at."""
+        """Number of nodes that the filters examined."""
         return len(self._examined)
 
     def _feasible(self) -> list[int]:
@@ -264,7 +264,7 @@ class _Rows:
         return [row for row, total in totals.items() if total == best] if totals else self._feasible()
 
     def is_best(self, node: str) -> bool:
-        """Return whether no node has a higher total: not so if other weights decided than the annotations show."""
+        """Return whether no node has a higher total; False if the weights differed from those in the annotations."""
         return self._row.get(node, -1) in self._best()
 
     def total_of(self, node: str) -> int:
@@ -317,12 +317,12 @@ class _Rows:
             counts.update(status.message for _, status in said.refused)
         if self.keyframe.absent is not None and self.keyframe.examined is not None:
             counts[self.keyframe.absent.message] += int((~self.keyframe.examined).sum())
-        told = ", ".join(sorted(f"{number} {reason}" for reason, number in counts.items() if number))
-        return f"0/{count} nodes are available: {told}." if told else f"0/{count} nodes are available."
+        reasons = ", ".join(sorted(f"{number} {reason}" for reason, number in counts.items() if number))
+        return f"0/{count} nodes are available: {reasons}." if reasons else f"0/{count} nodes are available."
 
 
 def call_order(rows: NodeTexts) -> list[str]:
-    """Return the filter plugins in an order in which they may have been called.
+    """Return the filter plugins in a possible order of their calls.
 
     The annotations sort plugins by name. But the row of a node ends with its first failure: all other plugins of that row came
     before, all plugins without a cell in it came later. What this leaves open follows the default profile, then names.
@@ -339,7 +339,7 @@ def call_order(rows: NodeTexts) -> list[str]:
                 before[plugin].add(last)
     found: list[str] = []
     while left:
-        # Rows that contradict each other are of several attempts: then the default order stands.
+        # Contradictory rows are from several attempts: then the default order is used.
         ready = next((plugin for plugin in left if before[plugin] <= {*found}), left[0])
         left.remove(ready)
         found.append(ready)
@@ -385,20 +385,20 @@ def _late(results: SchedulingResults, scheduler_name: str) -> tuple[LatePoints, 
     }
     post_filter = sorted({plugin for row in results.post_filter.values() for plugin in row})
     if results.post_filter and not post_filter:
-        # It ran and nominated no node, so that it is named nowhere.
+        # It ran and nominated no node, so no annotation names it.
         post_filter = [DEFAULT_POST_FILTER]
     nominated = any(results.post_filter.values())
     said = [PointSaid("PostFilter", it, Status(Code.SUCCESS, (), it), 0) for it in post_filter if nominated]
     refused: Status | None = None
-    for point, told in texts.items():
-        for plugin, text in _by_default_place(told):
+    for point, by_plugin in texts.items():
+        for plugin, text in _by_default_place(by_plugin):
             if text == SUCCESS:
                 continue
             status = Status(_code(text), (text,) if text not in ("", WAIT) else (), plugin)
             said.append(PointSaid(point, plugin, status, 0))
             if status.code.rejects and refused is None:
                 refused = status
-    names = {point: tuple(name for name, _ in _by_default_place(told)) for point, told in texts.items()}
+    names = {point: tuple(name for name, _ in _by_default_place(by_plugin)) for point, by_plugin in texts.items()}
     points = LatePoints(
         scheduler_name,
         tuple(post_filter),
@@ -431,7 +431,7 @@ class _Nodes(msgspec.Struct):
 
 
 def _asked(answer: ExtenderFilterResult) -> list[str]:
-    """Return the nodes that an extender was asked about: those that it let pass, and those that it did not."""
+    """Return the nodes that an extender was called for: those that passed, and those that did not."""
     passed = answer.node_names or ()
     if bytes(answer.nodes) != b"null":
         passed = [node.metadata.name for node in msgspec.json.decode(answer.nodes, type=_Nodes).items]

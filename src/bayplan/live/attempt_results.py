@@ -1,7 +1,7 @@
-"""The results of one attempt as kube-scheduler-simulator has them: what its annotations tell, made from a decision.
+"""The results of an attempt in the form of kube-scheduler-simulator's annotations, built from a decision.
 
-Its keys and formats, not its mistakes: weights and extender scores are those that decided, and the cells of Filter are those of
-the cycle, not of a dry run that came after it (docs/simulator.md).
+Keys and formats are the same, but its bugs are not reproduced: weights and extender scores are those that were used, and the cells
+of Filter are those of the cycle, not of a later dry run (docs/simulator.md).
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ VICTIM = "preemption victim"
 def attempt_results(
     decision: Decision, points: LatePoints, said: Sequence[PointSaid], *, extended: bool = False
 ) -> SchedulingResults:
-    """Return what the annotations of an attempt tell.
+    """Return the content of the annotations of an attempt.
 
     Args:
         decision: its full record.
-        points: the plugins that come after filtering and scoring.
-        said: what these said beside plain success.
-        extended: whether there are extenders at all, asked or not.
+        points: the plugins after filtering and scoring.
+        said: their statuses, except plain success.
+        extended: whether extenders are configured, called or not.
     """
     scheduled = decision.record.outcome is Outcome.SCHEDULED
     late = _late_texts(points, said) if scheduled else {point: {} for point in ("Reserve", "Permit", "PreBind", "Bind")}
@@ -83,7 +83,7 @@ def _text(code: Code, message: str) -> str:
 
 
 def _filter_texts(decision: Decision) -> NodeTexts:
-    """Return for each node that was looked at what each filter said, up to the first that failed."""
+    """Return the results of the filters for each examined node, up to the first failure."""
     if decision.pre_filter is not None:
         return {}
     plugins = decision.filters[: len(decision.filters) - len(decision.extenders)]
@@ -105,7 +105,7 @@ def _filter_texts(decision: Decision) -> NodeTexts:
 
 
 def _post_filter_texts(decision: Decision, points: LatePoints, said: Sequence[PointSaid]) -> NodeTexts:
-    """Return a row for every node that a filter rejected; on the nominated one it is said who chose it."""
+    """Return a row for every node that a filter rejected; that of the nominated node has the plugin that chose it."""
     if decision.record.outcome is not Outcome.UNSCHEDULABLE or not points.post_filter:
         return {}
     if decision.pre_filter is not None:
@@ -130,31 +130,31 @@ def _scores(decision: Decision, *, weighted: bool) -> NodeScores:
 
 
 def late_answers(points: LatePoints, said: Sequence[PointSaid]) -> Iterator[tuple[str, str, PointSaid | None]]:
-    """Yield the plugins that were called after the choice of a node, in order, as far as the first that refused.
+    """Yield the plugins that were called after the choice of a node, in order, up to the first that refused.
 
     Args:
-        points: the plugins of the profile. said: what they said beside plain success.
+        points: the plugins of the profile. said: their statuses, except plain success.
 
     Yields:
-        Extension point, plugin, and what it said; None for plain success.
+        Extension point, plugin, and its status; None for plain success.
     """
     plugins = {"Reserve": points.reserve, "Permit": points.permit, "PreBind": points.pre_bind, "Bind": points.bind[:1]}
     for point, names in plugins.items():
-        told = {it.plugin: it for it in reversed(said) if it.point == point}
-        if point == "Bind" and told:
-            names = tuple(told)
+        by_plugin = {it.plugin: it for it in reversed(said) if it.point == point}
+        if point == "Bind" and by_plugin:
+            names = tuple(by_plugin)
         for name in names:
-            it = told.get(name)
+            it = by_plugin.get(name)
             yield point, name, it
             if it is not None and not it.status.ok and it.status.code is not Code.WAIT:
                 return
-        if any(it.status.code.rejects or it.status.code is Code.ERROR for it in told.values()):
+        if any(it.status.code.rejects or it.status.code is Code.ERROR for it in by_plugin.values()):
             # Refused while it waited for a permit.
             return
 
 
 def _late_texts(points: LatePoints, said: Sequence[PointSaid]) -> dict[str, PluginTexts]:
-    """Return what the plugins said that were called after the choice of a node, by extension point."""
+    """Return the texts of the plugins that were called after the choice of a node, by extension point."""
     found: dict[str, PluginTexts] = {point: {} for point in ("Reserve", "Permit", "PreBind", "Bind")}
     for point, name, it in late_answers(points, said):
         if it is None or it.status.ok:
@@ -178,7 +178,7 @@ def _extender_results(decision: Decision) -> ExtenderResults:
 
 
 def _extender_filter(said: ExtenderSaid, names: Sequence[str]) -> ExtenderFilterResult:
-    """Return an extender's answer with names of nodes, whichever it was given."""
+    """Return an extender's response with names of nodes, even if it was sent whole nodes."""
     refused = dict(said.refused)
     failed: dict[str, str] = {}
     unresolvable: dict[str, str] = {}

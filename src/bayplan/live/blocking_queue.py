@@ -1,6 +1,6 @@
 """A scheduling queue for threads: one lock, the time of a clock, and a `pop` that blocks until a pod is ready.
 
-`bayplan.engine` knows no lock, thread or clock. This module adds them for programs whose threads share a queue (docs/queue.md);
+`bayplan.engine` has no lock, thread or clock. This module adds them for programs whose threads share a queue (docs/queue.md);
 it works with `SchedulingQueue` and with `ClassicQueue`. It starts no thread: a thread that waits in `pop` also runs the timers
 that end backoffs and retry pods that have been unschedulable for too long. `bayplan schedule` and `bayplan up` don't use it: their
 whole scheduler, queue included, runs on one thread (`bayplan.live.engine_host`).
@@ -40,7 +40,7 @@ class BlockingQueue:
         # Reentrant: a thread may use the queue inside `open`.
         self._changed = Condition()
         self._open_depth = 0
-        # The next instant at which a timer changes something, noted after each use: a moment later the queue names a later one.
+        # The next due time of a timer, stored after each use: a moment later the queue would return a later one.
         self._used_ns = self.clock.now_ns()
         self._due_ns = queue.next_flush_ns(self._used_ns)
         self.clock.on_change(self._wake_all)
@@ -64,7 +64,7 @@ class BlockingQueue:
 
     @contextmanager
     def open(self) -> Iterator[SchedulingQueue]:
-        """Lock the queue and return it, for what has no method here. Waiting threads are woken if there is a reason.
+        """Lock the queue and return it, for operations without a method in this class. Waiting threads are woken if necessary.
 
         Timers that are due run first. The lock can guard more than the queue, for example the `Scheduler` that it belongs to. A
         thread may open the queue again while it has it open, but not wait for a pod.
@@ -78,7 +78,7 @@ class BlockingQueue:
                 self._open_depth -= 1
                 self._used_ns, due_ns = self.clock.now_ns(), self._due_ns
                 self._due_ns = self._queue.next_flush_ns(opened_ns)
-                # A thread that sleeps until a later instant, or for ever, has to learn of an earlier one.
+                # Wake threads that sleep until a later time.
                 if self._queue.has_next or self._due_ns != due_ns:
                     self._changed.notify_all()
 
@@ -138,7 +138,7 @@ class BlockingQueue:
             return self._wait(None if timeout_s is None else monotonic() + timeout_s)
 
     def done(self, uid: str) -> None:
-        """Note that an attempt is over; see `SchedulingQueue.done`."""
+        """End an attempt; see `SchedulingQueue.done`."""
         with self.open() as queue:
             queue.done(uid)
 
@@ -159,7 +159,7 @@ class BlockingQueue:
             )
 
     def close(self) -> None:
-        """Wake all threads that wait. Pods that are ready can still be popped; no timer runs any more."""
+        """Wake all waiting threads and stop the timers. Ready pods can still be popped."""
         with self._changed:
             self._queue.close()
             self._changed.notify_all()
@@ -192,7 +192,7 @@ class BlockingQueue:
             moved = self._queue.flush_backoff(at_ns)
             if (due_ns - self._queue.options.start_ns) % FLUSH_UNSCHEDULABLE_PERIOD_NS == 0:
                 moved += self._queue.flush_unschedulable(at_ns)
-            # Of the instants that were missed (the machine slept, or the clock was set) the last ones do the work of all.
+            # Of missed instants (the machine slept, or the clock was set), the last ones do the work of all.
             self._due_ns = self._queue.next_flush_ns(max(due_ns + 1, now_ns - FLUSH_UNSCHEDULABLE_PERIOD_NS + 1))
             if moved:
                 self._changed.notify_all()

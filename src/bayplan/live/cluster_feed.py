@@ -1,7 +1,7 @@
-"""What a scheduler has to know of a cluster, followed through its API: a reflector for each kind that the cluster serves.
+"""Watches all objects that a scheduler needs through a cluster's API: one reflector for each kind that the cluster serves.
 
-Belongs to an event loop. Changes are handed on when all kinds are known, the first time all that there is, in an order in which
-nothing stands before what it needs.
+Belongs to an event loop. Changes are passed on when all kinds are listed: first all existing objects, ordered so
+that each follows the objects that it depends on.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod
 
 UNFINISHED = "fieldSelector=status.phase%21%3DSucceeded%2Cstatus.phase%21%3DFailed"
-"""Which pods count: the server does not even tell of those that have ended, and says that one is gone when it ends."""
+"""Selector of unfinished pods: the server does not send finished ones, and reports a pod as deleted when it finishes."""
 
 T = TypeVar("T", bound=KubernetesObject)
 ObjectChange = Change[KubernetesObject]
 
 
 class ClusterFeed:
-    """Follows a cluster.
+    """Watches a cluster.
 
     Args:
         connection: to its API.
-        on_changes: is called with changes in the order in which each kind's came.
+        on_changes: called with changes, in order within each kind.
     """
 
     def __init__(self, connection: ApiConnection, on_changes: Callable[[Sequence[ObjectChange]], None]) -> None:
@@ -44,12 +44,12 @@ class ClusterFeed:
         self._is_flowing = False
 
     async def open(self) -> None:
-        """Find out what the cluster serves, and begin to follow it.
+        """Discover the kinds that the cluster serves, and start to watch them.
 
         Raises:
             InputError: the API can't be reached.
         """
-        # Pods last: what they need stands before them.
+        # Pods last, after the objects that they depend on.
         kinds = [kind.struct for kind in KINDS if kind.struct in WATCHED_KINDS and kind.struct is not Pod]
         for struct, path in (await served_paths(self._connection, [*kinds, Pod])).items():
             decode = partial(self._decode, struct)
@@ -61,7 +61,7 @@ class ClusterFeed:
         return self._decoder.decode(raw, struct)
 
     async def close(self) -> None:
-        """Follow no longer."""
+        """Stop watching."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -69,19 +69,19 @@ class ClusterFeed:
 
     @property
     def is_synced(self) -> bool:
-        """Return whether all that there was at the beginning is known."""
+        """Return whether all initial objects are known."""
         return bool(self._reflectors) and all(reflector.synced.is_set() for reflector in self._reflectors.values())
 
     async def wait_until_synced(self) -> None:
-        """Wait until all that there was at the beginning is known; it goes on as long as the server does not let us read."""
+        """Wait until all initial objects are known; it does not end while the server refuses to list them."""
         await asyncio.gather(*(reflector.synced.wait() for reflector in self._reflectors.values()))
 
     def problems(self) -> list[str]:
-        """Return why kinds can't be followed just now."""
+        """Return why kinds can't be watched at the moment."""
         return [reflector.problem for reflector in self._reflectors.values() if reflector.problem]
 
     def begin(self) -> None:
-        """Hand on all that is known, as additions, and from now on every change."""
+        """Pass on all known objects as additions, and every later change."""
         self._is_flowing = True
         known = [Change(None, item) for reflector in self._reflectors.values() for item in reflector.items.values()]
         self._on_changes(known)
@@ -91,6 +91,6 @@ class ClusterFeed:
             self._on_changes(changes)
 
     def find(self, kind: type[T], key: str) -> T | None:
-        """Return an object as the API has it, as far as that is known, or None."""
+        """Return an object from the cache, or None."""
         reflector = self._reflectors.get(kind)
         return None if reflector is None else cast("T | None", reflector.items.get(key))

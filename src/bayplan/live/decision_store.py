@@ -1,7 +1,7 @@
-"""Every decision of a scheduler that runs for a long time: by number and by pod, within limits, readable while it goes on.
+"""The decisions of a long-running scheduler, by number and by pod, within limits.
 
-The engine writes on its thread; any thread may read. A summary outlives the full record of its cycle; what is over a
-limit goes oldest first.
+The engine's thread writes; any thread may read at the same time. A summary outlives the full record of its cycle. Above a
+limit, the oldest records are dropped first.
 """
 
 from __future__ import annotations
@@ -25,25 +25,25 @@ from bayplan.framework.status import Status
 from bayplan.live.noting_queue import NotingQueue, Origin
 
 SUMMARY_BYTES = 600
-"""About what a summary takes, its message and its place among those of its pod included."""
+"""Approximate size of a summary, including its message and its entry in the index by pod."""
 
 FRAME_BYTES = 650
 ARRAY_BYTES = 112
 TIE_BYTES = 36
-"""What a frame takes, what an array takes beside its numbers, and a row of a tie set that is kept."""
+"""Sizes of a frame, of an array without its numbers, and of a row of a stored tie set."""
 
-MOST_CHANGES = 16_384
-"""A plan's keyframe is followed by so many changed rows; then its next record begins a new one, so that old ones can go."""
+MAX_CHANGED_ROWS = 16_384
+"""Maximum number of changed rows after a plan's keyframe; then the next record starts a new one, so old ones can be dropped."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retention:
-    """How much is kept.
+    """Limits of the stored records.
 
     Attributes:
-        summaries: number of summaries. full: number of full records.
-        full_bytes: what full records may take together, about.
-        full_age_ns: how old a full record may get, in the time of the scheduler's clock; None: any age.
+        summaries: maximum number of summaries. full: maximum number of full records.
+        full_bytes: approximate maximum size of all full records.
+        full_age_ns: maximum age of a full record, by the scheduler's clock; None: unlimited.
     """
 
     summaries: int = 500_000
@@ -58,11 +58,11 @@ class Retention:
 
 
 class PointSaid(NamedTuple):
-    """What a plugin said after a cycle: PostFilter where it made room, later ones where it was not plain success.
+    """A plugin's status after a cycle: of PostFilter if it made room, of later points unless it is plain success.
 
     Attributes:
-        point: ``PostFilter``, ``Reserve``, ``Permit``, ``PreBind`` or ``Bind``. plugin: who; "" where only the host knows.
-        status: what. timeout_ns: how long a permit was waited for; 0 elsewhere.
+        point: ``PostFilter``, ``Reserve``, ``Permit``, ``PreBind`` or ``Bind``. plugin: its name; "" if only the host knows it.
+        status: the status. timeout_ns: timeout of Permit; 0 for other points.
     """
 
     point: str
@@ -85,7 +85,7 @@ class LatePoints:
 
 
 class _KeyframeUse:
-    """How many kept records a keyframe has, and about how many bytes it takes: at first, and as counted last."""
+    """The number of stored records of a keyframe, and its approximate size: at first, and when last counted."""
 
     __slots__ = ("counted", "frames", "whole")
 
@@ -96,11 +96,11 @@ class _KeyframeUse:
 
 
 class AnnotatedAttempt(NamedTuple):
-    """One attempt of another scheduler, as `bayplan.live.annotated_attempts` reads it.
+    """An attempt of another scheduler, read by `bayplan.live.annotated_attempts`.
 
     Attributes:
-        record: its summary. frame: its full record. points, said: the extension points after scoring. nbytes: of the keyframe.
-        refusal: how it ended if the pod had a node and lost it again; else None.
+        record: its summary. frame: its full record. points, said: the extension points after scoring. nbytes: size of the keyframe.
+        refusal: the outcome if the pod had a node and lost it again; otherwise None.
     """
 
     record: Record
@@ -120,13 +120,13 @@ class DecisionStore(Records):
     """The decisions of a scheduler, numbered from 0 in the order of its cycles.
 
     Args:
-        level: how much of a decision is recorded from now on; may be set later.
-        retention: what is kept of it.
+        level: how much of a decision is recorded; may be changed later.
+        retention: the limits.
 
     Attributes:
-        annotation_problems: why the result annotations of a pod can't be read, by its key; written on the event loop.
-        oldest: the number of the oldest summary that is kept. oldest_full: likewise for full records; the number of the
-            next decision where there is none.
+        annotation_problems: why the result annotations of a pod are invalid, by its key; written on the event loop.
+        oldest: the number of the oldest stored summary. oldest_full: likewise for full records; the number of the
+            next decision if there is none.
     """
 
     def __init__(self, level: RecordLevel, retention: Retention | None = None) -> None:
@@ -149,14 +149,14 @@ class DecisionStore(Records):
         self._digest = blake2b(digest_size=8)
         self._unhashed: list[str] = []
 
-    # --- reading, by any thread ---------------------------------------------------------------------------------------
+    # --- reading, from any thread -------------------------------------------------------------------------------------
 
     def __len__(self) -> int:
-        """Return how many decisions there were, those included that are no longer kept."""
+        """Return the number of decisions, including dropped ones."""
         return self._count
 
     def __iter__(self) -> Iterator[Record]:
-        """Iterate over the summaries that are kept, oldest first."""
+        """Iterate over the stored summaries, oldest first."""
         for number in range(self.oldest, self._count):
             record = self._kept.get(number)
             if record is not None:
@@ -166,7 +166,7 @@ class DecisionStore(Records):
         """Return a summary.
 
         Raises:
-            LookupError: there is none of that number, or no longer.
+            LookupError: it does not exist, or was dropped.
         """
         record = self._kept.get(number)
         if record is None:
@@ -175,15 +175,15 @@ class DecisionStore(Records):
         return record
 
     def numbers_of(self, pod: str) -> Sequence[int]:
-        """Return the numbers of a pod's decisions that are kept, oldest first; the pod as ``namespace/name``."""
+        """Return the numbers of the stored decisions about a pod (``namespace/name``), oldest first."""
         return self._by_pod.get(pod, ())
 
     def decision(self, number: int) -> Decision:
         """Return a full record as arrays.
 
         Raises:
-            LookupError: there is none, or no longer.
-            PluginFailure: a custom plugin was asked what its verdicts mean, and failed.
+            LookupError: it does not exist, or was dropped.
+            PluginFailure: a custom plugin failed to convert its verdicts to reasons.
         """
         record, full = self[number], self._full.get(number)
         if full is None:
@@ -192,30 +192,30 @@ class DecisionStore(Records):
         return rebuild(record, full.frame)
 
     def frame(self, number: int) -> Frame | None:
-        """Return where the full record of a decision is, or None where there is none."""
+        """Return the full record of a decision, or None."""
         full = self._full.get(number)
         return None if full is None else full.frame
 
     def late_points(self, number: int) -> LatePoints | None:
-        """Return which plugins a decision with a full record meets after filtering and scoring; None where there is none."""
+        """Return the plugins after filtering and scoring of a decision, or None if it has no full record."""
         full = self._full.get(number)
         return None if full is None else full.points
 
     def said_later(self, number: int) -> tuple[PointSaid, ...]:
-        """Return what plugins said after a decision, on the way to the binding, beside plain success; oldest first."""
+        """Return the statuses of plugins after a decision, except plain success; oldest first."""
         return self._said.get(number, ())
 
     def origin(self, number: int) -> Origin | None:
-        """Return what made the pod of a decision ready to be tried; None where that is not known, or not kept."""
+        """Return what made the pod of a decision ready; None if unknown or not stored."""
         return self._origins.get(number)
 
     @property
     def nbytes(self) -> int:
-        """Return about how many bytes all records take."""
+        """Return the approximate size of all records."""
         return SUMMARY_BYTES * len(self._kept) + self._full_bytes
 
     def memory(self) -> Mapping[str, int]:
-        """Return how many summaries, full records and keyframes there are, and about how many bytes they take."""
+        """Return the numbers of summaries, full records and keyframes, and their approximate sizes."""
         return MappingProxyType(
             {
                 "summaries": len(self._kept),
@@ -227,15 +227,15 @@ class DecisionStore(Records):
         )
 
     def digest(self) -> str:
-        """Return a hash (16 hexadecimal digits) of all decisions, as `Records.digest`; those dropped are in it."""
+        """Return a hash (16 hexadecimal digits) of all decisions, including dropped ones, as `Records.digest`."""
         found = self._digest.copy()
         found.update("".join(self._unhashed).encode())
         return found.hexdigest()
 
-    # --- writing, by the engine ---------------------------------------------------------------------------------------
+    # --- writing, from the engine's thread ----------------------------------------------------------------------------
 
     def follow(self, queue: SchedulingQueue) -> None:
-        """Ask a queue from now on where attempts come from, if it is one that notes it."""
+        """Use a queue as the source of origins, if it records them."""
         if isinstance(queue, NotingQueue):
             self._origin_of = queue.origin_of
 
@@ -276,7 +276,7 @@ class DecisionStore(Records):
             self._expire_after(attempt.refusal)
 
     def is_annotated(self, number: int) -> bool:
-        """Return whether a decision was read from annotations, which another scheduler wrote."""
+        """Return whether a decision was read from another scheduler's annotations."""
         return number in self._annotated
 
     def _keep_summary(self, number: int, record: Record) -> None:
@@ -285,7 +285,7 @@ class DecisionStore(Records):
             self._by_pod[record.pod] = (*self._by_pod.get(record.pod, ()), number)
         else:
             self.oldest = number + 1
-        # Readers look at the number first: what it counts must be there.
+        # Readers read the count first, so the record must be stored before it.
         self._count = number + 1
 
     def _expire_after(self, record: Record) -> None:
@@ -295,13 +295,13 @@ class DecisionStore(Records):
             self.expire(record.time_ns)
 
     def tell(self, pod: str, point: str, plugin: str, status: Status, timeout_ns: int = 0) -> None:
-        """Note what a plugin said of a pod after its latest decision, where that is not plain success."""
+        """Record a plugin's status for a pod after its latest decision, unless it is plain success."""
         numbers = self._by_pod.get(pod)
         if numbers:
             self._said[numbers[-1]] = (*self._said.get(numbers[-1], ()), PointSaid(point, plugin, status, timeout_ns))
 
     def expire(self, now_ns: int) -> None:
-        """Drop the full records that are over a limit; called with every record, and now and then where none is made."""
+        """Drop the full records above a limit; called for every record, and periodically."""
         retention, full = self.retention, self._full
         while full:
             oldest = self.oldest_full
@@ -315,19 +315,19 @@ class DecisionStore(Records):
 
     def _keyframe_of(self, plan: Plan, history: PlanHistory, names: tuple[str | None, ...], scored: bool) -> Keyframe:
         own = history.own
-        if own is not None and len(own.keyframe.rows) >= MOST_CHANGES:
+        if own is not None and len(own.keyframe.rows) >= MAX_CHANGED_ROWS:
             history.own = None
         return super()._keyframe_of(plan, history, names, scored)
 
     def _keep_full(self, number: int, frame: Frame, points: LatePoints, whole: int) -> None:
-        """Keep a full record; `whole` is how many bytes its keyframe took at first."""
+        """Store a full record; `whole` is the initial size of its keyframe in bytes."""
         if not self._full:
             self.oldest_full = number
         self._full[number] = _Full(frame, points)
         keyframe = frame.keyframe
         known = self._keyframes.get(id(keyframe))
         if known is None:
-            # Frames hold their keyframe, so that its address stays its own.
+            # Frames reference their keyframe, so its id is not reused.
             known = self._keyframes[id(keyframe)] = _KeyframeUse(whole)
         size = known.whole + _size_of_changes(keyframe)
         self._full_bytes += _frame_size(frame) + size - known.counted
@@ -385,7 +385,7 @@ def _frame_size(frame: Frame) -> int:
 
 
 def _whole_size(keyframe: KeyframeValues) -> int:
-    """Return about how many bytes a keyframe takes by itself; arrays that several share count for each."""
+    """Return the approximate size of a keyframe alone; shared arrays are counted for each keyframe."""
     if not isinstance(keyframe, Keyframe):
         return 0
     return keyframe.whole_nbytes + ARRAY_BYTES * len(keyframe.arrays)

@@ -1,7 +1,7 @@
 """The scheduler's actions on a cluster: exchanges with its API, many at once.
 
-Actions come from the engine's thread; everything else happens on the event loop. Bindings and events have connections of their
-own, as upstream's do, so that neither has to wait for the other's rate limit.
+Actions come from the engine's thread; everything else runs on the event loop. Bindings and events have separate connections,
+as in upstream, so neither waits for the other's rate limit.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class GenerationalEngine(Engine, Protocol):
 
     @property
     def generation(self) -> int:
-        """Return how often its scheduler was made anew."""
+        """Return how often its scheduler was replaced."""
         ...
 
 
@@ -33,7 +33,7 @@ class Dispatcher:
 
     Args:
         connection: for bindings, patches and deletions. events: for events.
-        objects: the cluster as it is known.
+        objects: the cached objects of the cluster.
         host_name: of this machine, for events.
         now_ns: the time.
 

@@ -1,12 +1,12 @@
-"""Decide beside the scheduler of a cluster, without a word to the cluster, and compare pod by pod.
+"""Dry runs: compare our decisions with those of a cluster's scheduler, pod by pod, without writing to the cluster.
 
-A pod that waits is kept from our scheduler until the cluster's has spoken: bound it, or said why not. Then ours decides on the
-cluster as it was, and what the cluster really did is what it knows from then on; so one difference does not lead to others. Where
-several nodes are equally good, the cluster's choice among them is ours, too.
+Our scheduler does not see a waiting pod until the cluster's scheduler has bound it or rejected it. Then ours decides on the
+cluster before that, and the cluster's decision is applied, so one difference does not cause others. If
+several nodes are equally good, we adopt the cluster's choice.
 
-Bindings arrive in another order than that in which they were decided: each has a thread of its own. So verdicts wait a moment and
-are then looked at in the order of their pods, which is that of a queue; one that ours does not share is left open for longer: it
-may have come after others that arrive later. All nodes are scored, also where the cluster's scheduler looks at a sample.
+Bindings arrive in a different order than they were decided, because each has its own thread. So verdicts wait a moment and
+are then compared in queue order; a verdict that differs stays open for longer, because it may depend on
+bindings that arrive later. We score all nodes, even if the cluster's scheduler uses a sample.
 """
 
 from __future__ import annotations
@@ -26,27 +26,27 @@ from bayplan.objects.pod import Pod
 from bayplan.state.cluster_state import ClusterState
 
 SETTLE_NS = 1_000_000_000
-"""So long a verdict waits for those of pods that came before its own."""
+"""The time that a verdict waits for those of earlier pods."""
 
 PATIENCE_NS = 10_000_000_000
-"""So long a verdict that ours does not share waits for others that may belong before it."""
+"""The time that a differing verdict waits for verdicts that may precede it."""
 
-MOST_TIES_TOLD = 10
+MAX_REPORTED_TIES = 10
 
 
 class Verdict(Struct, frozen=True, gc=False):
-    """What the cluster's scheduler did with a pod, and what ours would have done.
+    """The decision of the cluster's scheduler about a pod, and ours.
 
     Attributes:
         pod: ``namespace/name``.
         at: when it was seen, nanoseconds since 1970.
-        node: where the cluster put it; "" where it found no node.
-        message: why it found none, in its words.
-        agrees: the node is one of our best, or we find none either.
-        same_message: we give the same reasons; True where there is a node.
-        our_node: where we would have put it; the cluster's node where that is one of the best.
-        ties: how many nodes are best; best: the first of their names.
-        our_message: why we find no node, "" where we do.
+        node: the cluster's choice; "" if it found no node.
+        message: its reasons for finding no node.
+        agrees: the node is one of our best, or neither found a node.
+        same_message: our reasons have the same wording; True if there is a node.
+        our_node: our choice; the cluster's node if that is one of the best.
+        ties: the number of best nodes. best: the first of their names.
+        our_message: our reasons for finding no node, or "".
     """
 
     pod: str
@@ -62,13 +62,13 @@ class Verdict(Struct, frozen=True, gc=False):
 
 
 class Agreement(Struct):
-    """How often both schedulers agree.
+    """Counts of agreements of both schedulers.
 
     Attributes:
         placed, placed_alike: pods that the cluster bound, and those whose node is one of our best.
-        refused, refused_alike: attempts that found no node, and those where we find none either.
-        same_message: of these, those with the same words.
-        differences: by what differs.
+        refused, refused_alike: attempts that found no node, and those for which we find none either.
+        same_message: of these, those with the same wording.
+        differences: counts by kind of difference.
     """
 
     placed: int = 0
@@ -107,7 +107,7 @@ class Agreement(Struct):
 
 
 class _Answer(Struct, frozen=True, gc=False):
-    """What ours would do with a pod: the best nodes by name, one of them drawn; or none and why."""
+    """Our decision about a pod: the best nodes and the one drawn from them, or the message."""
 
     node: str
     best: tuple[str, ...]
@@ -115,7 +115,7 @@ class _Answer(Struct, frozen=True, gc=False):
 
 
 class _LastCycle(Records):
-    """Keeps what came out of the last cycle."""
+    """Stores the result of the last cycle."""
 
     def __init__(self, state: ClusterState) -> None:
         super().__init__(RecordLevel.OFF)
@@ -129,23 +129,23 @@ class _LastCycle(Records):
 
 
 class _Waiting(Struct):
-    """A pod that waits in the cluster.
+    """A waiting pod of the cluster.
 
     Attributes:
-        pod: as it waits. place: in the order of a queue. told: the last refusal that was heard of.
+        pod: its current version. place: its place in queue order. last_message: the last known rejection message.
     """
 
     pod: Pod
     place: tuple[int, int]
-    told: str
+    last_message: str
 
 
 class _Open(Struct, eq=False):
     """A verdict of the cluster's scheduler that has not been compared yet.
 
     Attributes:
-        heard_ns: when it came. place: of the pod in the order of a queue. asked: the pod as it waited. pod: as it is since.
-        message: why it found no node.
+        heard_ns: when it arrived. place: of the pod in queue order. asked: the waiting pod. pod: its current version.
+        message: the rejection message.
     """
 
     heard_ns: int
@@ -159,8 +159,8 @@ class DryRun:
     """Compares two schedulers.
 
     Args:
-        scheduler: ours, for an empty cluster; it looks at all nodes.
-        on_verdict: is given every comparison.
+        scheduler: ours, for an empty cluster; it scores all nodes.
+        on_verdict: called with every comparison.
 
     Attributes:
         agreement: the figures so far.
@@ -175,13 +175,13 @@ class DryRun:
         self._waiting: dict[str, _Waiting] = {}
         self._open: list[_Open] = []
         self._seen = 0
-        # Answers for pods that are alike, until the cluster changes; each with a pod, so that its parts live as long.
+        # Decisions for equal pods, until the cluster changes; each with its pod, whose parts identify it.
         self._answers: dict[object, tuple[_Answer, Pod]] = {}
 
-    # --- what happens in the cluster ----------------------------------------------------------------------------------
+    # --- changes of the cluster ---------------------------------------------------------------------------------------
 
     def take(self, changes: Sequence[ObjectChange], now_ns: int) -> None:
-        """Take in changes of the cluster, in order."""
+        """Process changes of the cluster, in order."""
         for change in changes:
             old, new = change
             if isinstance(old, Pod) or isinstance(new, Pod):
@@ -190,7 +190,7 @@ class DryRun:
                 self._know(old, new, now_ns)
 
     def _know(self, old: KubernetesObject | None, new: KubernetesObject | None, now_ns: int) -> None:
-        """Tell ours what is so; verdicts that it can share were given before."""
+        """Apply a change to our scheduler, after comparing the verdicts that precede it."""
         if self._open:
             self._settle(now_ns, now_ns)
         self._scheduler.handle(old, new, now_ns)
@@ -203,13 +203,13 @@ class DryRun:
         if new is not None and self._is_waiting(new):
             message = _refusal(new)
             if waiting is None:
-                # What was said of it before it was seen, was said of a cluster that nobody has seen.
+                # A message from before we saw the pod refers to a cluster that we have not seen.
                 self._seen += 1
                 self._waiting[key] = _Waiting(new, (-(new.spec.priority or 0), self._seen), message)
             else:
-                if message and message != waiting.told:
+                if message and message != waiting.last_message:
                     self._open.append(_Open(now_ns, waiting.place, waiting.pod, new, message))
-                waiting.pod, waiting.told = new, message
+                waiting.pod, waiting.last_message = new, message
         elif waiting is not None:
             del self._waiting[key]
             if new is not None and new.spec.node_name:
@@ -220,7 +220,7 @@ class DryRun:
             self._take_decided(key, old, new, now_ns)
 
     def _take_decided(self, key: str, old: Pod | None, new: Pod | None, now_ns: int) -> None:
-        """Take in a change of a pod whose verdict is still open: it becomes a part of it, or ends it."""
+        """Process a change of a pod with an open verdict: update the verdict, or close it."""
         if new is not None:
             for verdict in self._open:
                 if verdict.pod.key == key and verdict.pod.spec.node_name:
@@ -244,7 +244,7 @@ class DryRun:
     # --- verdicts -----------------------------------------------------------------------------------------------------
 
     def turn(self, now_ns: int, *, at_once: bool = False) -> None:
-        """Compare what can be compared; `at_once`: wait for nothing any more."""
+        """Compare the verdicts that are due; with `at_once`, all of them."""
         before_ns = now_ns if at_once else now_ns - SETTLE_NS
         self._settle(now_ns, before_ns)
         while late := [verdict for verdict in self._open if at_once or verdict.heard_ns + PATIENCE_NS <= now_ns]:
@@ -253,7 +253,7 @@ class DryRun:
             self._settle(now_ns, before_ns)
 
     def _settle(self, now_ns: int, before_ns: int) -> None:
-        """Close the verdicts heard before some instant that ours shares, each on what the ones before it have left."""
+        """Close the verdicts that arrived before an instant and agree with ours, each on the cluster after the previous ones."""
         ready = sorted((verdict for verdict in self._open if verdict.heard_ns <= before_ns), key=_place)
         place = 0
         while place < len(ready):
@@ -262,14 +262,14 @@ class DryRun:
                 del ready[place]
                 self._open.remove(verdict)
                 self._close(verdict, now_ns)
-                # Where a pod has found its node, others may now be understood.
+                # Placing this pod may explain other verdicts.
                 place = 0 if verdict.pod.spec.node_name else place
             else:
                 place += 1
 
     def _answer(self, pod: Pod, now_ns: int) -> _Answer:
-        """Let ours decide about a pod as it waited, and take it back."""
-        # The decoder gives pods that are alike the same parts, and keeps them.
+        """Let our scheduler decide about a waiting pod, and undo it."""
+        # The decoder shares the parts of equal pods.
         alike = (id(pod.spec), id(pod.metadata.labels), pod.metadata.namespace, pod.status.nominated_node_name)
         known = self._answers.get(alike)
         if known is not None:
@@ -280,18 +280,18 @@ class DryRun:
         scheduler.schedule_one(now_ns)
         scheduler.handle(pod, None, now_ns)
         scheduler.bindings.pending.pop(pod.key, None)
-        answer = last.answer or _Answer("", (), "our scheduler keeps it from its queue")
+        answer = last.answer or _Answer("", (), "our scheduler does not admit it to its queue")
         self._answers[alike] = answer, pod
         return answer
 
     def _close(self, verdict: _Open, now_ns: int) -> None:
-        """Compare a verdict, and let ours know what the cluster did."""
+        """Compare a verdict, and apply the cluster's decision to our scheduler."""
         node, answer = verdict.pod.spec.node_name, self._answer(verdict.asked, now_ns)
         shared = _is_shared(verdict, answer)
         if node:
             self._scheduler.handle(None, verdict.pod, now_ns)
             self._answers.clear()
-        told = Verdict(
+        compared = Verdict(
             pod=verdict.pod.key,
             at=verdict.heard_ns,
             node=node,
@@ -300,11 +300,11 @@ class DryRun:
             same_message=bool(node) or verdict.message == answer.message,
             our_node=node if node and shared else answer.node,
             ties=len(answer.best),
-            best=answer.best[:MOST_TIES_TOLD],
+            best=answer.best[:MAX_REPORTED_TIES],
             our_message="" if answer.node else answer.message,
         )
-        self.agreement.take(told)
-        self._on_verdict(told)
+        self.agreement.take(compared)
+        self._on_verdict(compared)
 
 
 def _place(verdict: _Open) -> tuple[int, int]:
@@ -317,7 +317,7 @@ def _is_shared(verdict: _Open, answer: _Answer) -> bool:
 
 
 def _refusal(pod: Pod) -> str:
-    """Return why the cluster's scheduler found no node for a pod; "" where it has not said so."""
+    """Return why the cluster's scheduler found no node for a pod; "" if there is no such condition."""
     for condition in pod.status.conditions:
         if condition.type == "PodScheduled" and condition.status == "False" and condition.reason == "Unschedulable":
             return condition.message

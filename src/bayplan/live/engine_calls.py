@@ -1,4 +1,4 @@
-"""How the engine's thread calls its scheduler: who measures that, or stands between, is made of this."""
+"""Calls of the engine's thread to its scheduler; subclasses measure or intercept them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from bayplan.objects.meta import KubernetesObject
 
 
 class EngineCalls:
-    """Passes calls on, and measures nothing."""
+    """Calls the scheduler directly."""
 
     def schedule(self, scheduler: Scheduler, now_ns: int) -> CycleReport | None:
         """Schedule the next pod; see `Scheduler.schedule_one`."""
@@ -17,5 +17,5 @@ class EngineCalls:
     def handle(
         self, scheduler: Scheduler, old: KubernetesObject | None, new: KubernetesObject | None, now_ns: int
     ) -> list[Action]:
-        """Let it take in a change; see `Scheduler.handle`."""
+        """Process a change; see `Scheduler.handle`."""
         return scheduler.handle(old, new, now_ns)

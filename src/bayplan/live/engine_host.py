@@ -1,9 +1,9 @@
-"""A scheduler on a thread of its own: changes of the cluster go in, actions come out, and whatever happens in it stays in it.
+"""The engine's thread: it turns changes of the cluster into actions, and isolates failures of the scheduler.
 
-The scheduler is touched by that thread alone. Others post changes, ask questions that are answered between two cycles, pause,
-step, and replace it by one of another configuration. A cycle that a plugin breaks fails (`bayplan.live.plugin_guard`); an exception
-in the engine itself is a bug of ours, is reported, and the scheduler is made anew from the objects it was told of.
-Without a thread (`start` is not called) every call does its work at once, on `turn`: that is how tests step through it.
+Only that thread uses the scheduler. Other threads post changes, submit queries that run between two cycles, pause,
+step, and replace the scheduler by one with another configuration. If a plugin fails, its cycle fails
+(`bayplan.live.plugin_guard`); an exception in the engine itself is a bug: it is reported, and the scheduler is rebuilt from the
+current objects. Without a thread (if `start` is not called), every call does its work immediately in `turn`, which tests use.
 """
 
 from __future__ import annotations
@@ -34,34 +34,34 @@ T = TypeVar("T")
 
 SLICE_CYCLES = 64
 SLICE_SECONDS = 0.005
-"""So long, or so many cycles, before the inbox is looked at again."""
+"""The maximum time and number of cycles between two checks of the inbox."""
 
-MOST_PENDING = 2000
-"""So many bindings may be asked for and not confirmed; then no cycle is begun, so that what is to be written can't pile up."""
+MAX_PENDING_BINDINGS = 2000
+"""Maximum number of unconfirmed bindings; above it no cycle starts, which keeps the queue of requests short."""
 
 PUBLISH_SECONDS = 0.05
 DRAIN_SECONDS = 2.0
-"""A scheduler that is to be replaced has so long to hear how its last bindings went."""
+"""The time that a replaced scheduler waits for the outcome of its last bindings."""
 
 ASK_SECONDS = 5.0
 SWITCH_SECONDS = 0.0005
-"""How long a thread may compute while another waits: nobody must wait for the engine's (measured: docs/simulator.md)."""
+"""Python's switch interval: how long the engine's thread may delay other threads (measured: docs/simulator.md)."""
 
 
 class EngineHost:
     """Runs a scheduler.
 
     Args:
-        scheduler: for an empty cluster; nobody else may touch it from now on.
-        clock: says what time it is; where it stands still, nothing is scheduled but what is asked for step by step.
-        on_actions: is called, on the engine's thread, with what the scheduler of the present generation wants done, in order.
-        remake: makes a scheduler like it, for when it breaks; None: then it stops.
-        runner: of its custom plugins, for the status.
+        scheduler: for an empty cluster; only the host may use it from now on.
+        clock: the time; while it is paused, pods are only scheduled by steps.
+        on_actions: called on the engine's thread with the actions of the current scheduler, in order.
+        remake: makes an equivalent scheduler after a failure; if None, scheduling stops.
+        runner: runs the custom plugins; read for the status.
 
     Attributes:
-        generation: how often the scheduler was replaced or made anew. What was asked for in one is no business of the next.
-        on_cycle: is called on the engine's thread after each cycle, with the scheduler, what came out, and its seconds.
-        calls: through which the scheduler is called.
+        generation: how often the scheduler was replaced or rebuilt. Outcomes of earlier generations are ignored.
+        on_cycle: called on the engine's thread after each cycle, with the scheduler, the report, and its seconds.
+        calls: the calls to the scheduler.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class EngineHost:
         self._steps: deque[Future[bool]] = deque()
         self._instant_ns = -1
         self._busy_since_ns: int | None = None
-        # Timers are due on a grid, and a moment later is after that: when they are due is found out before it is reached.
+        # Timers are due on a grid, and a moment later the next one is returned, so the due time is computed in advance.
         self._timer_ns: int | None = None
         self._recovery = EngineRecovery()
         self._published_at = 0.0
@@ -107,12 +107,12 @@ class EngineHost:
     # --- its thread ---------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Begin to schedule."""
+        """Start to schedule."""
         self._thread = Thread(target=self._run, name="bayplan-engine", daemon=True)
         self._thread.start()
 
     def stop(self, deadline_seconds: float = 5.0) -> None:
-        """End; a cycle that goes on longer is left to itself."""
+        """Stop; a cycle that takes longer than the deadline is abandoned."""
         self._stopping = True
         self._notify()
         if self._thread is not None and self._thread is not current_thread():
@@ -124,7 +124,7 @@ class EngineHost:
 
     def _run(self) -> None:
         while not self._stopping:
-            # Before the turn: whoever changes something while it goes on (the clock, too) wants another one.
+            # Before the turn: a change during the turn (of the clock, too) requires a further turn.
             self._is_woken = False
             if not self.turn():
                 self._sleep()
@@ -135,7 +135,7 @@ class EngineHost:
                 self._wake.wait(self._seconds_of_rest())
 
     def _seconds_of_rest(self) -> float | None:
-        """Return how long nothing is to do, if nobody wakes us; None: for ever."""
+        """Return how long to sleep unless woken; None: for ever."""
         seconds = None if self._is_published and self._successor is None else PUBLISH_SECONDS
         if self._recovery.is_resting:
             due: float | None = self._recovery.seconds_left()
@@ -154,10 +154,10 @@ class EngineHost:
         self._inbox.append(job)
         self._notify()
 
-    # --- what others want, from any thread ----------------------------------------------------------------------------
+    # --- requests from any thread -------------------------------------------------------------------------------------
 
     def post(self, changes: Sequence[Change]) -> None:
-        """Tell of changes of the cluster, in order."""
+        """Process changes of the cluster, in order."""
         self._put(lambda: self._take_changes(changes))
 
     def binding_failed(
@@ -169,11 +169,11 @@ class EngineHost:
         point: str = "Bind",
         generation: int | None = None,
     ) -> None:
-        """Tell that a binding, or an update before it, was refused; see `Scheduler.binding_failed`.
+        """Report that a binding, or an update before it, was refused; see `Scheduler.binding_failed`.
 
         Args:
-            key: the pod. message: why. plugin, point: whose work it was.
-            generation: in which the binding was asked for; of an earlier one it is no longer of interest. None: the present one.
+            key: the pod. message: the reason. plugin, point: the responsible plugin and extension point.
+            generation: the generation that requested the binding; failures of earlier ones are ignored. None: the current one.
         """
 
         def job() -> None:
@@ -186,7 +186,7 @@ class EngineHost:
         self._put(job)
 
     def preemption_failed(self, pod: Pod, *, generation: int | None = None) -> None:
-        """Tell that an eviction for a pod was refused; see `Scheduler.preemption_failed`, and `binding_failed` here."""
+        """Report that an eviction for a pod was refused; see `Scheduler.preemption_failed` and `binding_failed`."""
 
         def job() -> None:
             if generation is None or generation == self.generation:
@@ -195,7 +195,7 @@ class EngineHost:
         self._put(job)
 
     def submit(self, question: Callable[[Scheduler], T]) -> Future[T]:
-        """Let a function be called with the scheduler between two cycles; it must not change anything, and be quick."""
+        """Call a function with the scheduler between two cycles; it must be fast and free of side effects."""
         future: Future[T] = Future()
 
         def job() -> None:
@@ -212,10 +212,10 @@ class EngineHost:
         return future
 
     def ask(self, question: Callable[[Scheduler], T], timeout: float = ASK_SECONDS) -> T:
-        """Return what a function says of the scheduler; see `submit`.
+        """Return the result of a function of the scheduler; see `submit`.
 
         Raises:
-            EngineBusy: one cycle took longer than `timeout` seconds.
+            EngineBusy: a cycle took longer than `timeout` seconds.
         """
         future = self.submit(question)
         try:
@@ -225,23 +225,23 @@ class EngineHost:
             raise EngineBusy(f"the scheduler has not answered for {timeout:g}s{self._busy_with()}") from None
 
     def replace(self, make: Callable[[], Scheduler], *, timeout: float = 60.0) -> None:
-        """Go on with another scheduler: all at once, and all pods that wait are tried again. Records go on.
+        """Replace the scheduler as a whole; all waiting pods are retried, and records continue.
 
         Args:
-            make: makes it, for an empty cluster; called at once, on this thread, and again should it break later.
-            timeout: seconds until it must have taken over.
+            make: makes the new scheduler, for an empty cluster; called immediately on this thread, and again after a failure.
+            timeout: maximum seconds until the new scheduler runs.
 
         Raises:
-            InputError: what `make` raises; then nothing has changed.
-            EngineBusy: the cycle that goes on takes longer; it is replaced all the same when that has ended. Or the successor
-                breaks on what it is told of the cluster, twice; it is tried again.
+            InputError: raised by `make`; then nothing has changed.
+            EngineBusy: the current cycle takes longer; the scheduler is replaced when it ends. Or the new scheduler
+                failed twice on the objects of the cluster; it is retried.
         """
         successor = make()
         future: Future[None] = Future()
 
         def job() -> None:
             if self._successor is not None:
-                # Who comes last stays.
+                # The last replacement wins.
                 self._successor[3].set_result(None)
             self._successor = (successor, make, time.monotonic() + DRAIN_SECONDS, future)
 
@@ -249,7 +249,7 @@ class EngineHost:
         if self._is_alone():
             self.turn()
             if not future.done():
-                # What broke the successor is kept from it now.
+                # The object that broke the successor is in quarantine now.
                 self.turn()
             timeout = 0.0
         try:
@@ -260,7 +260,7 @@ class EngineHost:
     # --- time ---------------------------------------------------------------------------------------------------------
 
     def step_decision(self) -> Future[bool]:
-        """Schedule the next pod although the clock stands still; the answer says whether there was one ready."""
+        """Schedule the next pod although the clock is paused; the result is whether one was ready."""
         future: Future[bool] = Future()
         self._instant_ns = -1
         self._put(lambda: self._steps.append(future))
@@ -269,9 +269,9 @@ class EngineHost:
         return future
 
     def at_this_instant(self) -> None:
-        """Schedule whatever is ready, or gets ready, while the clock stands where it stands now.
+        """Schedule all pods that are or become ready at the current instant of a paused clock.
 
-        Who goes to the next instant at which something is due sets the clock first (`next_instant_of`).
+        To advance to the next instant at which something is due, set the clock first (`next_instant_of`).
         """
         self._instant_ns = self.clock.now_ns()
         self._notify()
@@ -280,24 +280,24 @@ class EngineHost:
                 pass
 
     def next_instant_of(self, scheduler: Scheduler) -> int | None:
-        """Return when the scheduler has something to do next: now, where pods are ready; None: never. To be asked (`ask`)."""
+        """Return when the scheduler has work next: now if pods are ready; None: never. Call it with `ask`."""
         return self.clock.now_ns() if scheduler.queue.has_next else self._timer_ns
 
     def has_work(self, scheduler: Scheduler) -> bool:
-        """Return whether there is something that it will do at this instant, unasked. To be asked (`ask`)."""
+        """Return whether the host has work at this instant. Call it with `ask`."""
         return bool(self._inbox or self._actions or self._steps) or (
             scheduler.queue.has_next and self._may_schedule(self.clock.now_ns())
         )
 
     def _may_schedule(self, now_ns: int) -> bool:
-        if self._successor is not None or len(self._scheduler.bindings.pending) >= MOST_PENDING:
+        if self._successor is not None or len(self._scheduler.bindings.pending) >= MAX_PENDING_BINDINGS:
             return False
         return not self.clock.paused or bool(self._steps) or now_ns == self._instant_ns
 
-    # --- how it does --------------------------------------------------------------------------------------------------
+    # --- status -------------------------------------------------------------------------------------------------------
 
     def status(self) -> EngineStatus:
-        """Return what was published last. Never waits."""
+        """Return the last published status. Never blocks."""
         runner = self._runner
         return replace(
             self._status,
@@ -330,13 +330,13 @@ class EngineHost:
         return "" if running is None else f"; it waits for {running.point} of plugin {running.plugin}"
 
     def _is_alone(self) -> bool:
-        """Return whether the caller may touch the scheduler: there is no thread, or it is that one."""
+        """Return whether the caller may use the scheduler: there is no engine thread, or it is the caller's."""
         return self._thread is None or self._thread is current_thread()
 
     # --- the engine's own work ----------------------------------------------------------------------------------------
 
     def turn(self) -> bool:
-        """Do what is to do now, in a slice of bounded length; return whether there is more to do at once."""
+        """Do the due work in a slice of bounded length; return whether there is more."""
         self._take_inbox()
         recovery = self._recovery
         if recovery.is_resting and not recovery.seconds_left():
@@ -354,7 +354,7 @@ class EngineHost:
         return more or bool(self._inbox)
 
     def _hand_over(self) -> None:
-        """Let what the scheduler wants be carried out; bindings that nobody takes have failed."""
+        """Pass the actions to the host's callback; if it raises, the bindings have failed."""
         actions, self._actions = self._actions, []
         if actions and self._guarded("handing over actions", lambda: (self._on_actions(actions),), fatal=False) is None:
             for action in actions:
@@ -371,7 +371,7 @@ class EngineHost:
         watched = [
             (it.old, it.new) for it in changes if type(it.new if it.new is not None else it.old) in WATCHED_KINDS
         ]
-        # All of them first: should one of them break the engine, the next one hears of the others, too.
+        # Mirror all of them first: if one of them breaks the engine, the next scheduler still gets the rest.
         for old, new in watched:
             mirror.take(old, new)
         for old, new in watched:
@@ -407,13 +407,13 @@ class EngineHost:
         return scheduler.queue.has_next and self._may_schedule(clock.now_ns())
 
     def _end_steps(self) -> None:
-        """Tell those that want to see a pod scheduled that none is ready."""
+        """Answer pending steps: no pod is ready."""
         while self._steps:
-            self._tell_step(had_pod=False)
+            self._answer_step(had_pod=False)
 
-    def _tell_step(self, *, had_pod: bool) -> None:
+    def _answer_step(self, *, had_pod: bool) -> None:
         step = self._steps.popleft()
-        # Who asked may have gone meanwhile.
+        # The caller may have cancelled it.
         if step.set_running_or_notify_cancel():
             step.set_result(had_pod)
 
@@ -433,13 +433,13 @@ class EngineHost:
             self.on_cycle(scheduler, report, seconds)
         self._actions += report.actions
         if self._steps:
-            self._tell_step(had_pod=True)
+            self._answer_step(had_pod=True)
         return True
 
-    # --- another scheduler --------------------------------------------------------------------------------------------
+    # --- replacing the scheduler --------------------------------------------------------------------------------------
 
     def _take_over(self) -> None:
-        """Let a successor take over when the bindings that were asked for are known to have gone one way or the other."""
+        """Switch to a successor when the outcome of all pending bindings is known."""
         if self._successor is None:
             return
         successor, make, deadline, future = self._successor
@@ -451,18 +451,18 @@ class EngineHost:
         self._remake = make
         self._recovery.end()
         self._replacing.append(future)
-        # Where that fails it is made anew at once, without what has broken it: that decides.
+        # If that fails, it is rebuilt immediately without the object that broke it, and that attempt counts.
         if self._guarded("taking over", lambda: self._load(successor, before)) is True:
-            self._tell_replaced(None)
+            self._answer_replacing(None)
 
-    def _tell_replaced(self, problem: EngineBusy | None) -> None:
+    def _answer_replacing(self, problem: EngineBusy | None) -> None:
         while self._replacing:
             future = self._replacing.pop()
             future.set_result(None) if problem is None else future.set_exception(problem)
 
     def _load(self, scheduler: Scheduler, before: Scheduler) -> bool:
-        """Make a scheduler the one that runs: tell it of all objects, and of the attempts that pods have behind them."""
-        # What the one before it wants is no business of the next generation.
+        """Make a scheduler the current one, and give it all objects and the attempt numbers of the pods."""
+        # Actions of the previous scheduler belong to its own generation.
         self._hand_over()
         scheduler.records = before.records
         prepare(scheduler)
@@ -471,10 +471,10 @@ class EngineHost:
         refill(scheduler, before, self._mirror, self._quarantine, self.clock.now_ns(), self._actions)
         return True
 
-    # --- what must not happen -----------------------------------------------------------------------------------------
+    # --- bugs of the engine -------------------------------------------------------------------------------------------
 
     def _guarded(self, doing: str, work: Callable[[], object], *, fatal: bool = True) -> object:
-        """Do something; where that raises, note it and, if that may have left the scheduler in disorder, have another made."""
+        """Call `work`; record an exception, and rebuild the scheduler if its state may be inconsistent (`fatal`)."""
         try:
             return work()
         except Exception as problem:
@@ -486,12 +486,12 @@ class EngineHost:
             return None
 
     def _rebuild(self) -> None:
-        """Make the scheduler anew from the objects that it was told of, but for those that broke it."""
+        """Rebuild the scheduler from the current objects, except those that broke it."""
         remake, before = self._remake, self._scheduler
         self._recovery.end()
         if remake is not None:
             problem = None
             if self._guarded("making the scheduler anew", lambda: self._load(remake(), before)) is not True:
                 text = self._recovery.failures[-1].exception
-                problem = EngineBusy(f"the new scheduler breaks on what it is told of the cluster: {text}")
-            self._tell_replaced(problem)
+                problem = EngineBusy(f"the new scheduler failed on the objects of the cluster: {text}")
+            self._answer_replacing(problem)

@@ -1,4 +1,4 @@
-"""What an engine remembers of its own failures, how long it rests before it is made anew, and with what it begins then."""
+"""Recovery from failures of the engine: recorded failures, the pause before a rebuild, and the state of the new scheduler."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from bayplan.live.engine_status import EngineFailure
 from bayplan.live.object_mirror import ObjectMirror
 from bayplan.live.quarantine import Quarantine
 
-KEPT_FAILURES = 20
+MAX_FAILURES = 20
 CALM_SECONDS = 60.0
-SHORTEST_REST_SECONDS = 0.1
-LONGEST_REST_SECONDS = 30.0
+MIN_REST_SECONDS = 0.1
+MAX_REST_SECONDS = 30.0
 
 
 class EngineRecovery:
-    """Counts failures: the first is followed by a new engine at once, others soon after it by a rest first.
+    """Counts failures: after the first one the engine is rebuilt immediately, after repeated ones with a growing pause.
 
     Attributes:
-        failures: the latest. is_resting: whether the engine must not be used, as it is to be made anew.
-        is_broken: whether it never will be, as nobody knows how.
+        failures: the latest. is_resting: whether the engine waits to be rebuilt and must not be used.
+        is_broken: whether it can't be rebuilt.
     """
 
     def __init__(self) -> None:
-        self.failures: deque[EngineFailure] = deque(maxlen=KEPT_FAILURES)
+        self.failures: deque[EngineFailure] = deque(maxlen=MAX_FAILURES)
         self.is_resting = False
         self.is_broken = False
         self._until = 0.0
@@ -42,31 +42,31 @@ class EngineRecovery:
         return not self.is_resting and not self.is_broken
 
     def note(self, doing: str, problem: Exception, now_ns: int) -> str:
-        """Note an exception; return it as one line."""
+        """Record an exception; return it as one line."""
         text = f"{type(problem).__name__}: {problem}"
         whole = "".join(traceback.format_exception(problem))
         self.failures.append(EngineFailure(doing, text, whole, now_ns))
         return text
 
     def begin(self, *, for_ever: bool) -> None:
-        """Let the engine rest until it is made anew."""
+        """Start the pause before a rebuild, or mark the engine as broken (`for_ever`)."""
         now = time.monotonic()
         self._rests = self._rests + 1 if now < self._until + CALM_SECONDS and self._rests else 1
-        seconds = 0.0 if self._rests == 1 else min(SHORTEST_REST_SECONDS * 2 ** (self._rests - 2), LONGEST_REST_SECONDS)
+        seconds = 0.0 if self._rests == 1 else min(MIN_REST_SECONDS * 2 ** (self._rests - 2), MAX_REST_SECONDS)
         self._until = now + seconds
         self.is_resting, self.is_broken = not for_ever, for_ever
 
     def end(self) -> None:
-        """Note that there is another engine."""
+        """Mark the engine as rebuilt."""
         self.is_resting = self.is_broken = False
 
     def seconds_left(self) -> float:
-        """Return how long it still rests."""
+        """Return the rest of the pause."""
         return max(self._until - time.monotonic(), 0.0)
 
 
 def prepare(scheduler: Scheduler) -> None:
-    """Make a scheduler ready for a host: plugins that fail don't end it, and its records know where attempts come from."""
+    """Prepare a scheduler for a host: it survives failing plugins, and its records get the origins of attempts."""
     scheduler.survives_plugins = True
     if isinstance(scheduler.records, DecisionStore):
         scheduler.records.follow(scheduler.queue)
@@ -80,13 +80,13 @@ def refill(
     now_ns: int,
     actions: list[Action],
 ) -> None:
-    """Tell a scheduler of all objects, and of the attempts that pods have behind them.
+    """Give a scheduler all objects, and the attempt numbers of the pods.
 
     Args:
-        scheduler: for an empty cluster. before: the one that ran until now.
-        mirror: the objects. quarantine: those that must not be told; one that breaks the scheduler joins them.
+        scheduler: for an empty cluster. before: the previous scheduler.
+        mirror: the objects. quarantine: objects to skip; one that breaks the scheduler is added.
         now_ns: the time.
-        actions: takes what the scheduler wants done.
+        actions: the scheduler's actions are appended to it.
     """
     for item in mirror:
         if not quarantine.holds(item):
@@ -103,18 +103,18 @@ def refill(
 
 
 def hold_back_broken_cycle(scheduler: Scheduler, quarantine: Quarantine, text: str, now_ns: int) -> None:
-    """Keep the pod from the engine whose cycle has not ended: the one that was popped last. Its record says why.
+    """Put the pod of the unfinished cycle, which was popped last, into quarantine, and record the error.
 
     Args:
-        scheduler: the one that broke.
-        quarantine: takes the pod.
-        text: what happened.
-        now_ns: when.
+        scheduler: the one that failed.
+        quarantine: gets the pod.
+        text: the exception.
+        now_ns: the time.
     """
     flying = [item for item in scheduler.queue.in_flight() if isinstance(item, QueuedPod)]
     if not flying or flying[-1].key in scheduler.assumed:
         return
     queued = flying[-1]
     quarantine.put_pod(queued.key, now_ns)
-    told = f"internal error: {text}"
-    scheduler.records.add(Record(now_ns, queued.key, queued.attempts, Outcome.ERROR, "", message=told), None, None)
+    message = f"internal error: {text}"
+    scheduler.records.add(Record(now_ns, queued.key, queued.attempts, Outcome.ERROR, "", message=message), None, None)

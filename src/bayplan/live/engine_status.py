@@ -1,4 +1,4 @@
-"""How a scheduler that runs on a thread of its own is doing: figures that are published, so that asking never waits."""
+"""The status of a scheduler on its own thread: published figures, so reading them never blocks."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from bayplan.engine.records import Outcome
 from bayplan.engine.scheduler import Scheduler
 from bayplan.live.plugin_runner import PluginIncident, RunningCall
 
-KEPT_CYCLES = 1024
+CYCLE_WINDOW = 1024
 WINDOW_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class EngineFailure:
-    """An exception in the engine itself: a bug of ours.
+    """An exception in the engine itself, which is a bug.
 
     Attributes:
-        doing: what the engine was doing. exception, traceback: what came. at_ns: when.
+        doing: the operation. exception, traceback: the exception. at_ns: the time.
     """
 
     doing: str
@@ -32,20 +32,20 @@ class EngineFailure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineStatus:
-    """What the engine last said of itself.
+    """The last published status of the engine.
 
     Attributes:
-        now_ns: when, by its clock. generation: how often the scheduler was replaced or made anew.
+        now_ns: its time, by the engine's clock. generation: how often the scheduler was replaced or rebuilt.
         decisions: cycles so far; of these scheduled, unschedulable, errors, skipped. decisions_per_second: in the last seconds.
         p50_ms, p99_ms: how long the latest cycles took.
-        paused: whether its clock stands still.
+        paused: whether its clock is paused.
         queue: pods ``active``, in ``backoff``, ``unschedulable``, ``gated``.
         assumed, pending_bindings, waiting_for_permit: pods between the choice of their node and its confirmation.
-        preemptions: cycles that chose victims. evictions: victims. binding_failures: bindings that were refused.
+        preemptions: cycles that chose victims. evictions: victims. binding_failures: refused bindings.
         next_retry_ns: when a timer of the scheduler is due next; None: never.
         plugin_failures: the latest. plugin_failure_counts: by plugin, all.
-        engine_failures: exceptions in the engine itself. broken: whether it has stopped for them.
-        busy_since_ns: since when, by the clock of `time.monotonic_ns`, it has been at one cycle; None: it is between two.
+        engine_failures: exceptions in the engine itself. broken: whether they stopped it.
+        busy_since_ns: start of the current cycle, by `time.monotonic_ns`; None between two cycles.
         running_plugin: the call of a custom plugin that it waits for, or None.
     """
 
@@ -77,19 +77,19 @@ class EngineStatus:
 
 
 class CycleMeter:
-    """Counts cycles and how long they take. Used by the engine's thread alone."""
+    """Counts and times cycles. Used by the engine's thread only."""
 
     def __init__(self) -> None:
         self.outcomes = dict.fromkeys(Outcome, 0)
         self.preemptions = 0
         self.evictions = 0
         self.binding_failures = 0
-        self._seconds: deque[float] = deque(maxlen=KEPT_CYCLES)
+        self._seconds: deque[float] = deque(maxlen=CYCLE_WINDOW)
         self._counts: deque[tuple[float, int]] = deque([(time.monotonic(), 0)])
 
     @property
     def decisions(self) -> int:
-        """Return how many cycles there were."""
+        """Return the number of cycles."""
         return sum(self.outcomes.values())
 
     def take(self, report: CycleReport, seconds: float) -> None:
@@ -102,7 +102,7 @@ class CycleMeter:
             self.preemptions += victims > 0
 
     def per_second(self) -> float:
-        """Return how many cycles a second there were lately. To be asked a few times a second."""
+        """Return the recent number of cycles per second. Call it a few times a second."""
         now, count = time.monotonic(), self.decisions
         counts = self._counts
         while len(counts) > 1 and now - counts[0][0] > WINDOW_SECONDS:

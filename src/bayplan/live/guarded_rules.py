@@ -1,4 +1,4 @@
-"""Rules of custom plugins, asked through a runner: once for all rows of a pass, never once for each row."""
+"""Rules of custom plugins, called through a runner: once for all rows of a pass, never once for each row."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ class GuardedFilterRule(FilterRule):
     def __init__(self, rule: FilterRule, runner: PluginRunner, plugin: str) -> None:
         super().__init__(rule.columns)
         self.asks_arrays = True
-        # Plugins in plain Python may look at what they like.
+        # Plugins in plain Python may read anything.
         self.looks_at_pods = True
         self._rule, self._runner, self._plugin = rule, runner, plugin
 
     def bind(self) -> None:
-        """Look up again what depends on the arrays."""
+        """Look up everything that depends on the arrays again."""
         self._call(_bind, self._rule, self.columns, self.params)
 
     def refresh(self) -> bool:
@@ -56,7 +56,7 @@ class GuardedFilterRule(FilterRule):
 
     def filter_rows(self, rows: list[int], codes: Codes) -> None:
         """Ask about some rows."""
-        # Into an array of its own: a call that was given up may go on writing.
+        # Into a separate array: an abandoned call may continue writing.
         found = np.array(codes, dtype=np.uint16)
         self._call(self._rule.filter_rows, rows, found)
         np.asarray(codes)[:] = found
@@ -75,7 +75,7 @@ class GuardedScoreRule(ScoreRule):
         self._rule, self._runner, self._plugin = rule, runner, plugin
 
     def bind(self) -> None:
-        """Look up again what depends on the arrays."""
+        """Look up everything that depends on the arrays again."""
         self._call(_bind, self._rule, self.columns, self.params)
 
     def refresh(self) -> bool:

@@ -1,4 +1,4 @@
-"""The small HTTP server of a scheduler: /healthz, /livez, /readyz and /metrics, as kube-scheduler answers them."""
+"""The probe and metrics server of a scheduler: /healthz, /livez, /readyz and /metrics, as in kube-scheduler."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from bayplan.base.errors import InputError
 from bayplan.base.ports import check_port
 
 Check = Callable[[], str]
-"""Returns what is wrong, "" for nothing."""
+"""Returns the problem, or ""."""
 
 
 LEADER_GRACE_SECONDS = 20.0
-"""A leader whose lease has been over for longer is not healthy."""
+"""A leader whose lease expired earlier than this is unhealthy."""
 
 
 class HealthServer:
     """Answers probes and Prometheus, on the running event loop.
 
     Args:
-        checks: by the path that asks them (``healthz``, ``livez``, ``readyz``) and their name.
+        checks: by path (``healthz``, ``livez``, ``readyz``) and name.
         metrics: returns the metrics; called on a thread of its own.
         listen, port: where; port 0 takes a free one.
         certificate, key: of TLS, as files in PEM; None for plain HTTP.
@@ -89,15 +89,15 @@ class HealthServer:
         self._task: asyncio.Task[None] | None = None
 
     async def _metrics_page(self, request: Request) -> Response:
-        # The scheduler is asked for its queue: that may take the rest of a cycle.
+        # Reading the scheduler's queue may take the rest of a cycle.
         return Response(await asyncio.to_thread(self._metrics), media_type=CONTENT_TYPE_LATEST)
 
     def start(self) -> None:
-        """Begin to answer."""
+        """Start to serve."""
         self._task = asyncio.get_running_loop().create_task(self._server.serve(sockets=[self._socket]))
 
     async def stop(self) -> None:
-        """Answer no longer."""
+        """Stop serving."""
         self._server.should_exit = True
         if self._task is not None:
             await self._task
@@ -105,7 +105,7 @@ class HealthServer:
 
 
 def _check_certificate(certificate: Path | None, key: Path | None) -> None:
-    """Refuse files that the server would stumble over only when it has begun to run."""
+    """Refuse files that would otherwise fail only when the server runs."""
     if certificate is None:
         if key is not None:
             raise InputError("--tls-key", got="no --tls-cert", wanted="both")
@@ -119,7 +119,7 @@ def _check_certificate(certificate: Path | None, key: Path | None) -> None:
 
 
 class _Server(uvicorn.Server):
-    """A server that leaves signals to the process that it is a part of."""
+    """A server that leaves signals to its process."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:

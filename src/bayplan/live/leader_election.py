@@ -1,6 +1,6 @@
-"""Leader election by a Lease: one scheduler of several works, the others wait until its lease has run out or was released.
+"""Leader election with a Lease: one of several schedulers works, the others wait until its lease has expired or was released.
 
-A state machine that knows no clock and no sockets: its exchanges yield requests, which want their responses, and seconds to wait
+A state machine without clock and sockets: its exchanges yield requests, which are answered by responses, and seconds to wait
 (see `bayplan.client.exchanges`). Requests, times and the event are those of client-go's leader election in kube-scheduler.
 """
 
@@ -16,7 +16,7 @@ from bayplan.base.go_text.times import format_micro_time, format_time
 from bayplan.client.requests import ApiRequest, ApiResponse
 
 JITTER_FACTOR = 1.2
-"""Who waits for a lease asks after the retry period and up to so many times that period more."""
+"""A candidate retries after the retry period plus a random time of up to this multiple of it."""
 
 _LEASES = "/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
 _NOT_FOUND = 404
@@ -27,7 +27,7 @@ _Attempt: TypeAlias = Generator[ApiRequest | float, ApiResponse, bool]
 
 
 class LeaderElectionOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """How a scheduler takes part; the defaults are those of kube-scheduler's configuration."""
+    """Options of the election; the defaults are those of kube-scheduler's configuration."""
 
     resource_name: str = "kube-scheduler"
     resource_namespace: str = "kube-system"
@@ -51,12 +51,12 @@ class LeaderElector:
         options: which lease, and how long it lasts.
         identity: its name, unlike that of every other candidate.
         controller: under which name it records that it has become leader.
-        now_ns: the time in nanoseconds; that of a steady clock will do but for what the lease says.
+        now_ns: the time in nanoseconds since 1970.
         jitter: a random number in [0, 1).
 
     Attributes:
         leads: whether it is the leader, as far as it knows.
-        holder: who holds the lease, as it was seen last; "" for nobody.
+        holder: the last known holder of the lease; "" for none.
         renewed_ns: when the lease was last acquired or renewed.
     """
 
@@ -83,10 +83,10 @@ class LeaderElector:
         self._observed = _LeaseSpec()
         self._observed_ns = 0
 
-    # --- the life of a leader -----------------------------------------------------------------------------------------
+    # --- acquiring, renewing and releasing ----------------------------------------------------------------------------
 
     def acquire(self) -> Steps:
-        """Try until the lease is ours, then record the event."""
+        """Retry until the lease is acquired, then record the event."""
         retry = self.options.retry_period_seconds
         while not (yield from self._try_acquire_or_renew()):
             yield retry * (1.0 + JITTER_FACTOR * self._jitter())
@@ -94,7 +94,7 @@ class LeaderElector:
         yield from self._record("became leader")
 
     def renew(self) -> Steps:
-        """Keep the lease for as long as that goes; when this ends, it is lost."""
+        """Renew the lease as long as possible; when this returns, it is lost."""
         retry, deadline_ns = self.options.retry_period_seconds, int(self.options.renew_deadline_seconds * SECOND_NS)
         tried_ns = self._now_ns()
         while self._now_ns() - tried_ns < deadline_ns:
@@ -104,7 +104,7 @@ class LeaderElector:
         self.leads = False
 
     def release(self) -> Steps:
-        """Give the lease up, so that another candidate need not wait; to be called when `renew` has been left off."""
+        """Release the lease, so another candidate need not wait; call it after `renew` was cancelled."""
         response = yield self._get()
         if not response.ok or self.holder != self.identity:
             self.leads = False
@@ -116,7 +116,7 @@ class LeaderElector:
         self.leads = False
 
     def expired_for_seconds(self) -> float:
-        """Return for how long the lease of this leader has been over without having been renewed; 0 where it has not."""
+        """Return how long ago the lease of this leader expired without a renewal; 0 if it has not."""
         if not self.leads:
             return 0.0
         over_ns = self.renewed_ns + self.options.lease_duration_seconds * SECOND_NS
@@ -129,7 +129,7 @@ class LeaderElector:
         now = format_micro_time(now_ns)
         wanted = _LeaseSpec(self.identity, self.options.lease_duration_seconds, now, now, 0)
         is_holder = self.holder == self.identity
-        # Nobody else should have written to a lease that we hold: no need to look first.
+        # No other candidate should have written a lease that we hold, so it need not be read first.
         if is_holder and self._is_valid(now_ns) and (yield from self._update(_continued(wanted, self._observed))):
             return True
         response = yield self._get()
@@ -153,7 +153,7 @@ class LeaderElector:
         return self._observed_ns + (self._observed.lease_duration_seconds or 0) * SECOND_NS > now_ns
 
     def _observe(self, response: ApiResponse) -> _LeaseSpec:
-        """Take in the lease as the server has it; how long it is valid counts from when a change of it was seen."""
+        """Process the server's version of the lease; its duration counts from when a change was seen."""
         document = msgspec.json.decode(response.body, type=dict[str, object])
         spec = msgspec.convert(document.get("spec") or {}, _LeaseSpec)
         if spec != self._observed:
@@ -222,7 +222,7 @@ class LeaderElector:
 
 
 def _continued(wanted: _LeaseSpec, before: _LeaseSpec) -> _LeaseSpec:
-    """Return a lease that is held already: since when, and after how many others, stays."""
+    """Return a renewed lease: the acquire time and the number of transitions are unchanged."""
     return msgspec.structs.replace(
         wanted, acquire_time=before.acquire_time, lease_transitions=before.lease_transitions or 0
     )

@@ -1,7 +1,7 @@
-"""Metrics of a scheduler, under the names, labels and buckets of kube-scheduler.
+"""Metrics of a scheduler, with the names, labels and buckets of kube-scheduler.
 
-Counted are cycles and what came of them, changes of the cluster, requests, and, when somebody asks, the queue. What upstream has
-and this has not, and why, stands in docs/schedule.md.
+They cover cycles and their outcomes, changes of the cluster, requests, and at a scrape the queue. docs/schedule.md lists
+the metrics of upstream that are missing, and why.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ from bayplan.live.series import Distribution, Tally, exponential
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod
 
-_MOST_ATTEMPTS_TOLD = 15
+_MAX_ATTEMPTS_LABEL = 15
 _PER_RESULT = ("profile", "result")
 
 
 class SchedulerMetrics:
     """The metrics of one scheduler.
 
-    Cycles, actions and changes are told by the engine's thread, requests by the loop; anybody may ask.
+    The engine's thread reports cycles, actions and changes, the event loop reports requests; any thread may read.
 
     Args:
-        figures: asks the scheduler for figures at a scrape; None where it does not run, or takes too long to answer.
+        figures: reads figures from the scheduler at a scrape; returns None if it does not run, or on a timeout.
         feature_gates: of the scheduler.
     """
 
     def __init__(self, figures: Callable[[], QueueFigures | None], feature_gates: FeatureGates | None = None) -> None:
-        # Upstream tells no times of creation.
+        # Upstream exports no creation times.
         disable_created_metrics()  # type: ignore[no-untyped-call]
         self.registry = registry = CollectorRegistry()
         register_process_metrics(registry, feature_gates or FeatureGates())
@@ -51,7 +51,7 @@ class SchedulerMetrics:
         self.requests = RequestMetrics(registry)
         self._begun: dict[str, tuple[float, int, int, str, bool]] = {}
         self._leads = Gauge(
-            "leader_election_master_status", "1 for the leader, 0 for who waits.", ("name",), registry=registry
+            "leader_election_master_status", "1 for the leader, 0 otherwise.", ("name",), registry=registry
         )
         self._count_attempts(registry)
         self._count_the_rest(registry)
@@ -92,7 +92,7 @@ class SchedulerMetrics:
         )
         self._after_flush = Tally(
             "scheduler_pod_scheduled_after_flush",
-            "Number of pods that were scheduled after having been tried again for the time alone that they had waited.",
+            "Number of pods that were scheduled after the timeout for unschedulable pods.",
             registry=registry,
         )
         self._preemptions = Tally(
@@ -129,18 +129,18 @@ class SchedulerMetrics:
         )
 
     def attach(self, host: EngineHost) -> None:
-        """Measure what a host does; what it wants done is told by `on_actions`."""
+        """Measure a host's cycles and changes; actions are reported by `on_actions`."""
         host.on_cycle = self.on_cycle
         host.calls = _MeasuredCalls(self)
 
     def set_leading(self, name: str, *, leads: bool) -> None:
-        """Note whether this scheduler is the one that works."""
+        """Record whether this scheduler is the leader."""
         self._leads.labels(name).set(int(leads))
 
     # --- from the engine's thread -------------------------------------------------------------------------------------
 
     def on_cycle(self, scheduler: Scheduler, report: CycleReport, seconds: float) -> None:
-        """Take in a cycle; see `EngineHost.on_cycle`."""
+        """Record a cycle; see `EngineHost.on_cycle`."""
         self._algorithm_seconds.observe(seconds)
         profile = report.pod.spec.scheduler_name
         if report.outcome is Outcome.SCHEDULED:
@@ -167,7 +167,7 @@ class SchedulerMetrics:
             self._victims.observe(victims)
 
     def on_actions(self, actions: Sequence[Action], now_ns: int) -> None:
-        """Take in what the scheduler wants done: the event that a pod is bound, or the condition that it isn't, ends an attempt."""
+        """Record the ends of attempts: the event that a pod is bound, or the condition that it isn't."""
         for action in actions:
             if isinstance(action, Emit) and action.reason == "Scheduled":
                 result = "scheduled"
@@ -184,32 +184,32 @@ class SchedulerMetrics:
             if result != "scheduled":
                 continue
             self._pod_attempts.observe(attempts)
-            told = str(attempts) if attempts <= _MOST_ATTEMPTS_TOLD else f"{_MOST_ATTEMPTS_TOLD}+"
-            self._pod_seconds.observe(max(now_ns - entered_ns, 0) / SECOND_NS, told)
+            label = str(attempts) if attempts <= _MAX_ATTEMPTS_LABEL else f"{_MAX_ATTEMPTS_LABEL}+"
+            self._pod_seconds.observe(max(now_ns - entered_ns, 0) / SECOND_NS, label)
             if flushed:
                 self._after_flush.add()
 
     def handled(self, event: str, seconds: float) -> None:
-        """Take in how long a change of the cluster took."""
+        """Record the duration of processing a change of the cluster."""
         self._event_seconds.observe(seconds, event)
 
     def plugin_took(self, plugin: str, point: str, status: str, seconds: float) -> None:
-        """Take in what one plugin took at one extension point; see `PluginTimer`."""
+        """Record the duration of one plugin at one extension point; see `PluginTimer`."""
         self._plugin_seconds.observe(seconds, point, plugin, status)
 
     def point_took(self, point: str, profile: str, status: str, seconds: float) -> None:
-        """Take in what all plugins took at one extension point; see `PluginTimer`."""
+        """Record the duration of all plugins at one extension point; see `PluginTimer`."""
         self._point_seconds.observe(seconds, point, profile, status)
 
-    # --- from anybody -------------------------------------------------------------------------------------------------
+    # --- from any thread ----------------------------------------------------------------------------------------------
 
     def text(self) -> bytes:
-        """Return all metrics in Prometheus' text format. Asks the scheduler, so not to be called on its thread."""
+        """Return all metrics in Prometheus' text format. Waits for the scheduler, so it must not be called on its thread."""
         return generate_latest(self.registry)
 
 
 class _MeasuredCalls(PluginTimer):
-    """Calls of a scheduler that are told to its metrics."""
+    """Calls of a scheduler, recorded in its metrics."""
 
     def __init__(self, metrics: SchedulerMetrics) -> None:
         super().__init__(metrics)
@@ -218,7 +218,7 @@ class _MeasuredCalls(PluginTimer):
     def handle(
         self, scheduler: Scheduler, old: KubernetesObject | None, new: KubernetesObject | None, now_ns: int
     ) -> list[Action]:
-        """Let it take in a change; see `EngineCalls.handle`."""
+        """Process a change; see `EngineCalls.handle`."""
         began = time.perf_counter()
         actions = scheduler.handle(old, new, now_ns)
         self._metrics.handled(_event(old, new), time.perf_counter() - began)

@@ -1,4 +1,4 @@
-"""A scheduling queue that remembers of each pod what made it ready to be tried, and what the gate says that holds it back."""
+"""A scheduling queue that records for each pod what made it ready, and the message of the gate that holds it back."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _TIMERS = (BACKOFF_COMPLETE, POP_FROM_BACKOFF_QUEUE)
 
 
 class Origin(NamedTuple):
-    """Where an attempt came from.
+    """The origin of an attempt.
 
     Attributes:
-        woken_by: the event that brought the pod to the active queue, or into the backoff before; upstream's label.
-        tier: the queue that it was taken from: ``active``, or ``backoff`` where nothing else was ready.
+        woken_by: the event that moved the pod to the active queue, or before that to backoff; upstream's label.
+        tier: the queue that it was popped from: ``active``, or ``backoff`` if nothing else was ready.
     """
 
     woken_by: str
@@ -30,7 +30,7 @@ class Origin(NamedTuple):
 
 
 class GateSaid(NamedTuple):
-    """What keeps a pod out of the active queue: the PreEnqueue plugin, and its words."""
+    """The PreEnqueue plugin that gates a pod, and its message."""
 
     plugin: str
     message: str
@@ -58,11 +58,11 @@ class NotingQueue(SchedulingQueue):
         self._origins: dict[str, Origin] = {}
 
     def origin_of(self, key: str) -> Origin | None:
-        """Return where the latest attempt of a pod came from, while the pod is there and has no node."""
+        """Return the origin of the latest attempt of a pod, while the pod exists without a node."""
         return self._origins.get(key)
 
     def gate_of(self, key: str) -> GateSaid | None:
-        """Return what holds a pod back; None where nothing does."""
+        """Return what gates a pod, or None."""
         return self._gates.get(key)
 
     def _note_gate(self, plugin: str, pre_enqueue: PreEnqueue, pod: Pod) -> Status | None:
@@ -72,7 +72,7 @@ class NotingQueue(SchedulingQueue):
         return status
 
     def pop(self) -> QueuedPod | None:
-        """Return the next pod, which is in flight from now on; see `SchedulingQueue.pop`."""
+        """Return the next pod and put it in flight; see `SchedulingQueue.pop`."""
         early = self._incoming_active[POP_FROM_BACKOFF_QUEUE]
         queued = super().pop()
         if queued is not None:

@@ -1,4 +1,4 @@
-"""The newest version of every object that a scheduler was told of: what it is made anew from. References only, no copies."""
+"""The newest version of every object that a scheduler has received, to rebuild it. References only, no copies."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Change(Protocol):
 
 
 class ObjectMirror:
-    """Objects by kind and key, in the order in which they came."""
+    """Objects by kind and key, in order of arrival."""
 
     def __init__(self) -> None:
         self._tables: dict[type[KubernetesObject], dict[str, KubernetesObject]] = {}
@@ -33,7 +33,7 @@ class ObjectMirror:
         return sum(len(table) for table in self._tables.values())
 
     def __iter__(self) -> Iterator[KubernetesObject]:
-        """Iterate over all objects as a scheduler should meet them: pods last, those with a node before those that wait."""
+        """Iterate over all objects in the order for a scheduler: pods last, those with a node before waiting ones."""
         for kind, table in self._tables.items():
             if kind is not Pod:
                 yield from table.values()
@@ -42,7 +42,7 @@ class ObjectMirror:
         yield from (pod for pod in pods if not pod.spec.node_name)
 
     def take(self, old: KubernetesObject | None, new: KubernetesObject | None) -> None:
-        """Follow a change: an addition (no `old`), an update, or a deletion (no `new`)."""
+        """Apply a change: an addition (no `old`), an update, or a deletion (no `new`)."""
         if new is not None:
             table = self._tables.get(type(new))
             if table is None:
@@ -58,6 +58,6 @@ class ObjectMirror:
 
 
 def key_of_object(item: KubernetesObject) -> str:
-    """Return ``namespace/name``, or ``name`` where there is no namespace."""
+    """Return ``namespace/name``, or ``name`` without a namespace."""
     metadata = item.metadata
     return f"{metadata.namespace}/{metadata.name}" if metadata.namespace else metadata.name

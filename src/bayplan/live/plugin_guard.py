@@ -1,8 +1,8 @@
-"""A registry whose custom plugins can fail without harm: each of their methods is called through a `PluginRunner`.
+"""A registry that isolates failures of custom plugins: each of their methods is called through a `PluginRunner`.
 
-Where a plugin's method says of a pod how it went (Reserve, Permit, PreBind, Bind, PreEnqueue, PostFilter) a failure is such an
-answer, an error; where nobody can do anything about it (Unreserve, PostBind) it is noted and the scheduler goes
-on; everywhere else it ends the cycle as `PluginFailure`, which `Scheduler.survives_plugins` is about. Built-in plugins are
+If a method returns a status for a pod (Reserve, Permit, PreBind, Bind, PreEnqueue, PostFilter), a failure becomes an error
+status; failures of methods without a result (Unreserve, PostBind) are recorded and scheduling continues;
+any other failure ends the cycle with `PluginFailure` (see `Scheduler.survives_plugins`). Built-in plugins are
 called directly.
 """
 
@@ -44,7 +44,7 @@ _POINTS = {
     "normalize": "NormalizeScore",
     "updates": "PreBind",
 }
-"""Methods whose failure ends the cycle, with the extension point that messages name."""
+"""Methods whose failure ends the cycle, with the extension point for messages."""
 
 _ANSWERS: Mapping[str, tuple[str, Callable[[str], object]]] = {
     "pre_enqueue": ("PreEnqueue", error),
@@ -59,17 +59,17 @@ _ANSWERS: Mapping[str, tuple[str, Callable[[str], object]]] = {
     "stop_waiting": ("PreEnqueue", lambda text: None),
     "sort_key": ("QueueSort", lambda text: ()),
 }
-"""Methods whose failure is answered: what to return instead."""
+"""Methods with a result for failures."""
 
 _CALLS_OWN_CODE = ("filter", "score")
-"""Methods of `PerNodePlugin` that call what its author wrote."""
+"""Methods of `PerNodePlugin` that call its author's code."""
 
 _SMALL_DTYPES = "biu"
 
 
 @dataclass(frozen=True)
 class GuardedRegistry(Registry):
-    """A registry that puts guards around the custom plugins it makes.
+    """A registry that guards the custom plugins that it makes.
 
     Attributes:
         runner: runs their code.
@@ -95,7 +95,7 @@ class GuardedRegistry(Registry):
 
 
 def guard(plugin: Plugin[Any], runner: PluginRunner) -> None:
-    """Let a plugin's own methods be called through a runner."""
+    """Replace a plugin's own methods by calls through a runner."""
     guarded = cast("dict[str, object]", plugin.__dict__)
     for method, point in _POINTS.items():
         if _is_own(plugin, method):
@@ -113,7 +113,7 @@ def guard(plugin: Plugin[Any], runner: PluginRunner) -> None:
 
 
 def _is_own(plugin: Plugin[Any], method: str) -> bool:
-    """Return whether a method is, or calls, code that is not ours."""
+    """Return whether a method is, or calls, custom code."""
     function = getattr(type(plugin), method, None)
     if function is None:
         return False
@@ -125,7 +125,7 @@ def _is_own(plugin: Plugin[Any], method: str) -> bool:
 def _checked(
     runner: PluginRunner, plugin: str, point: str, method: str, function: Callable[..., object], *arguments: Any
 ) -> object:
-    """Call a method whose failure ends the cycle; an answer that the engine could not use is one."""
+    """Call a method whose failure ends the cycle; an invalid result counts as a failure."""
     answer = runner.call(plugin, point, function, *arguments)
     wrong = _what_is_wrong(method, answer, arguments)
     if wrong:
@@ -134,7 +134,7 @@ def _checked(
 
 
 def _what_is_wrong(method: str, answer: object, arguments: Sequence[Any]) -> str:
-    """Return what should have been answered, or the empty text."""
+    """Return a description of the expected result, or "" if the result is valid."""
     if method in ("filter", "score"):
         rows = arguments[2]
         if not hasattr(rows, "__len__"):
@@ -159,7 +159,7 @@ def _answered(
     answer: Callable[[str], object],
     *arguments: Any,
 ) -> object:
-    """Call a method whose failure is an answer."""
+    """Call a method with a result for failures."""
     try:
         found = runner.call(plugin, point, function, *arguments)
     except PluginFailure as failure:
@@ -190,7 +190,7 @@ def _score_rule(
 def _events(
     runner: PluginRunner, plugin: str, function: Callable[[], Sequence[tuple[ClusterEvent, QueueingHint | None]]]
 ) -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:
-    """Return the events of a plugin, with hints that bring a pod back where they fail, as upstream does it."""
+    """Return the events of a plugin, with hints that wake the pod if they fail, as in upstream."""
     try:
         events = runner.call(plugin, "EventsToRegister", function)
         return [(event, None if hint is None else partial(_hint, runner, plugin, hint)) for event, hint in events]

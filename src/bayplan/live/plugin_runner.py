@@ -1,8 +1,8 @@
-"""Run code of custom plugins on threads of its own, with a deadline: who sleeps, loops or raises fails, and nobody waits longer.
+"""Calls of custom plugins on separate threads with a deadline, so a plugin that sleeps, loops or raises only fails its call.
 
-The calling thread hands a call over and waits. A call that does not come back in time is given up: its thread gets an
-exception at the next line of Python that it comes to, another one takes its place, and the caller hears of a
-failure. What keeps the interpreter's lock for itself (one call into C that never lets go of it) can't be cut off.
+The calling thread passes a call to a worker and waits. A call that exceeds the deadline is abandoned: an exception is raised in its
+thread at the next line of Python, another thread replaces it, and the caller gets a
+failure. A call into C that holds the GIL can't be interrupted.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ T = TypeVar("T")
 
 DEFAULT_DEADLINE_SECONDS = 10.0
 
-MOST_RUNAWAYS = 4
-"""So many calls of one plugin may go on after they were given up; then it is no longer called until one of them ends."""
+MAX_RUNAWAYS = 4
+"""Maximum number of abandoned calls of one plugin that still run; above it, the plugin is not called until one of them ends."""
 
-KEPT_INCIDENTS = 100
+MAX_INCIDENTS = 100
 
 _OUR_FILES = (__file__, str(Path(__file__).with_name("plugin_guard.py")), threading_file)
 
 
 class Overrun(BaseException):
-    """Raised in the middle of a plugin's code when its time is over. No Exception, so that plugins don't catch it by mistake."""
+    """Raised inside a plugin's code at its deadline. Not an Exception, so plugins don't catch it by mistake."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +42,11 @@ class PluginIncident:
     """A failure of a plugin.
 
     Attributes:
-        plugin, point: who, and at which extension point.
+        plugin, point: the plugin and the extension point.
         exception: type and text, with file and line of the plugin.
-        traceback: whole; where it was when its time was over, for one that was cut off.
-        at_ns: when, nanoseconds since 1970.
-        overran: whether it was cut off.
+        traceback: complete; the stack at the deadline if it was cut off.
+        at_ns: time of the failure, nanoseconds since 1970.
+        overran: whether it exceeded the deadline.
     """
 
     plugin: str
@@ -59,7 +59,7 @@ class PluginIncident:
 
 @dataclass(frozen=True, slots=True)
 class RunningCall:
-    """A call that somebody waits for. `since` is what `time.monotonic` said when it began."""
+    """A call in progress. `since` is the `time.monotonic` of its start."""
 
     plugin: str
     point: str
@@ -67,7 +67,7 @@ class RunningCall:
 
 
 class _Worker(Thread):
-    """A thread that runs one call after another, until one of them has been given up."""
+    """A thread that runs one call after another, until one of them is abandoned."""
 
     def __init__(self) -> None:
         super().__init__(name="bayplan-plugin", daemon=True)
@@ -98,11 +98,11 @@ class PluginRunner:
     """Calls plugins' code. Any thread may use it.
 
     Args:
-        deadline_seconds: how long one call may take.
-        now_ns: tells the time, for incidents.
+        deadline_seconds: maximum duration of a call.
+        now_ns: the time, for incidents.
 
     Attributes:
-        failures: how many calls failed, by plugin.
+        failures: number of failed calls by plugin.
     """
 
     def __init__(
@@ -113,24 +113,24 @@ class PluginRunner:
         self._now_ns = now_ns
         self._idle: list[_Worker] = []
         self._runaways: dict[str, list[_Worker]] = {}
-        self._incidents: deque[PluginIncident] = deque(maxlen=KEPT_INCIDENTS)
+        self._incidents: deque[PluginIncident] = deque(maxlen=MAX_INCIDENTS)
         self._running: dict[int, RunningCall] = {}
 
     def call(self, plugin: str, point: str, function: Callable[..., T], *arguments: Any) -> T:
         """Return what a plugin's function returns.
 
         Raises:
-            PluginFailure: it raised, took too long, or is not called because earlier calls still go on.
+            PluginFailure: it raised, exceeded the deadline, or is not called because earlier calls still run.
         """
         if isinstance(current_thread(), _Worker):
-            # A plugin that calls itself: its time is running already.
+            # A plugin that calls itself: its deadline is set already.
             return function(*arguments)
         if plugin in self._runaways:
             self._check_runaways(plugin, point)
         try:
             worker = self._idle.pop()
         except IndexError:
-            # Not asked first whether there is one: another thread may take it in between.
+            # Not checked before: another thread may take the worker in between.
             worker = _Worker()
         worker.call = lambda: function(*arguments)
         running = self._running[id(worker)] = RunningCall(plugin, point, time.monotonic())
@@ -147,7 +147,7 @@ class PluginRunner:
         return cast("T", result)
 
     def running(self) -> RunningCall | None:
-        """Return the call that has been waited for longest, or None."""
+        """Return the longest running call, or None."""
         return min(self._running.copy().values(), key=lambda it: it.since, default=None)
 
     def incidents(self) -> Sequence[PluginIncident]:
@@ -155,7 +155,7 @@ class PluginRunner:
         return tuple(self._incidents)
 
     def close(self) -> None:
-        """End the threads that have nothing to do. Calls that go on are daemons' and end with the process."""
+        """End idle threads. Running calls are on daemon threads and end with the process."""
         while self._idle:
             worker = self._idle.pop()
             worker.call = None
@@ -165,7 +165,7 @@ class PluginRunner:
         left = self._runaways[plugin] = [worker for worker in self._runaways.get(plugin, ()) if worker.is_alive()]
         for worker in left:
             _interrupt(worker)
-        if len(left) >= MOST_RUNAWAYS:
+        if len(left) >= MAX_RUNAWAYS:
             raise self._note(plugin, point, f"not called: {len(left)} earlier calls have not ended", "", overran=False)
         if not left:
             self._runaways.pop(plugin, None)
@@ -201,13 +201,13 @@ def _is_ours(frame: traceback.FrameSummary) -> bool:
 
 
 def _stack_of(worker: _Worker) -> list[traceback.FrameSummary]:
-    """Return where a thread is, outermost first, without what is ours."""
+    """Return the stack of a thread, outermost first, without our own frames."""
     frame = sys._current_frames().get(worker.ident or 0)
     stack = traceback.extract_stack(frame) if frame is not None else []
     return [each for each in stack if not _is_ours(each)]
 
 
 def _interrupt(worker: _Worker) -> None:
-    """Raise an exception in a thread at the next line of Python that it comes to."""
+    """Raise an exception in a thread at its next line of Python."""
     if worker.ident is not None and worker.is_alive():
         ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(worker.ident), ctypes.py_object(Overrun))

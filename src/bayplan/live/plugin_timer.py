@@ -1,8 +1,8 @@
-"""How long plugins take, seen in a sample of cycles: one of ten, as upstream does it.
+"""Durations of plugins in a sample of cycles: one of ten, as in upstream.
 
-For a sampled cycle the plugins' methods are replaced by timed ones, and put back after it, so that the others cost nothing. What a
-plugin does in a cycle at one extension point counts as one execution: here it looks at many nodes at once, and only at those that
-have changed since it was asked last.
+For a sampled cycle, the plugins' methods are replaced by timed ones and restored afterwards, so other cycles cost nothing. All work
+of a plugin in a cycle at one extension point counts as one execution: a call processes many nodes, and only those that
+have changed since the last call.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from bayplan.framework.status import Code, Status
 from bayplan.live.engine_calls import EngineCalls
 
 SAMPLED = 0.1
-"""The share of cycles that are looked at."""
+"""The share of sampled cycles."""
 
 _POINTS = {
     "sign_pod": "Sign",
@@ -43,33 +43,33 @@ _POINTS = {
     "bind": "Bind",
     "post_bind": "PostBind",
 }
-"""Extension points by method, in upstream's words."""
+"""Extension points by method, with upstream's names."""
 
 _IN_SCORE = "ScoreExtensionNormalize"
 """Normalizing is part of the extension point Score."""
 
 
 class TimeTaken(Protocol):
-    """Who is told what plugins took in a cycle: `bayplan.live.metrics.SchedulerMetrics`."""
+    """The receiver of durations: `bayplan.live.metrics.SchedulerMetrics`."""
 
     def plugin_took(self, plugin: str, point: str, status: str, seconds: float) -> None:
-        """Take in what one plugin took at one extension point."""
+        """Record the duration of one plugin at one extension point."""
         ...
 
     def point_took(self, point: str, profile: str, status: str, seconds: float) -> None:
-        """Take in what all plugins took at one extension point."""
+        """Record the duration of all plugins at one extension point."""
         ...
 
 
 class PluginTimer(EngineCalls):
-    """Runs cycles, and times the plugins in some of them. Used by the engine's thread alone.
+    """Runs cycles, and times the plugins in some of them. Used by the engine's thread only.
 
     Args:
-        tell: is told. share: of cycles that are looked at. draw: returns a random number in [0, 1); None for one of its own.
+        receiver: gets the durations. share: of sampled cycles. draw: returns a random number in [0, 1); seeded by default.
     """
 
-    def __init__(self, tell: TimeTaken, *, share: float = SAMPLED, draw: Callable[[], float] | None = None) -> None:
-        self._tell = tell
+    def __init__(self, receiver: TimeTaken, *, share: float = SAMPLED, draw: Callable[[], float] | None = None) -> None:
+        self._receiver = receiver
         self._share = share
         self._draw = draw or random.Random(0).random
         self._scheduler: Scheduler | None = None
@@ -104,19 +104,19 @@ class PluginTimer(EngineCalls):
         return report
 
     def _methods_of(self, plugin: Plugin[Any]) -> tuple[dict[str, object], dict[str, object], dict[str, object]]:
-        """Return the plugin's own attributes, timed methods to be put among them, and what stood in their place."""
+        """Return the plugin's attributes, the timed methods for them, and the attributes that these replace."""
         own = cast("dict[str, object]", plugin.__dict__)
         timed: dict[str, object] = {}
         for method, point in _POINTS.items():
             function = getattr(plugin, method, None)
-            # What the base classes answer for plugins that have nothing to say is not worth a look.
+            # Default methods of the base classes are not timed.
             if function is not None and getattr(function, "__module__", "") != Plugin.__module__:
                 timed[method] = partial(self._call, (plugin.name, point), function)
         return own, timed, {name: own[name] for name in timed if name in own}
 
     def _call(self, which: tuple[str, str], function: Callable[..., object], *arguments: Any, **named: Any) -> object:
         if self._is_inside or get_ident() != self._thread:
-            # One method calls another, whose time is counted already; or somebody looks at an earlier decision meanwhile.
+            # A method called by another is counted already; another thread is reading an earlier decision.
             return function(*arguments, **named)
         self._is_inside = True
         began = time.perf_counter()
@@ -139,13 +139,13 @@ class PluginTimer(EngineCalls):
         for which, seconds in self._seconds.items():
             plugin, point = which
             status = self._statuses.get(which, Code.SUCCESS.text)
-            self._tell.plugin_took(plugin, point, status, seconds)
+            self._receiver.plugin_took(plugin, point, status, seconds)
             point = "Score" if point == _IN_SCORE else point
             points[point] = points.get(point, 0.0) + seconds
             if status not in (Code.SUCCESS.text, Code.SKIP.text):
                 statuses[point] = status
         for point, seconds in points.items():
-            self._tell.point_took(point, profile, statuses.get(point, Code.SUCCESS.text), seconds)
+            self._receiver.point_took(point, profile, statuses.get(point, Code.SUCCESS.text), seconds)
         self._seconds.clear()
         self._statuses.clear()
 
@@ -155,7 +155,7 @@ def _plugins_of(scheduler: Scheduler) -> Sequence[Plugin[object]]:
 
 
 def _status_in(answer: object) -> Status | None:
-    """Return the status in what a method has answered; None where it has none, which means success."""
+    """Return the status in a method's result; None if it has none, which means success."""
     if isinstance(answer, tuple):
         return next((each for each in answer if isinstance(each, Status)), None)
     return answer if isinstance(answer, Status) else None

@@ -1,4 +1,4 @@
-"""Metrics of the process and of the release: what Prometheus' libraries tell of any program, and Kubernetes of any component."""
+"""Metrics of the process and the release, as exported by Prometheus' client libraries and by every Kubernetes component."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _MACHINES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
 def register_process_metrics(registry: CollectorRegistry, feature_gates: FeatureGates) -> None:
-    """Let a registry tell of this process, its build, and its feature gates."""
+    """Register metrics of this process, its build, and its feature gates."""
     ProcessCollector(registry=registry)
-    # Where upstream tells of Go's garbage collector and release, this is Python's.
+    # Upstream exports Go's garbage collector and release; these are Python's.
     GCCollector(registry=registry)
     PlatformCollector(registry=registry)
     registry.register(_LimitsAndNetwork())
@@ -62,7 +62,7 @@ def _set_one(registry: CollectorRegistry, name: str, text: str, labels: dict[str
 
 
 class _LimitsAndNetwork(Collector):
-    """What the library leaves out and Go's tells."""
+    """Metrics of Go's client library that Python's lacks."""
 
     def describe(self) -> Iterable[Metric]:
         return ()
@@ -80,7 +80,7 @@ class _LimitsAndNetwork(Collector):
 
 
 def _octets() -> dict[str, int]:
-    """Return what the kernel has counted of the network, by its names; nothing where it tells nobody."""
+    """Return the kernel's network counters by their names; empty if they can't be read."""
     try:
         lines = [line.split() for line in _NETWORK.read_text().splitlines() if line.startswith("IpExt:")]
     except OSError:

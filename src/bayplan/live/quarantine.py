@@ -1,4 +1,4 @@
-"""Pods and other objects that broke the engine: kept from it for a while, so that the rest of the cluster can be scheduled."""
+"""Quarantine for pods and other objects that broke the engine, so that the rest of the cluster can be scheduled."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from bayplan.live.object_mirror import ObjectMirror, key_of_object
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod
 
-LONGEST_NS = 300 * SECOND_NS
+MAX_HOLD_NS = 300 * SECOND_NS
 
 
 class Quarantine:
-    """Who is held back, and until when."""
+    """The objects in quarantine, and when they are released."""
 
     def __init__(self) -> None:
         self._until_ns: dict[str, int] = {}
@@ -22,12 +22,12 @@ class Quarantine:
         return len(self._until_ns) + len(self._objects)
 
     def put_pod(self, key: str, now_ns: int) -> None:
-        """Hold a pod back whose cycle broke the engine, the longer the more often that has happened."""
+        """Hold back a pod whose cycle broke the engine; the time doubles with each failure."""
         times = self._times[key] = self._times.get(key, 0) + 1
-        self._until_ns[key] = now_ns + min(SECOND_NS << min(times, 10), LONGEST_NS)
+        self._until_ns[key] = now_ns + min(SECOND_NS << min(times, 10), MAX_HOLD_NS)
 
     def put_object(self, item: KubernetesObject) -> None:
-        """Hold back an object that the engine could not take in, until it changes."""
+        """Hold back an object that the engine could not process, until it changes."""
         self._objects[type(item), key_of_object(item)] = item
 
     def holds(self, item: KubernetesObject) -> bool:
@@ -38,7 +38,7 @@ class Quarantine:
         return self._objects.get((type(item), key)) is item
 
     def holds_back(self, old: KubernetesObject | None, new: KubernetesObject | None) -> bool:
-        """Take in a change; return whether the engine must not hear of it, as it does not know the object."""
+        """Process a change; return whether to hide it from the engine, which does not know the object."""
         item = new if new is not None else old
         if item is None:
             return False
@@ -49,16 +49,16 @@ class Quarantine:
             return False
         if new is None or item.spec.node_name:
             self._forget(key)
-            # The engine has never met a pod that waits here; one with a node it takes in like any other.
+            # The engine does not know the held pod; it processes a pod with a node like any other.
             return new is None
         return True
 
     def next_ns(self) -> int | None:
-        """Return when the next pod is let go, or None."""
+        """Return when the next pod is released, or None."""
         return min(self._until_ns.values(), default=None)
 
     def released(self, now_ns: int, mirror: ObjectMirror) -> list[Pod]:
-        """Return the pods whose time is over; they are no longer held back."""
+        """Release and return the pods that are due."""
         if not self._until_ns:
             return []
         due = [key for key, until_ns in self._until_ns.items() if until_ns <= now_ns]

@@ -1,4 +1,4 @@
-"""What is asked of the scheduler when somebody asks for metrics: its queue, its cache, what it waits for."""
+"""Metrics that are read from the scheduler at each scrape: queue, cache, pending bindings."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from bayplan.engine.scheduler import Scheduler
 from bayplan.live.engine_host import EngineHost
 
 FIGURES_SECONDS = 1.0
-"""So long a scrape waits for the scheduler."""
+"""Timeout of a scrape."""
 
 POD_POPPED = "PodPopped"
-"""What stands for a pod among the events that are kept for pods in flight."""
+"""The label of a pod among the events recorded for pods in flight."""
 
 
 class QueueFigures:
-    """What is asked of the scheduler at each scrape.
+    """Figures of the scheduler at a scrape.
 
     Attributes:
         pending: pods by tier. unschedulable: waiting pods by plugin and profile. cache: nodes, pods, assumed pods.
-        incoming: how often pods came into a queue, by event and queue. in_flight: what is kept for pods in flight, by event.
-        binding: pods whose binding is under way.
+        incoming: number of pods added to a queue, by event and queue. in_flight: events recorded for pods in flight, by event.
+        binding: pods that are being bound.
     """
 
     def __init__(self, scheduler: Scheduler) -> None:
@@ -49,7 +49,7 @@ class QueueFigures:
 
 
 def figures_of(host: EngineHost) -> QueueFigures | None:
-    """Return what a host's scheduler says, or None where it takes too long. Not to be called on its thread."""
+    """Return the figures of a host's scheduler, or None on a timeout. Must not be called on its thread."""
     try:
         return host.ask(QueueFigures, FIGURES_SECONDS)
     except EngineBusy:
@@ -57,11 +57,11 @@ def figures_of(host: EngineHost) -> QueueFigures | None:
 
 
 class QueueCollector(Collector):
-    """Tells these figures.
+    """Exports these figures.
 
     Args:
-        figures: asks the scheduler; None where it does not run, or takes too long to answer.
-        registry: where they are told.
+        figures: reads them from the scheduler; returns None if it does not run, or on a timeout.
+        registry: where they are exported.
     """
 
     def __init__(self, figures: Callable[[], QueueFigures | None], registry: CollectorRegistry) -> None:
@@ -69,11 +69,11 @@ class QueueCollector(Collector):
         registry.register(self)
 
     def describe(self) -> Iterable[Metric]:
-        """Return nothing: what there is to tell is asked for at a scrape; see `Collector`."""
+        """Return nothing: the metrics are read at a scrape; see `Collector`."""
         return ()
 
     def collect(self) -> Iterable[Metric]:
-        """Ask, and return what was said; see `Collector`."""
+        """Read the figures and return them as metrics; see `Collector`."""
         found = self._figures()
         if found is None:
             return

@@ -11,9 +11,9 @@ _BYTES = (64, 256, 512, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 1677
 
 
 class RequestMetrics:
-    """What the client of the API has asked, and how long it took: see `bayplan.client.connection.RequestObserver`.
+    """Metrics of API requests: see `bayplan.client.connection.RequestObserver`.
 
-    Used by the loop of the connections alone.
+    Used by the event loop of the connections only.
     """
 
     def __init__(self, registry: CollectorRegistry) -> None:
@@ -38,14 +38,14 @@ class RequestMetrics:
             buckets=_SECONDS,
             registry=registry,
         )
-        self._asked = Distribution(
+        self._request_bytes = Distribution(
             "rest_client_request_size_bytes",
             "Request size in bytes. Broken down by verb and host.",
             where,
             buckets=_BYTES,
             registry=registry,
         )
-        self._told = Distribution(
+        self._response_bytes = Distribution(
             "rest_client_response_size_bytes",
             "Response size in bytes. Broken down by verb and host.",
             where,
@@ -54,16 +54,18 @@ class RequestMetrics:
         )
 
     def waited(self, host: str, method: str, seconds: float) -> None:
-        """Take in how long a request waited for its turn."""
+        """Record how long a request waited for the rate limit."""
         self._waited.observe(seconds, host, method)
 
-    def answered(self, host: str, method: str, code: str, seconds: float, asked: int, told: int) -> None:
-        """Take in an answer, with the bytes of question and answer."""
+    def answered(
+        self, host: str, method: str, code: str, seconds: float, request_bytes: int, response_bytes: int
+    ) -> None:
+        """Record a response, with the bytes of request and response."""
         self._requests.add(code, host, method)
         self._seconds.observe(seconds, host, method)
-        self._asked.observe(asked, host, method)
-        self._told.observe(told, host, method)
+        self._request_bytes.observe(request_bytes, host, method)
+        self._response_bytes.observe(response_bytes, host, method)
 
     def opened(self, host: str, code: str) -> None:
-        """Take in that a stream was opened, or refused: it counts as a request, and has no duration."""
+        """Record that a stream was opened or refused: it counts as a request without a duration."""
         self._requests.add(code, host, "GET")

@@ -1,7 +1,7 @@
-"""Counters and histograms that cost next to nothing to write: a thread of its own counts, and a scrape reads what is there.
+"""Cheap counters and histograms: each is written by a single thread without a lock, and read by scrapes.
 
-`prometheus_client`'s own take a lock, and a microsecond or more, for each value; these are for what is counted all the time. Each
-is written by one thread only. A scrape may find a value counted whose seconds are not yet in the sum.
+Those of `prometheus_client` take a lock, and a microsecond or more, for each value; these are for frequent
+values. A scrape may see a value in the count before it is in the sum.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from prometheus_client.utils import floatToGoString
 
 
 def exponential(start: float, factor: float, count: int) -> tuple[float, ...]:
-    """Return the upper bounds of so many buckets, each `factor` times the one before it."""
-    # As upstream works them out, so that they are told as the same numbers.
+    """Return the upper bounds of `count` buckets, each `factor` times the previous one."""
+    # Computed as in upstream, so that they have the same decimal representation.
     return tuple(accumulate(repeat(factor, count - 1), mul, initial=start))
 
 
@@ -27,9 +27,9 @@ class Distribution(Collector):
     """A histogram; see the module.
 
     Args:
-        name: of the metric. text: what it says. labels: names of its labels.
+        name: of the metric. text: its help text. labels: names of its labels.
         buckets: upper bounds, without the infinite one.
-        registry: where it is told.
+        registry: where it is registered.
     """
 
     def __init__(
@@ -57,16 +57,16 @@ class Distribution(Collector):
         self._sums[labels] += value
 
     def describe(self) -> Iterable[Metric]:
-        """Return what it will tell, without values; see `Collector`."""
+        """Return its description without values; see `Collector`."""
         return (HistogramMetricFamily(self._name, self._text, labels=self._labels),)
 
     def collect(self) -> Iterable[Metric]:
-        """Return what was counted; see `Collector`."""
+        """Return its values; see `Collector`."""
         family = HistogramMetricFamily(self._name, self._text, labels=self._labels)
         bounds = [*map(floatToGoString, self._bounds), "+Inf"]
         for labels, counts in sorted(self._counts.items()):
-            told = list(zip(bounds, map(float, accumulate(counts)), strict=True))
-            family.add_metric(labels, told, self._sums[labels])
+            points = list(zip(bounds, map(float, accumulate(counts)), strict=True))
+            family.add_metric(labels, points, self._sums[labels])
         return (family,)
 
 
@@ -74,8 +74,8 @@ class Tally(Collector):
     """A counter; see the module.
 
     Args:
-        name: of the metric, without ``_total``. text: what it says. labels: names of its labels.
-        registry: where it is told.
+        name: of the metric, without ``_total``. text: its help text. labels: names of its labels.
+        registry: where it is registered.
     """
 
     def __init__(self, name: str, text: str, labels: Sequence[str] = (), *, registry: CollectorRegistry) -> None:
@@ -88,11 +88,11 @@ class Tally(Collector):
         self._counts[labels] = self._counts.get(labels, 0) + 1
 
     def describe(self) -> Iterable[Metric]:
-        """Return what it will tell, without values; see `Collector`."""
+        """Return its description without values; see `Collector`."""
         return (CounterMetricFamily(self._name, self._text, labels=self._labels),)
 
     def collect(self) -> Iterable[Metric]:
-        """Return what was counted; see `Collector`."""
+        """Return its values; see `Collector`."""
         family = CounterMetricFamily(self._name, self._text, labels=self._labels)
         for labels, count in sorted(self._counts.items()):
             family.add_metric(labels, count)

@@ -1,9 +1,9 @@
-"""What of an object was written here last, field by field: so that what users changed here stays until the source changes the same.
+"""Hashes of the last written fields of a copy, so that local changes are kept until the source changes the same field.
 
-A copy carries hashes of its fields as the source had them when they were written, in the annotation ``bayplan.io/source-applied``.
-It is written together with the fields, so it is as true as they are, whoever ends or begins anew. Fields are the labels, the
-annotations, the owners, each field of the spec, each other field of the object; of nodes, each field of the status, too, but for
-the conditions, which always follow.
+A copy has hashes of its fields as they were in the source when they were written, in the annotation ``bayplan.io/source-applied``.
+It is written together with the fields, so it is consistent with them after any restart. Fields are the labels, the
+annotations, the owners, each field of the spec, each other field of the object; for nodes, each field of the status, too, except
+the conditions, which are always synced.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _encode = msgspec.json.Encoder(order="deterministic").encode
 
 
 def applied_fields(kind: FollowedKind, wanted: Document) -> dict[str, str]:
-    """Return the hash of each field of an object as it is wanted here; one that is absent has none."""
+    """Return the hash of each field of a desired object; absent fields have none."""
     return {
         ".".join(path): blake2b(_encode(value), digest_size=4).hexdigest()
         for path, value in _fields(kind, wanted)
@@ -43,7 +43,7 @@ def as_annotation(fields: dict[str, str]) -> str:
 
 
 def from_annotation(here: Document, source_uid: str) -> dict[str, str] | None:
-    """Return the hashes of what was written last of an object here, or None where it is no copy of that object of the source."""
+    """Return the hashes of the last written fields of a local object, or None if it is not a copy of that source object."""
     annotations = part(part(here, "metadata"), "annotations")
     if text(annotations, SOURCE_UID) != source_uid or SOURCE_APPLIED not in annotations:
         return None
@@ -52,10 +52,10 @@ def from_annotation(here: Document, source_uid: str) -> dict[str, str] | None:
 
 
 def noted(kind: FollowedKind, document: Document, wanted: Document) -> Document:
-    """Return a document with the note of what is written of it, to be written itself.
+    """Return a document to write, with the annotation for its fields.
 
     Args:
-        kind: of the object. document: what is to be written. wanted: as the source has it, in the terms of here.
+        kind: of the object. document: the document to write. wanted: the source's object, translated.
     """
     metadata = part(document, "metadata")
     annotations = {**part(metadata, "annotations"), SOURCE_APPLIED: as_annotation(applied_fields(kind, wanted))}
@@ -65,11 +65,11 @@ def noted(kind: FollowedKind, document: Document, wanted: Document) -> Document:
 def unless_changed_here(
     kind: FollowedKind, here: Document, wanted: Document, before: dict[str, str] | None
 ) -> Document:
-    """Return an object as it is wanted, but with the fields that it has here where those in the source are as they were before.
+    """Return the desired object, with the local value of each field that has not changed in the source.
 
     Args:
-        kind: of the object. here: as it is here. wanted: as the source has it, in the terms of here.
-        before: `from_annotation` of what is here; None takes all fields of the source.
+        kind: of the object. here: the local object. wanted: the source's object, translated.
+        before: `from_annotation` of the local object; None takes all fields from the source.
     """
     if before is None:
         return wanted
@@ -88,7 +88,7 @@ def unless_changed_here(
         if last in found:
             into[last] = found[last]
         elif outer != ["status"]:
-            # A status that is not here was not written yet, or was lost: nobody takes it away on purpose.
+            # A missing status was not written yet, or was lost: users don't remove it on purpose.
             into.pop(last, None)
     own = {name: value for name, value in part(part(wanted, "metadata"), "annotations").items() if name == SOURCE_UID}
     metadata = part(merged, "metadata")

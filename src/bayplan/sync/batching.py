@@ -1,7 +1,7 @@
-"""Many writes in one request, where the cluster here is a Bayplan: creations with their status, and deletions.
+"""Batch writes if the target is a Bayplan: creations with their status, and deletions.
 
-Every write keeps the outcome that it would have had by itself. What a batch can't do (replace what is there), and what becomes of a
-batch that is refused as a whole, is left to the requests of `bayplan.sync.writing`.
+Every write has the outcome of a single request. Replacements, which batches don't support, and the writes of a
+batch that is refused as a whole, use the requests of `bayplan.sync.writing`.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from bayplan.sync.sync_write import SyncWrite, Verb
 from bayplan.sync.writing import Exchange, carry_out, finish_creation, send_patiently
 
 BATCH = 500
-"""So many writes are one batch, at most."""
+"""Maximum number of writes in a batch."""
 
 BATCHES_AT_ONCE = 2
-"""One is being written while the next one is on its way."""
+"""One is executed while the next one is in transit."""
 
-MOST_BYTES = 8 << 20
-"""A batch is sent in parts where it is larger; a part has at least one write."""
+MAX_BATCH_BYTES = 8 << 20
+"""Maximum size of a request; larger batches are split, with at least one write per request."""
 
 PROBES = 8
-"""So often it is asked whether batches are taken where the answer is that it can't be told now. That is for 6 s."""
+"""Attempts before the server is assumed not to support batch writes (about 6 s)."""
 
 _PATH = "/bayplan/v1/objects"
 _LINES = "application/jsonl"
@@ -55,7 +55,7 @@ class _Outcomes(msgspec.Struct):
 
 
 class Unfinished(NamedTuple):
-    """A write that is to be finished by requests of its own; with the object as it was made, or None where nothing was done yet."""
+    """A write to be finished by single requests; with the created object, or None if nothing was done yet."""
 
     write: SyncWrite
     made: Document | None
@@ -65,26 +65,26 @@ _outcomes = msgspec.json.Decoder(_Outcomes).decode
 
 
 def takes_batches() -> Exchange[bool]:
-    """Find out whether the cluster here takes batches.
+    """Return whether the target supports batches.
 
-    A proxy may have an error of its own for what it does not know, and have it always: after `PROBES` of them the answer is no.
+    A proxy may return its own errors for unknown paths for ever: after `PROBES` of them the result is False.
     """
     response = yield from send_patiently(ApiRequest("POST", _PATH, b"\n", _LINES), most_errors=PROBES)
     if response.status >= _SERVER_ERRORS:
-        _log.warning("the cluster here refuses batches: %s; all goes in single requests", response.message)
+        _log.warning("the target refuses batches: %s; using single requests", response.message)
     return response.ok and _read(response.body, 0) is not None
 
 
 def fits_batch(write: SyncWrite) -> bool:
-    """Say whether a batch can do a write."""
+    """Return whether a batch supports a write."""
     return write.verb is not Verb.UPDATE
 
 
 def carry_out_batch(follower: Follower, writes: Sequence[SyncWrite]) -> Exchange[list[Unfinished]]:
-    """Carry out writes and report to the follower what came of them, but for those that are returned."""
+    """Execute writes and report their outcomes to the follower; return the unfinished ones."""
     unfinished: list[Unfinished] = []
     for some, body in _parts(writes):
-        # Of pods nothing is left to be done when they are made whole, so that nobody has to look at them.
+        # Pods are complete after their creation, so the objects are not needed.
         objects = "objects=1" if any(write.ref.plural != "pods" for write in some) else ""
         response = yield from send_patiently(ApiRequest("POST", _PATH, body, _LINES, objects))
         outcomes = _read(response.body, len(some)) if response.ok else None
@@ -105,7 +105,7 @@ def _parts(writes: Sequence[SyncWrite]) -> Iterator[tuple[list[SyncWrite], bytes
     size = 0
     for write in writes:
         line = _encode(write.document if write.verb is Verb.CREATE else _deletion(write))
-        if lines and size + len(line) > MOST_BYTES:
+        if lines and size + len(line) > MAX_BATCH_BYTES:
             yield some, b"\n".join(lines)
             some, lines, size = [], [], 0
         some.append(write)
@@ -123,7 +123,7 @@ def _deletion(write: SyncWrite) -> Document:
 
 
 def _read(body: bytes, count: int) -> list[_Outcome] | None:
-    """Return the outcomes in an answer; None where it is none for so many writes."""
+    """Return the outcomes in a response; None unless it has one for each write."""
     try:
         found = _outcomes(body).items
     except msgspec.DecodeError:
@@ -132,14 +132,14 @@ def _read(body: bytes, count: int) -> list[_Outcome] | None:
 
 
 def _report(follower: Follower, write: SyncWrite, outcome: _Outcome) -> Unfinished | None:
-    """Tell the follower what became of a write; return it where something is left to be done."""
+    """Report the outcome of a write to the follower; return the write if it is unfinished."""
     if outcome.outcome in ("deleted", "absent"):
         follower.done(write)
     elif outcome.outcome == "exists":
-        # Somebody else has made it, or this is the second try.
+        # Another client created it, or this is a retry.
         follower.found(write, outcome.uid, int(outcome.resource_version))
     elif outcome.outcome == "refused" and "status" in (write.document or {}):
-        # It may be the status alone that is refused: by itself the object would be made nevertheless.
+        # Only the status may be refused: single requests would create the object anyway.
         return Unfinished(write, None)
     elif outcome.outcome != "created":
         follower.failed(write, outcome.message, retry=outcome.code == _CONFLICT)
@@ -151,12 +151,12 @@ def _report(follower: Follower, write: SyncWrite, outcome: _Outcome) -> Unfinish
 
 
 def _is_as_wanted(follower: Follower, write: SyncWrite, made: Document | None) -> bool:
-    """Say whether nothing is left to be written about an object that was made; of a pod made whole nothing ever is."""
+    """Return whether a created object is complete; a pod that was created with its status always is."""
     puts = follower.merged(write, made or write.document or {})
     return not puts or write.ref.plural == "pods"
 
 
 def finish(follower: Follower, unfinished: Unfinished) -> Exchange[None]:
-    """Finish a write that a batch could not do, or not to the end; report to the follower what came of it."""
+    """Finish a write that a batch could not execute completely; report the outcome to the follower."""
     write, made = unfinished
     yield from carry_out(follower, write) if made is None else finish_creation(follower, write, made)

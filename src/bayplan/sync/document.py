@@ -1,4 +1,4 @@
-"""Reading plain JSON documents of Kubernetes objects without trusting their shape."""
+"""Access to plain JSON documents of Kubernetes objects without trusting their structure."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from bayplan.base.plain_data import Document
 
 
 def part(document: Document, name: str) -> Document:
-    """Return an object inside a document, empty where there is none. Never write to it."""
+    """Return an object inside a document, empty if there is none. Never modify it."""
     found = document.get(name)
     return cast("Document", found) if isinstance(found, dict) else {}
 
 
 def items(document: Document, name: str) -> list[Document]:
-    """Return the objects of a list inside a document, empty where there is none."""
+    """Return the objects of a list inside a document, empty if there is none."""
     found = document.get(name)
     return [cast("Document", each) for each in found if isinstance(each, dict)] if isinstance(found, list) else []
 
 
 def text(document: Document, name: str) -> str:
-    """Return a text inside a document, "" where there is none."""
+    """Return a string inside a document, "" if there is none."""
     found = document.get(name)
     return found if isinstance(found, str) else ""

@@ -1,4 +1,4 @@
-"""Documents that are there already, from files, as a feed: each kind is listed once, and that is all."""
+"""Documents from files as a feed: each kind is listed once."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ class DocumentFeed:
     """See `bayplan.sync.feed.Feed`.
 
     Args:
-        documents: of any kinds; those that are not followed are counted in `left_out`. Namespaces need not be among them.
+        documents: of any kinds; those that are not synced are counted in `left_out`. Namespaces may be missing.
     """
 
     def __init__(self, documents: Iterable[Document]) -> None:
         self.kinds = tuple(kind.plural for kind in FOLLOWED_KINDS)
         self.left_out: dict[str, str] = {}
-        # As JSON: decoded, tens of thousands would take a gigabyte.
+        # As JSON: tens of thousands of decoded documents would take a gigabyte.
         self._by_plural: dict[str, list[bytes]] = {plural: [] for plural in self.kinds}
         others: dict[str, int] = {}
         given: set[str] = set()
@@ -58,9 +58,9 @@ class DocumentFeed:
         return {}
 
     async def open(self) -> None:
-        """There is nothing to find out."""
+        """Do nothing: the kinds are known."""
 
     async def run(self, take: Take) -> None:
-        """Tell all lists, and keep nothing of them."""
+        """Emit all lists, and free them."""
         for plural in self.kinds:
             take(Listed(plural, RawDocuments(self._by_plural.pop(plural, []), _decode)))

@@ -1,4 +1,4 @@
-"""What was done here and has not been seen here yet: such objects are left alone until the watch has told of it."""
+"""Local writes that the local watch has not reported yet: their objects are not reconciled until it has."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from bayplan.sync.followed_kinds import ObjectRef
 
 
 class Expectations:
-    """Creations and deletions that were carried out, until they are seen, or it is known that they never will be."""
+    """Executed creations and deletions, until they are seen, or known to be missed."""
 
     def __init__(self) -> None:
-        # Uid and revision of what was made; uids of what was deleted and is still seen.
+        # Uid and revision of created objects; uids of deleted objects that are still seen.
         self._made: dict[ObjectRef, tuple[str, int]] = {}
         self._deleted: dict[ObjectRef, str] = {}
-        # Up to which revision all was told, by kind; what was gone before the answer to its creation came: uids.
+        # The revision up to which everything is known, by kind; uids of objects deleted before the response to their creation.
         self._reached: dict[str, int] = {}
         self._gone_early: set[str] = set()
 
@@ -23,7 +23,7 @@ class Expectations:
         return ref in self._made or ref in self._deleted
 
     def made(self, ref: ObjectRef, uid: str, revision: int) -> None:
-        """Expect to see an object that was made, unless it is known to have gone since."""
+        """Expect to see a created object, unless it is known to be deleted since."""
         if uid not in self._gone_early and revision > self._reached.get(ref.plural, -1):
             self._made[ref] = (uid, revision)
 
@@ -32,17 +32,17 @@ class Expectations:
         self._deleted[ref] = uid
 
     def seen(self, ref: ObjectRef, uid: str) -> None:
-        """Take that an object is here."""
+        """Record that an object exists."""
         self._arrived(ref, uid)
         if self._deleted.get(ref, uid) != uid:
             del self._deleted[ref]
 
     def gone(self, ref: ObjectRef, uid: str, *, is_being_made: bool) -> None:
-        """Take that an object is gone.
+        """Record that an object is deleted.
 
         Args:
             ref, uid: which.
-            is_being_made: whether the answer to a creation of that name is yet to come: it may be that of this object.
+            is_being_made: whether the response to a creation of that name is pending: it may be that of this object.
         """
         if is_being_made:
             self._gone_early.add(uid)
@@ -56,21 +56,21 @@ class Expectations:
             del self._made[ref]
 
     def reached(self, plural: str, revision: int) -> list[tuple[ObjectRef, str]]:
-        """Take that all was told up to a revision; return names and uids of what came and went unseen before it."""
+        """Record that everything up to a revision is known; return names and uids of created objects that were never seen."""
         self._reached[plural] = revision
         missed = [(ref, made) for ref, made in self._made.items() if ref.plural == plural and made[1] <= revision]
         return [(ref, uid) for ref, (uid, _) in missed]
 
     def drop(self, ref: ObjectRef) -> None:
-        """Expect nothing of an object that is not wanted any more."""
+        """Expect nothing of an object that was removed from the source."""
         self._made.pop(ref, None)
 
     def nothing_is_being_made(self) -> None:
-        """Take that no answer to a creation is yet to come."""
+        """Record that no response to a creation is pending."""
         self._gone_early.clear()
 
     def clear(self) -> None:
-        """Expect nothing: this is another cluster."""
+        """Expect nothing: this is a different cluster."""
         self._made.clear()
         self._deleted.clear()
         self._reached.clear()

@@ -1,4 +1,4 @@
-"""What tells of a cluster: lists of whole kinds, then changes."""
+"""Feeds of a cluster: lists of whole kinds, then changes."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from bayplan.sync.followed_kinds import ObjectRef
 
 
 class RawDocuments(Collection[Document]):
-    """Documents that are decoded one by one, whenever they are gone through: a decoded one takes five times the room.
+    """Documents that are decoded one by one during iteration: decoded ones take five times the memory.
 
     Args:
-        raws: their JSON. decode: makes a document of it.
+        raws: their JSON. decode: decodes a document.
     """
 
     def __init__(self, raws: Sequence[bytes], decode: Callable[[bytes], Document]) -> None:
@@ -31,27 +31,27 @@ class RawDocuments(Collection[Document]):
 
 
 class Listed(NamedTuple):
-    """All objects of a kind, as they are at a revision (0 where the feed has none).
+    """All objects of a kind at a revision (0 if the feed has none).
 
     Attributes:
-        told: those that parts of the list have told as they are; `documents` are the others.
+        emitted: objects that earlier parts of the list had unchanged; `documents` are the others.
     """
 
     plural: str
     documents: Collection[Document]
     revision: int = 0
-    told: Collection[ObjectRef] = ()
+    emitted: Collection[ObjectRef] = ()
 
 
 class PartListed(NamedTuple):
-    """Objects of a kind of which the first list is coming. Some may have gone until it is complete."""
+    """A part of the first list of a kind. Some of its objects may be deleted before the list is complete."""
 
     plural: str
     documents: Collection[Document]
 
 
 class Changed(NamedTuple):
-    """One object that was added or changed, or is gone; a document of what is gone may hold nothing but its name."""
+    """An object that was added, changed or deleted; the document of a deleted object may have only its name."""
 
     plural: str
     document: Document
@@ -59,7 +59,7 @@ class Changed(NamedTuple):
 
 
 class Reached(NamedTuple):
-    """All that has become of a kind up to a revision was told, although not each thing: what came and went meanwhile was not."""
+    """A bookmark: the state of a kind up to a revision is known, except objects that were created and deleted in between."""
 
     plural: str
     revision: int
@@ -70,12 +70,12 @@ Take: TypeAlias = Callable[[FeedChange], None]
 
 
 class Feed(Protocol):
-    """A cluster that can be followed.
+    """A source of lists and changes.
 
     Attributes:
-        kinds: plural names of the kinds that it tells about; each is listed first.
-        left_out: kinds that are not told about, and why.
-        problems: what is wrong at the moment, by kind.
+        kinds: plural names of its kinds; each is listed first.
+        left_out: skipped kinds, and why.
+        problems: current problems, by kind.
     """
 
     kinds: tuple[str, ...]
@@ -83,11 +83,11 @@ class Feed(Protocol):
 
     @property
     def problems(self) -> dict[str, str]:
-        """What is wrong at the moment, by kind; empty where all is well."""
+        """Current problems, by kind."""
         ...
 
     async def open(self) -> None:
-        """Find out which kinds there are.
+        """Discover the kinds.
 
         Raises:
             InputError: the cluster or the file can't be read.
@@ -95,5 +95,5 @@ class Feed(Protocol):
         ...
 
     async def run(self, take: Take) -> None:
-        """Tell everything, in order; ends when there is nothing more to come, which for a live cluster is never."""
+        """Emit everything in order; return at the end of the feed, which a live cluster does not have."""
         ...

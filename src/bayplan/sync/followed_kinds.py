@@ -1,6 +1,6 @@
-"""Which kinds are followed: everything that scheduling reads.
+"""The synced kinds: everything that scheduling reads.
 
-Of workloads that are those whose selectors default spreading uses; as they are written here, no controller acts on them
+These include the workloads whose selectors default spreading uses; they are written so that no controller acts on them
 (`bayplan.sync.translation`)."""
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ class FollowedKind(NamedTuple):
     Attributes:
         kind, plural, group, version: its names.
         namespaced: whether its objects live in namespaces.
-        has_status: whether the source's status counts here; it is written through the subresource.
-        rank: objects of a lower rank are made first.
+        has_status: whether the source's status is copied; it is written through the subresource.
+        rank: objects of a lower rank are created first.
     """
 
     kind: str
@@ -58,7 +58,7 @@ class ObjectRef(NamedTuple):
 
 
 def _kinds() -> tuple[FollowedKind, ...]:
-    # In the order in which objects need one another. Claims that a pod owns wait for the pod whatever stands here.
+    # In the order of dependencies. Claims that a pod owns wait for the pod regardless of this order.
     rows = (
         ("Namespace", "namespaces", "", "v1", False, False),
         ("PriorityClass", "priorityclasses", "scheduling.k8s.io", "v1", False, False),
@@ -86,7 +86,7 @@ def _kinds() -> tuple[FollowedKind, ...]:
 
 
 FOLLOWED_KINDS: tuple[FollowedKind, ...] = _kinds()
-"""In the order in which their objects are made here."""
+"""In the order in which their objects are created."""
 
 BY_PLURAL: dict[str, FollowedKind] = {kind.plural: kind for kind in FOLLOWED_KINDS}
 """The same by plural name."""
@@ -94,7 +94,7 @@ BY_PLURAL: dict[str, FollowedKind] = {kind.plural: kind for kind in FOLLOWED_KIN
 SPREAD_OWNERS: frozenset[tuple[str, str]] = frozenset(
     (kind.api_version, kind.kind) for kind in FOLLOWED_KINDS if kind.plural in _WORKLOADS
 )
-"""API version and kind of the controllers by whose selectors default spreading counts."""
+"""API version and kind of the controllers whose selectors default spreading uses."""
 
 BY_KIND: dict[str, FollowedKind] = {kind.kind: kind for kind in FOLLOWED_KINDS}
 """The same by kind."""

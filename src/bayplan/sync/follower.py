@@ -1,16 +1,16 @@
-"""Decide what has to be written here so that the cluster here follows the source: from what is known, not from what happened.
+"""Decides which writes bring the local cluster in line with the source, from the known state of both, not from events.
 
-The follower holds the newest version of every object of the source, what there is here, and its memory. Whatever changes, it looks
-at an object again and says what is to be done about it next. So it does not matter in which order events come, which of them
-were merged into one, or whether some were lost and a later list tells. It knows no sockets and no clock.
+The follower holds the newest version of every object of the source, the state of the local objects, and the sync state. After any
+change, it reconciles the object and returns the next write for it. So the result does not depend on the order of events, on
+merged events, or on lost events that a later list makes up for. It has no sockets and no clock.
 
-About pods, by `SyncPolicy`'s defaults:
+For pods, with the defaults of `SyncPolicy`:
 
-- One that has a node in the source when following begins is made here with that node. Any other is made without, also if it is
-  first seen with a node: the scheduler here must decide.
-- While it waits in the source, changes about it are applied; once it has a node there, nothing is but that it has ended, and that
-  its gates have gone.
-- One that is deleted here stays deleted, until the source deletes it, too.
+- A pod that has a node in the source when the sync begins is created with that node. Any other pod is created without a node, even
+  if it is first seen with one: the local scheduler decides.
+- While the pod waits in the source, its changes are applied; once it has a node there, only its end and the removal of
+  its gates are.
+- A pod that is deleted locally stays deleted until the source deletes it, too.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ import msgspec
 from bayplan.base.plain_data import Document
 from bayplan.cluster.source_copies import SOURCE_UID
 from bayplan.sync.applied_fields import from_annotation, noted, unless_changed_here
+from bayplan.sync.dependents import Dependents
 from bayplan.sync.document import part, text
 from bayplan.sync.expectations import Expectations
 from bayplan.sync.followed_kinds import BY_PLURAL, FOLLOWED_KINDS, FollowedKind, ObjectRef
@@ -42,16 +43,15 @@ from bayplan.sync.merging import (
 from bayplan.sync.policy import SyncPolicy
 from bayplan.sync.sync_write import Put, SyncWrite, Verb
 from bayplan.sync.translation import Awaited, translate
-from bayplan.sync.uid_users import UidUsers
 from bayplan.sync.volume_decisions import CLAIMS, VolumeDecisions, is_bound
 
 _INITIAL_ONLY = ("volumeattachments",)
-"""Kinds whose later objects are the source's decisions about its pods' nodes."""
+"""Kinds whose later objects are scheduling decisions of the source."""
 
 _MEMORY_PLACE = ObjectRef("namespaces", "", MEMORY_NAMESPACE)
 
 _NEEDED_BY_OTHERS = ("namespaces", "priorityclasses", "runtimeclasses")
-"""Kinds without whose objects the API refuses others, which may be told first: watches of two kinds know no common order."""
+"""Kinds that the API requires for other objects, which may arrive first: watches of two kinds have no common order."""
 
 _decode = msgspec.json.decode
 
@@ -60,10 +60,10 @@ class Follower:
     """See the module.
 
     Args:
-        policy: what is wanted.
+        policy: what to sync.
         memory: of earlier runs, or empty.
-        kinds: plural names of the kinds that the source tells about. Nothing is written until each of them was listed here, nor
-            of a rank until those of lower ranks were listed there; nothing is deleted until all were.
+        kinds: plural names of the source's kinds. Nothing is written until all of them are listed locally, nor
+            of a rank until the lower ranks are listed in the source; nothing is deleted until everything is.
     """
 
     def __init__(self, policy: SyncPolicy, memory: Memory, kinds: Iterable[str]) -> None:
@@ -77,30 +77,30 @@ class Follower:
         self._dirty: list[dict[ObjectRef, None]] = [{} for _ in BY_PLURAL]
         self._in_flight: dict[ObjectRef, SyncWrite] = {}
         self._expected = Expectations()
-        # Hashes of the versions that were written here, by uid in the source; and of those that are being written.
+        # Hashes of the versions that were written locally, by uid in the source; and of those that are being written.
         self._applied: dict[str, bytes] = {}
         self._merging: dict[ObjectRef, bytes] = {}
         self._volumes = VolumeDecisions(policy, memory, self._source)
-        # Who was written with the uid that an object has here, or waits for it; how many objects of the source a namespace has.
-        self._users = UidUsers()
+        # Objects that depend on the local uid of another object; the number of the source's objects in a namespace.
+        self._users = Dependents()
         self._inhabitants: dict[str, int] = {}
 
-    # --- what the source tells ----------------------------------------------------------------------------------------
+    # --- changes of the source ----------------------------------------------------------------------------------------
 
     def source_part_listed(self, plural: str, documents: Iterable[Document]) -> None:
-        """Take objects of a kind of which the first list is coming."""
+        """Process a part of the first list of a kind."""
         for document in documents:
             self._take(ref_of(plural, document), document, initial=plural in self._unlisted and not self.memory.began)
 
-    def source_listed(self, plural: str, documents: Iterable[Document], told: Iterable[ObjectRef] = ()) -> None:
-        """Take all objects of a kind as they are now: in the beginning, and whenever events may have been lost.
+    def source_listed(self, plural: str, documents: Iterable[Document], emitted: Iterable[ObjectRef] = ()) -> None:
+        """Process a list of a kind: at the start, and whenever events may have been lost.
 
         Args:
-            plural: of the kind. documents: objects. told: those that `source_part_listed` has told already.
+            plural: of the kind. documents: objects. emitted: objects that `source_part_listed` has processed already.
         """
         first = plural in self._unlisted
         self._unlisted.discard(plural)
-        seen: dict[ObjectRef, None] = dict.fromkeys(told)
+        seen: dict[ObjectRef, None] = dict.fromkeys(emitted)
         for document in documents:
             ref = ref_of(plural, document)
             seen[ref] = None
@@ -120,7 +120,7 @@ class Follower:
                 self._look_at(ref)
 
     def source_changed(self, plural: str, document: Document, *, deleted: bool = False) -> None:
-        """Take an object that was added or changed, or is gone; that a predecessor of that name is gone, says nothing new."""
+        """Process an added, changed or deleted object; the deletion of an earlier object of that name is ignored."""
         ref = ref_of(plural, document)
         if not deleted:
             self._take(ref, document, initial=False)
@@ -129,7 +129,7 @@ class Follower:
 
     def _take(self, ref: ObjectRef, document: Document, *, initial: bool) -> None:
         if ref == _MEMORY_PLACE:
-            return  # A source that follows another one has its own memory.
+            return  # A source that syncs another cluster has its own memory.
         taken = source_object(ref, document, initial=initial)
         known = self._source.get(ref)
         if known is not None and known.uid == taken.uid:
@@ -158,27 +158,27 @@ class Follower:
         self._look_at(ref)
 
     def _remember_the_beginning(self) -> None:
-        """Note that all is known that keeps its place, so that a run that ends half-way is gone on with."""
+        """Record all objects that keep their nodes, so an interrupted run can be resumed."""
         for ref, known in self._source.items():
             if known.initial:
                 self._remember_to_keep(ref, known)
         self.memory.begin()
 
     def _remember_to_keep(self, ref: ObjectRef, known: SourceObject) -> None:
-        # What a run before the beginning was complete has made, or has seen deleted, stays that.
+        # Objects that an interrupted first run created or saw deleted keep that state.
         if self.memory.get(known.uid) is None and self._keeps(ref, known):
             self.memory.set(known.uid, Known.KEEPS)
 
     def _keeps(self, ref: ObjectRef, known: SourceObject) -> bool:
-        """Return whether an object that was there when following began is made here as it was then."""
+        """Return whether an initial object is created locally as it was then."""
         if ref.plural == "pods":
             return self.policy.keep_nodes and known.scheduled
         return ref.plural in _INITIAL_ONLY or (ref.plural == CLAIMS and is_bound(_decode(known.raw)))
 
-    # --- what there is here -------------------------------------------------------------------------------------------
+    # --- changes of the local cluster ---------------------------------------------------------------------------------
 
     def local_listed(self, plural: str, documents: Iterable[Document], revision: int) -> None:
-        """Take all objects of a kind as they are here at a revision."""
+        """Process a list of all local objects of a kind at a revision."""
         self._unlisted_here.discard(plural)
         found = {ref_of(plural, document): document for document in documents}
         for ref in [ref for ref in self._local if ref.plural == plural and ref not in found]:
@@ -188,12 +188,12 @@ class Follower:
         self.local_reached(plural, revision)
 
     def local_reached(self, plural: str, revision: int) -> None:
-        """Take that all that is different here up to a revision was told; what was made before it and was not told has gone."""
+        """Process a bookmark: all local changes up to a revision are known; unseen objects that were created before it are gone."""
         for ref, uid in self._expected.reached(plural, revision):
             self._local_gone(ref, uid)
 
     def local_changed(self, plural: str, document: Document, *, deleted: bool = False) -> None:
-        """Take an object that was added or changed here, or is gone."""
+        """Process an object that was added, changed or deleted locally."""
         ref = ref_of(plural, document)
         metadata = part(document, "metadata")
         uid = text(metadata, "uid")
@@ -216,7 +216,7 @@ class Follower:
                 self._look_at(refused)
 
     def _uid_changed(self, ref: ObjectRef) -> None:
-        """Look again at what was written with the uid that an object had here, or waits for it."""
+        """Reconcile the objects that depend on the local uid of an object."""
         for user in self._users.take(ref):
             if user in self._source:
                 self._applied.pop(self._source[user].uid, None)
@@ -229,10 +229,10 @@ class Follower:
         self.problems.pop(ref, None)
         self._look_at(ref)
         if ref == _MEMORY_PLACE:
-            self._begin_anew()
+            self._start_over()
 
-    def _begin_anew(self) -> None:
-        """Begin as if nothing had been here: memory was deleted by hand, or this is another cluster, empty, at the same address."""
+    def _start_over(self) -> None:
+        """Start from scratch: the memory was deleted by hand, or a different, empty cluster has this address now."""
         self.memory.clear()
         for forgotten in (self._applied, self._expected, self.problems):
             forgotten.clear()
@@ -242,38 +242,38 @@ class Follower:
         if not self._unlisted:
             self._remember_the_beginning()
 
-    # --- what translation asks ----------------------------------------------------------------------------------------
+    # --- queries of the translation -----------------------------------------------------------------------------------
 
     def uid_of(self, ref: ObjectRef, source_uid: str) -> str | None:
-        """Return the uid that the copy of an object has here; see `bayplan.sync.translation.Here`."""
+        """Return the local uid of an object's copy; see `bayplan.sync.translation.LocalObjects`."""
         found = self._local.get(ref)
-        # The copy of an object that has no uid there is that of whatever has its name.
+        # Without a uid in the source, any local object of that name is the copy.
         fits = found is not None and (source_uid in ("", found.source_uid) or found.source_uid == stand_in_uid(ref))
         return found.uid if found is not None and fits else None
 
     def keeps_node(self, source_uid: str) -> bool:
-        """Return whether a pod keeps the node that it had when following began."""
+        """Return whether a pod keeps the node that it had when the sync began."""
         return self.memory.get(source_uid) in (Known.KEEPS, Known.KEPT)
 
-    # --- what to do ---------------------------------------------------------------------------------------------------
+    # --- decisions ----------------------------------------------------------------------------------------------------
 
     @property
     def is_ready(self) -> bool:
-        """Whether everything was listed, here and there, and writing may begin."""
+        """Whether everything is listed on both sides."""
         return not self._unlisted and not self._unlisted_here
 
     @property
     def is_idle(self) -> bool:
-        """Whether the cluster here is as it should be, as far as that is possible."""
+        """Whether everything that can be written is written."""
         return self.is_ready and not (self._in_flight or len(self._expected) or any(self._dirty))
 
     @property
     def lag(self) -> int:
-        """How many objects are yet to be looked at or written."""
+        """The number of objects that are still to be reconciled or written."""
         return sum(map(len, self._dirty)) + len(self._in_flight)
 
     def next_writes(self, most: int) -> list[SyncWrite]:
-        """Return what can be done now, at most so many; each is to be reported by `done` or `failed`.
+        """Return at most `most` writes that are possible now; report each with `done` or `failed`.
 
         Objects of a rank wait until those of lower ranks are written.
         """
@@ -305,7 +305,7 @@ class Follower:
         if source is None:
             if local is None or not local.source_uid or ref in self.problems or self._unlisted:
                 return None
-            # A namespace that has objects in the source is there again, and will be told of.
+            # A namespace with objects in the source exists again; its event will follow.
             inhabited = ref.plural == "namespaces" and self._inhabitants.get(ref.name)
             return None if inhabited else SyncWrite(Verb.DELETE, ref, local.uid)
         known = self.memory.get(source.uid)
@@ -314,11 +314,11 @@ class Follower:
         if local.source_uid == source.uid:
             return self._decide_present(ref, source, local)
         if local.source_uid and ref.plural != "namespaces":
-            # The copy of an object of that name that the source has deleted meanwhile. A namespace is taken over: with it would
-            # go what is there in its successor already.
+            # The copy of an earlier object of that name. A namespace is updated instead, because deleting it would
+            # delete objects of its successor.
             return None if ref in self.problems else SyncWrite(Verb.DELETE, ref, local.uid)
         if ref.plural == "pods":
-            self.problems[ref] = Problem(ref, "a pod of this name was made here by somebody else")
+            self.problems[ref] = Problem(ref, "a pod of this name was created here by another client")
             return None
         return self._update(ref, source)
 
@@ -340,7 +340,7 @@ class Follower:
     def _decide_present(self, ref: ObjectRef, source: SourceObject, local: LocalObject) -> SyncWrite | None:
         known = self.memory.get(source.uid)
         if known in (None, Known.KEEPS):
-            # Made by a run that ended before it could note so.
+            # Created by a run that ended before it could record it.
             self._note_made(ref, source.uid)
         if ref.plural != "pods":
             return self._update(ref, source)
@@ -372,17 +372,17 @@ class Follower:
             return None
 
     def merged(self, write: SyncWrite, here: Document) -> list[Put]:
-        """Return what is to be written for an update, or after a creation, in this order; nothing where all is as it should be.
+        """Return the replacements for an update, or after a creation, in this order; empty if nothing differs.
 
         Args:
-            write: an update, or a creation that was carried out.
-            here: the object as it is here.
+            write: an update, or an executed creation.
+            here: the local object.
         """
         ref = write.ref
         source = self._source.get(ref)
         if source is None or source.uid != write.uid:
             return []
-        # While a pod was being made, it may have changed in the source; that is still to be written.
+        # The pod may have changed in the source since its creation was sent; that change is written later.
         self._merging[ref] = write.version if ref.plural == "pods" and write.version else source.version
         if ref.plural == "pods" and write.document is not None:
             status = write.document.get("status")
@@ -392,15 +392,15 @@ class Follower:
             return self._merged_pod(write, kind, document, here)
         wanted = self._translated(ref, document, source)
         if wanted is None:
-            return []  # What it waits for lets it be looked at again.
-        # What admission here has made of a new object is nobody's wish.
+            return []  # It is reconciled again when the awaited object exists.
+        # Changes that admission made to a new object are not user changes.
         before = from_annotation(here, source.uid) if write.verb is Verb.UPDATE else None
         kept = unless_changed_here(kind, here, wanted, before)
         main = noted(kind, merge_object(kind, here, kept), wanted)
         puts = [Put("", main)] if main != here else []
         status = merge_status(here, kept) if kind.has_status else None
         if status is not None:
-            # A node's notes tell of its status, too, so they must not be written before it.
+            # A node's hashes include its status, so they must not be written before it.
             puts.insert(0 if kind.kind == "Node" else len(puts), Put("status", status))
         return puts
 
@@ -415,14 +415,14 @@ class Follower:
         puts = [Put("", main), Put("resize", resized(here, changed))]
         return [put for put in puts if put.document != here]
 
-    # --- what came of it ----------------------------------------------------------------------------------------------
+    # --- outcomes of writes -------------------------------------------------------------------------------------------
 
     def done(self, write: SyncWrite, uid: str = "", revision: int = 0) -> None:
-        """Take that a write was carried out; a deletion of what was gone already counts as that.
+        """Record a successful write; deleting an object that is gone already is a success.
 
         Args:
             write: from `next_writes`.
-            uid, revision: of the object that was made here.
+            uid, revision: of the created object.
         """
         ref = write.ref
         if ref in self._merging:
@@ -437,7 +437,7 @@ class Follower:
         self._landed(ref)
 
     def found(self, write: SyncWrite, uid: str, revision: int) -> None:
-        """Take that what was to be made is here already: what to do about it is decided when the cluster here has told of it.
+        """Record that the object of a creation exists already; it is reconciled when the local watch reports it.
 
         Args:
             write: from `next_writes`, a creation.
@@ -452,19 +452,19 @@ class Follower:
             self._expected.made(ref, uid, revision)
 
     def failed(self, write: SyncWrite, message: str, *, retry: bool) -> None:
-        """Take that a write was refused.
+        """Record a refused write.
 
         Args:
             write: from `next_writes`.
-            message: why.
-            retry: look at the object again at once (somebody else wrote it meanwhile); else when it changes in the source.
+            message: the reason.
+            retry: reconcile the object immediately, after a conflict; otherwise when it changes in the source.
         """
         if not retry:
             self.note(write.ref, message)
         self._landed(write.ref)
 
     def note(self, ref: ObjectRef, message: str) -> None:
-        """Note what of an object could not be written, until it changes in the source."""
+        """Record why an object could not be written, until it changes in the source."""
         self.problems[ref] = Problem(ref, message)
 
     def _landed(self, ref: ObjectRef) -> None:

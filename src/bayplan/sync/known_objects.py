@@ -1,4 +1,4 @@
-"""What the follower knows of one object: as the source has it, as it is here, and why it is not here as it should be."""
+"""The follower's view of one object: in the source, locally, and its problem."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class SourceObject(Struct):
     """An object of the source.
 
     Attributes:
-        uid: there. raw: the newest version, as JSON. version: its hash.
-        initial: whether it was there when following began.
-        scheduled, gated, finished: what it is like, if it is a pod.
+        uid: in the source. raw: the newest version, as JSON. version: its hash.
+        initial: whether it existed when the sync began.
+        scheduled, gated, finished: its state if it is a pod.
     """
 
     uid: str
@@ -34,7 +34,7 @@ class SourceObject(Struct):
 
 
 class LocalObject(Struct, frozen=True):
-    """What matters of an object here: its uid, of which object it is the copy ("" for none), and what pods are like."""
+    """The relevant properties of a local object: its uid, the uid of its original ("" for none), and the state of a pod."""
 
     uid: str
     source_uid: str
@@ -43,14 +43,14 @@ class LocalObject(Struct, frozen=True):
 
 
 class Problem(Struct, frozen=True):
-    """Why an object of the source is not here as it should be."""
+    """Why an object of the source could not be synced."""
 
     ref: ObjectRef
     message: str
 
 
 def source_object(ref: ObjectRef, document: Document, *, initial: bool) -> SourceObject:
-    """Return what is known of an object of the source, without the notes of who manages its fields there."""
+    """Return an object of the source, without its managed fields."""
     metadata = {name: value for name, value in part(document, "metadata").items() if name != "managedFields"}
     uid = metadata["uid"] = text(metadata, "uid") or stand_in_uid(ref)
     raw = _encode({**document, "metadata": metadata})
@@ -66,5 +66,5 @@ def ref_of(plural: str, document: Document) -> ObjectRef:
 
 
 def stand_in_uid(ref: ObjectRef) -> str:
-    """Return what stands for the uid of an object that has none in the source, as in a manifest written by hand."""
+    """Return a substitute for the uid of an object that has none in the source, as in a handwritten manifest."""
     return ".".join(each for each in ref if each)

@@ -1,4 +1,4 @@
-"""What the follower looks at of an object here, read without the rest: the cluster here tells of everything written there."""
+"""Partial decoding of local objects: only the fields that the follower reads, because the watch returns every write."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ _facts = msgspec.json.Decoder(_Facts).decode
 
 
 def read_local_facts(raw: bytes) -> Document:
-    """Return a document with nothing but what `bayplan.sync.follower.Follower.local_changed` looks at.
+    """Return a document with only the fields that `bayplan.sync.follower.Follower.local_changed` reads.
 
     Args:
-        raw: the object as JSON; one of an odd shape is returned as a whole.
+        raw: the object as JSON; if its structure is unexpected, all fields are returned.
     """
     try:
         facts = _facts(raw)

@@ -1,7 +1,7 @@
-"""What is remembered of each object of the source, by its uid there: so that a restart, or a pod deleted here, changes nothing.
+"""The sync state: what is known of each object of the source, by its uid, across restarts and local deletions.
 
-Memory is kept in the cluster here, as ConfigMaps of a namespace of its own, so that it is as durable as that cluster. An object's
-entry stands in one of 256 of them, told by its uid.
+It is stored in the target as ConfigMaps of a separate namespace, so it is as durable as the target. The uid of an object
+determines in which of 256 ConfigMaps its entry is.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from bayplan.base.plain_data import Document
 from bayplan.sync.document import part
 
 MEMORY_NAMESPACE = "bayplan-sync"
-"""Where memory is kept."""
+"""The namespace of the ConfigMaps."""
 
 STATE = "state"
-"""The ConfigMap that says that following has begun, in its field ``began``. It is written after all others."""
+"""The ConfigMap whose field ``began`` marks that the sync has begun. It is written after all others."""
 
 
 class Known(Enum):
-    """What is known of an object of the source.
+    """The state of an object of the source.
 
     Attributes:
-        KEEPS: it was there when following began, on a node if it is a pod, and is yet to be made here.
-        KEPT: it was made here as it was then.
-        MADE: it was made here.
-        FREE: it was made here; it is a claim, or a volume, and it is decided here which volume, or claim, it belongs to.
-        DELETED: it was made here, and deleted here by something else than the source.
+        KEEPS: it existed when the sync began (a pod: on a node), and is still to be created locally.
+        KEPT: it was created locally as it was then.
+        MADE: it was created locally.
+        FREE: it was created locally; it is a claim or a volume that is bound by the target.
+        DELETED: it was created locally, and deleted locally by something other than the source.
     """
 
     KEEPS = "keeps"
@@ -42,8 +42,8 @@ class Memory:
     """Entries by uid, and which of their ConfigMaps have to be written.
 
     Attributes:
-        began: whether the state of the source when following began is known.
-        is_urgent: whether something was noted that nobody could find out again: that an object was deleted here.
+        began: whether the initial state of the source is known.
+        is_urgent: whether an unsaved entry could not be derived again: a local deletion.
     """
 
     def __init__(self) -> None:
@@ -57,11 +57,11 @@ class Memory:
         return len(self._known)
 
     def get(self, uid: str) -> Known | None:
-        """Return what is known of an object; None for one that has not been seen."""
+        """Return the state of an object; None if it has not been seen."""
         return self._known.get(uid)
 
     def set(self, uid: str, known: Known) -> None:
-        """Note something."""
+        """Set the state of an object."""
         if self._known.get(uid) is known:
             return
         self._known[uid] = known
@@ -71,7 +71,7 @@ class Memory:
         self._changed[bucket] = None
 
     def forget(self, uid: str) -> None:
-        """Forget an object that the source does not have any more."""
+        """Forget an object that was removed from the source."""
         if self._known.pop(uid, None) is not None:
             bucket = bucket_of(uid)
             del self._buckets[bucket][uid]
@@ -94,7 +94,7 @@ class Memory:
         return bool(self._changed)
 
     def take_changes(self) -> list[Document]:
-        """Return the ConfigMaps that have to be written, the one that says that following has begun last."""
+        """Return the ConfigMaps that have to be written; the one with ``began`` is the last."""
         changed, self._changed, self.is_urgent = self._changed, {}, False
         return [self._config_map(bucket) for bucket in changed]
 

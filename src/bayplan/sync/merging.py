@@ -1,4 +1,4 @@
-"""What changes about an object here when it changes in the source."""
+"""Merging of source objects into local objects."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from bayplan.sync.document import items, part, text
 from bayplan.sync.followed_kinds import FollowedKind
 
 FINISHED = ("Succeeded", "Failed")
-"""Phases of pods that have given back their node."""
+"""Phases of pods that have released their node."""
 
 _POD_FIELDS = ("schedulingGates", "nodeSelector", "affinity", "activeDeadlineSeconds")
 FOLLOWING_POD_FIELDS = (*_POD_FIELDS, "containers", "tolerations")
-"""What of a waiting pod's spec may change."""
+"""Fields of a waiting pod's spec that may change."""
 
 OF_THE_BINDING = (
     BIND_COMPLETED,
@@ -21,7 +21,7 @@ OF_THE_BINDING = (
     "volume.kubernetes.io/storage-provisioner",
     "volume.beta.kubernetes.io/storage-provisioner",
 )
-"""Annotations of claims and volumes by which scheduler, controllers and provisioners tell one another how far they are."""
+"""Annotations of claims and volumes with which scheduler, controllers and provisioners coordinate binding."""
 
 _POD_NETWORK = ("podCIDR", "podCIDRs")
 _GATED_FIELDS = ("schedulingGates", "nodeSelector", "affinity")
@@ -30,17 +30,17 @@ _OWN_METADATA = ("labels", "annotations", "ownerReferences")
 
 
 def merge_object(kind: FollowedKind, here: Document, wanted: Document) -> Document:
-    """Return an object as it is to be written: the source's content, with the identity that it has here.
+    """Return the object to write: the source's content with the local identity.
 
     Args:
         kind: not pods.
-        here: as it is here.
-        wanted: as `translate` makes it.
+        here: the local object.
+        wanted: the result of `translate`.
     """
     merged: Document = {name: value for name, value in wanted.items() if name not in ("metadata", "status")}
     merged["metadata"] = metadata = _metadata(here, wanted)
     if kind.kind in ("PersistentVolumeClaim", "PersistentVolume"):
-        # Who binds here has nothing else to go by, whatever else is annotated in the source.
+        # The local controllers depend on these when they bind, regardless of the source's annotations.
         own = {
             name: each for name, each in part(part(here, "metadata"), "annotations").items() if name in OF_THE_BINDING
         }
@@ -52,7 +52,7 @@ def merge_object(kind: FollowedKind, here: Document, wanted: Document) -> Docume
         addresses: Document = {name: spec_here[name] for name in ("clusterIP", "clusterIPs") if name in spec_here}
         merged["spec"] = {**spec, **addresses}
     elif kind.kind == "Node" and spec_here.get("podCIDR"):
-        # Once it is set, the API does not let it change.
+        # The API does not allow changing it.
         merged["spec"] = {**spec, **{name: spec_here[name] for name in _POD_NETWORK if name in spec_here}}
     elif kind.kind == "Namespace" and "spec" in here:
         merged["spec"] = spec_here
@@ -60,10 +60,10 @@ def merge_object(kind: FollowedKind, here: Document, wanted: Document) -> Docume
 
 
 def merge_status(here: Document, wanted: Document) -> Document | None:
-    """Return an object with the status that it has in the source, or None if it has that already.
+    """Return the local object with the source's status, or None if it has that already.
 
-    A resource claim that is allocated here stays so: what it was allocated to later was decided here. A node keeps the fields that
-    its kubelet here has added, because the kubelet would add them again at once.
+    A resource claim that is allocated locally is not changed: later allocations are local decisions. A node keeps the fields that
+    its local kubelet has added, because the kubelet would add them again.
     """
     if "status" not in wanted:
         return None
@@ -78,7 +78,7 @@ def merge_status(here: Document, wanted: Document) -> Document | None:
 
 
 def _node_status(here: Document, wanted: Document) -> Document:
-    """Return the wanted status of a node, with the fields of the one here that it lacks of those that kubelets write."""
+    """Return the desired status of a node, completed with local fields that kubelets write."""
     status = dict(wanted)
     if not wanted.get("addresses") and "addresses" in here:
         status["addresses"] = here["addresses"]
@@ -100,30 +100,30 @@ def _with_times(condition: Document, here: Document) -> Document:
 
 
 def merge_waiting_pod(here: Document, wanted: Document) -> Document:
-    """Return a pod that waits in the source with what has changed about it there, on the node that it may have here."""
+    """Return the local copy of a waiting pod with the source's changes; it may have a node locally."""
     spec = dict(part(here, "spec"))
     _take(spec, part(wanted, "spec"), _POD_FIELDS)
     if "schedulingGates" in spec:
-        # Gates can only go; one that was opened here stays open.
+        # Gates can only be removed; a gate that was removed locally stays removed.
         gates_here = items(part(here, "spec"), "schedulingGates")
         spec["schedulingGates"] = [gate for gate in items(spec, "schedulingGates") if gate in gates_here]
     spec["containers"] = _containers(here, wanted, "image")
-    # Tolerations can only come; those that admission here has added stay.
+    # Tolerations can only be added; those added by local admission are kept.
     kept = items(spec, "tolerations")
     spec["tolerations"] = kept + [each for each in items(part(wanted, "spec"), "tolerations") if each not in kept]
     metadata = _metadata(here, wanted)
-    # Results of scheduling here stand in annotations, which scheduling does not read.
+    # Local scheduling results are in annotations, which scheduling does not read.
     metadata["annotations"] = {**part(part(here, "metadata"), "annotations"), **part(metadata, "annotations")}
     return {**here, "metadata": metadata, "spec": spec}
 
 
 def resized(here: Document, wanted: Document) -> Document:
-    """Return a pod whose containers ask for what they ask for in the source."""
+    """Return a pod with the source's container resources."""
     return {**here, "spec": {**part(here, "spec"), "containers": _containers(here, wanted, "resources")}}
 
 
 def _containers(here: Document, wanted: Document, field: str) -> list[Document]:
-    """Return the containers of a pod here with one field as in the source."""
+    """Return the containers of a local pod with one field from the source."""
     theirs = {text(each, "name"): each for each in items(part(wanted, "spec"), "containers")}
     merged: list[Document] = []
     for container in items(part(here, "spec"), "containers"):
@@ -133,10 +133,9 @@ def _containers(here: Document, wanted: Document, field: str) -> list[Document]:
 
 
 def open_gates(here: Document, wanted: Document) -> Document:
-    """Return a pod without scheduling gates, and with what could change in the source only while it had them.
+    """Return a pod without scheduling gates, and with the source's fields that can change only while a pod is gated.
 
-    The source has scheduled the pod, so its gates are gone there; that they went before it was bound is certain even where
-    nobody saw it happen.
+    The source has scheduled the pod, so its gates were removed before the binding, even if that change was not seen.
     """
     spec = dict(part(here, "spec"))
     _take(spec, part(wanted, "spec"), _GATED_FIELDS)
@@ -144,7 +143,7 @@ def open_gates(here: Document, wanted: Document) -> Document:
 
 
 def finished_status(here: Document, source: Document) -> Document:
-    """Return a pod that has ended as it has in the source."""
+    """Return a local pod with the final status of the source."""
     ended = part(source, "status")
     names = ("phase", "conditions", "reason", "message", "containerStatuses", "startTime")
     status = {**part(here, "status"), **{name: ended[name] for name in names if name in ended}}
@@ -152,17 +151,17 @@ def finished_status(here: Document, source: Document) -> Document:
 
 
 def is_finished(document: Document) -> bool:
-    """Say whether a pod has ended."""
+    """Return whether a pod has finished."""
     return part(document, "status").get("phase") in FINISHED
 
 
 def is_scheduled(document: Document) -> bool:
-    """Say whether a pod has a node."""
+    """Return whether a pod has a node."""
     return bool(part(document, "spec").get("nodeName"))
 
 
 def is_gated(document: Document) -> bool:
-    """Say whether a pod has scheduling gates."""
+    """Return whether a pod has scheduling gates."""
     return bool(part(document, "spec").get("schedulingGates"))
 
 

@@ -1,4 +1,4 @@
-"""How fast a recording is replayed: speed, pause, seek. The position goes on by itself, as a clock does."""
+"""The playback clock of a replay: speed, pause, seek. The position advances like a clock."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ class Pace:
     """The position in a recording. Belongs to one event loop.
 
     Args:
-        now_ns: a clock that only goes forward.
-        speed: seconds of the recording in each second; infinity waits for nothing.
-        start_ns: where to begin, from the recording's beginning.
+        now_ns: a monotonic clock.
+        speed: seconds of the recording per second; infinity does not wait.
+        start_ns: the initial position, from the start of the recording.
     """
 
     def __init__(self, now_ns: Callable[[], int], *, speed: float = 1.0, start_ns: int = 0) -> None:
@@ -30,33 +30,33 @@ class Pace:
 
     @property
     def position_ns(self) -> int:
-        """Where we are, from the recording's beginning; with infinite speed, where the replay was set to."""
+        """The position, from the start of the recording; with infinite speed, the last position that was set."""
         if self._paused or self._speed == float("inf"):
             return self._base_ns
         return self._base_ns + int((self._now_ns() - self._since_ns) * self._speed)
 
     @property
     def speed(self) -> float:
-        """Seconds of the recording in each second."""
+        """Seconds of the recording per second."""
         return self._speed
 
     @property
     def paused(self) -> bool:
-        """Whether it stands still."""
+        """Whether it is paused."""
         return self._paused
 
     def pause(self) -> None:
-        """Stand still."""
+        """Pause."""
         self._settle()
         self._paused = True
 
     def resume(self) -> None:
-        """Go on."""
+        """Resume."""
         self._settle()
         self._paused = False
 
     def set_speed(self, speed: float) -> None:
-        """Go on at another speed.
+        """Change the speed.
 
         Raises:
             InputError: it is not above 0.
@@ -66,7 +66,7 @@ class Pace:
         self._speed = speed
 
     def seek(self, position_ns: int) -> None:
-        """Go on from another place, before or behind."""
+        """Continue from another position, forward or back."""
         self._settle()
         self._base_ns = max(position_ns, 0)
 
@@ -75,11 +75,11 @@ class Pace:
         self._changed.set()
 
     async def reach(self, offset_ns: int, seen_ns: int) -> bool:
-        """Wait until a place is reached; return False as soon as the position is before what was seen already.
+        """Wait until a position is reached; return False as soon as the position is before the last emitted change.
 
         Args:
-            offset_ns: the place.
-            seen_ns: the place of the last change that was told.
+            offset_ns: the position to wait for.
+            seen_ns: the position of the last emitted change.
         """
         while True:
             position_ns = self.position_ns
@@ -94,7 +94,7 @@ class Pace:
                 return True
             self._changed.clear()
             seconds = None if self._paused else (offset_ns - position_ns) / self._speed / SECOND_NS
-            # Not `wait_for`: before Python 3.12 it forgets that it was cancelled where what it waits for comes at the same time.
+            # Not `wait_for`: before Python 3.12 it loses a cancellation that coincides with the awaited event.
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(seconds):
                     await self._changed.wait()

@@ -1,10 +1,10 @@
-"""Recordings of kube-scheduler-simulator: a line of JSON for each event, ``{"time": ..., "event": "Add", "resource": {...}}``.
+"""Recordings of kube-scheduler-simulator: a JSON line for each event, ``{"time": ..., "event": "Add", "resource": {...}}``.
 
-Its recorder follows namespaces, priority classes, storage classes, claims, nodes, volumes and pods, and writes what it sees. There
-is no header, and nothing says where the state at the beginning ends: what was there comes as additions, kind after kind, while
-changes of the kinds before them go on. So whatever is added and is older than the recording is taken to have been there. Times
-are those of the recorder's machine, in its time zone, each taken before its turn to write: they may go back a little. A
-deletion names the object and no more; one that happened while its watch was away is never written.
+Its recorder watches namespaces, priority classes, storage classes, claims, nodes, volumes and pods, and writes all events. There
+is no header, and the end of the initial state is not marked: initial objects are additions, kind after kind, mixed with
+changes of earlier kinds. So an added object that is older than the recording counts as initial. Times
+are those of the recorder's machine, in its time zone, taken before the event is queued for writing, so they may go back a little. A
+deletion has only the name of the object; a deletion during an interruption of the watch is never written.
 
 Source: simulator/recorder of that project, and docs of its command ``sched-recorder``.
 """
@@ -53,7 +53,7 @@ class PeerRecording:
         self.header = RecordingHeader("kube-scheduler-simulator", _time_ns(first, f"{path}:1"), kinds)
 
     def changes(self) -> Iterator[TimedChange]:
-        """See `bayplan.sync.timed_change.Recording`. The file is read twice: for the beginning, and for what came then."""
+        """See `bayplan.sync.timed_change.Recording`. The file is read twice: for the initial objects, and for the changes."""
         beginning: dict[str, list[Document]] = {kind: [] for kind in self.header.kinds}
         for kind, line, _, is_initial in self._lines():
             if is_initial:
@@ -66,7 +66,7 @@ class PeerRecording:
                 yield TimedChange(offset_ns, change)
 
     def _lines(self) -> Iterator[tuple[FollowedKind, PeerLine, str, bool]]:
-        """Read the events of kinds that are followed, where they stand, and whether each is of what was there in the beginning."""
+        """Yield the events of synced kinds with their positions, and whether each is of an initial object."""
         only_additions = True
         for number, raw in enumerate(read_lines(self._path), start=1):
             where = f"{self._path}:{number}"
@@ -80,7 +80,7 @@ class PeerRecording:
             if kind is None:
                 continue
             created = text(part(line.resource, "metadata"), "creationTimestamp")
-            # Where somebody has left out the times of creation, order is all there is.
+            # Without creation times, only the order is known.
             older = parse_time_ns(created) <= self.header.started_ns if created else only_additions
             is_initial = line.event == _ADD and older
             only_additions = only_additions and is_initial

@@ -1,4 +1,4 @@
-"""Open a recording, whoever wrote it."""
+"""Opening of recordings in all supported formats."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def open_recording(path: Path) -> Recording:
     """Return the recording in a file: one of Bayplan's, kube-scheduler-simulator's JSON lines, or a trace of SimKube.
 
     Raises:
-        InputError: it is none of them, or can't be read.
+        InputError: the format is unknown, or the file can't be read.
     """
     first = _first_bytes(path)
     line = next(read_lines(path), b"") if first.lstrip().startswith(b"{") else b""

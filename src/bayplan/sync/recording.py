@@ -1,4 +1,4 @@
-"""Bayplan's recordings: a line of JSON for a header, then a line a change; gzip where the name says so.
+"""Bayplan's recordings: a JSON line as header, then a line per change; gzip depending on the name.
 
 ::
 
@@ -8,7 +8,7 @@
     {"ns": 1730000000, "put": "pods", "object": {...}}
     {"ns": 2940000000, "delete": "pods", "object": {"metadata": {...}}}
 
-A kind's list may take several lines; all but the last have ``more``. A recording that was cut off ends with its last whole line.
+The list of a kind may have several lines; all except the last have ``more``. An incomplete recording ends with its last whole line.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from bayplan.sync.timed_change import RecordingHeader, TimedChange
 
 FORMAT_VERSION = 1
 LIST_LINE = 500
-"""So many objects of a list stand in one line."""
+"""Maximum number of listed objects per line."""
 
 _encode = msgspec.json.encode
 
@@ -65,8 +65,8 @@ class RecordingWriter:
     """Write a recording.
 
     Args:
-        path: of the file; a name that ends in ``.gz`` is packed. What is there is replaced.
-        header: what is recorded.
+        path: of the file, which is replaced; compressed if it ends in ``.gz``.
+        header: the description of the recording.
 
     Raises:
         InputError: the file can't be written.
@@ -76,7 +76,7 @@ class RecordingWriter:
         self.changes = 0
         self._header = header
         try:
-            # Times in the packed file would make two recordings of the same thing differ.
+            # A timestamp in the gzip header would make equal recordings differ.
             plain = path.open("wb")
             self._plain = plain
             self._file: IO[bytes] = (
@@ -96,9 +96,9 @@ class RecordingWriter:
         self._file.write(_encode(line) + b"\n")
 
     def write(self, now_ns: int, change: FeedChange) -> None:
-        """Write a change that came at a time, nanoseconds since 1970."""
+        """Write a change with its time, nanoseconds since 1970."""
         if isinstance(change, Reached | PartListed):
-            return  # Nothing new, and what only a feed tells that was asked for parts of lists.
+            return  # These contain no new objects: the complete list follows.
         offset_ns = max(now_ns - self._header.started_ns, 0)
         self.changes += 1
         if isinstance(change, Listed):
@@ -123,7 +123,7 @@ class RecordingWriter:
         self._file.write(_encode(line) + b"\n")
 
     def flush(self) -> None:
-        """Let everything that was written be in the file, so that it can be read whatever happens next."""
+        """Flush everything to the file, so it can be read after a crash."""
         self._file.flush()
         self._plain.flush()
 
@@ -142,7 +142,7 @@ class RecordingWriter:
 
 
 class BayplanRecording:
-    """Read a recording of our own.
+    """Read one of Bayplan's recordings.
 
     Args:
         path: of the file.
@@ -179,7 +179,7 @@ class BayplanRecording:
 
 
 def read_lines(path: Path) -> Iterator[bytes]:
-    """Read the whole lines of a file, packed or not; what was cut off in the middle of a line is left out.
+    """Yield the complete lines of a file, compressed or not; an incomplete last line is skipped.
 
     Raises:
         InputError: it can't be read.
@@ -199,7 +199,7 @@ def read_lines(path: Path) -> Iterator[bytes]:
 
 
 def _is_whole(line: bytes) -> bool:
-    """Say whether a last line without an end is one all the same."""
+    """Return whether a last line without a line break is complete."""
     try:
         msgspec.json.decode(line)
     except (msgspec.MsgspecError, UnicodeDecodeError):

@@ -1,4 +1,4 @@
-"""Leave out of a recorded object what scheduling does not read: environment, commands, most annotations, addresses."""
+"""Redaction of recorded objects: removes fields that scheduling does not read, such as environment, commands, most annotations."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from bayplan.sync.document import items, part
 from bayplan.sync.followed_kinds import SPREAD_OWNERS, FollowedKind
 from bayplan.sync.translation import workload_spec
 
-_KEPT_ANNOTATIONS = ("pv.kubernetes.io/", "volume.kubernetes.io/", "volume.beta.kubernetes.io/", "bayplan.io/")
+_COPIED_ANNOTATIONS = ("pv.kubernetes.io/", "volume.kubernetes.io/", "volume.beta.kubernetes.io/", "bayplan.io/")
 _LEFT_OUT_OF_CONTAINERS = ("command", "args", "env", "envFrom")
 
 
 def redacted(kind: FollowedKind, document: Document) -> Document:
-    """Return an object with what the scheduler reads of it, names, labels, uids and times; all else is gone.
+    """Return an object with only names, labels, uids, times, and the fields that the scheduler reads.
 
-    An object that can't be understood is left with its metadata.
+    Of an object that can't be decoded, only the metadata is kept.
     """
     metadata = part(document, "metadata")
     kept: Document = {
@@ -28,7 +28,7 @@ def redacted(kind: FollowedKind, document: Document) -> Document:
         if name in metadata:
             kept[name] = metadata[name]
     annotations = {
-        name: value for name, value in part(metadata, "annotations").items() if name.startswith(_KEPT_ANNOTATIONS)
+        name: value for name, value in part(metadata, "annotations").items() if name.startswith(_COPIED_ANNOTATIONS)
     }
     if annotations:
         kept["annotations"] = annotations

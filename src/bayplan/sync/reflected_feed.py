@@ -1,4 +1,4 @@
-"""A live cluster as a feed: one reflector a kind."""
+"""A live cluster as a feed: one reflector per kind."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ class _Named(msgspec.Struct, gc=False):
 
 
 class _Followed(msgspec.Struct, gc=False):
-    """An object of which only the names are read.
+    """An object of which only the names are decoded.
 
     Attributes:
-        metadata: with nothing else.
-        raw: the whole; emptied once it was told, because nobody needs it twice.
+        metadata: only names, uid and resource version.
+        raw: the whole object as JSON; emptied once it was emitted, to save memory.
     """
 
     metadata: ObjectMeta
@@ -67,12 +67,12 @@ class ReflectedFeed:
 
     Args:
         connection: to the cluster.
-        policy: which namespaces and pods are wanted.
-        kinds: plural names; all that are followed by default.
+        policy: which namespaces and pods to read.
+        kinds: plural names; all synced kinds by default.
         name: of the cluster, for messages.
-        once: end when everything was listed.
-        read: makes a document of an object's JSON, with what of it is wanted.
-        parts: tell lists in parts, too, while they come.
+        once: end when everything is listed.
+        read: decodes the required fields of an object.
+        parts: also emit parts of lists while they arrive.
     """
 
     def __init__(
@@ -103,7 +103,7 @@ class ReflectedFeed:
         return {plural: each.problem for plural, each in self._reflectors.items() if each.problem}
 
     async def open(self) -> None:
-        """Find out which kinds the cluster serves, and which of them we may read."""
+        """Discover which kinds the cluster serves, and which of them we may read."""
         found: list[str] = []
         for plural in self._wanted:
             response = await self._connection.send(ApiRequest("GET", BY_PLURAL[plural].path(), query="limit=1"))
@@ -119,7 +119,7 @@ class ReflectedFeed:
         self.kinds = tuple(found)
 
     async def run(self, take: Take) -> None:
-        """Follow until cancelled, or until everything was listed once."""
+        """Watch until cancelled, or until everything is listed once."""
         async with asyncio.TaskGroup() as group:
             running = []
             for plural in self.kinds:
@@ -142,7 +142,7 @@ class ReflectedFeed:
 
 
 class _FollowedCollection:
-    """What one reflector tells, as a list first and changes then."""
+    """Converts the output of one reflector to a list and later changes."""
 
     def __init__(self, plural: str, take: Take, policy: SyncPolicy, read: Callable[[bytes], Document]) -> None:
         self._plural = plural
@@ -150,10 +150,10 @@ class _FollowedCollection:
         self._take = take
         self._namespaces = frozenset(policy.namespaces) if BY_PLURAL[plural].namespaced else frozenset[str]()
         self._initial: list[bytes] | None = []
-        self._told: list[ObjectRef] = []
+        self._emitted: list[ObjectRef] = []
 
     def part(self, items: Sequence[_Followed]) -> None:
-        """Take objects of the first list before it is complete."""
+        """Process a part of the first list."""
         raws: list[bytes] = []
         for item in items:
             if not self._namespaces or item.metadata.namespace in self._namespaces:
@@ -162,7 +162,7 @@ class _FollowedCollection:
         self._take(PartListed(self._plural, RawDocuments(raws, self._read)))
 
     def changed(self, changes: Sequence[Change[_Followed]]) -> None:
-        """Take changes of the reflector."""
+        """Process changes of the reflector."""
         for old, new in changes:
             item = new if new is not None else old
             assert item is not None
@@ -175,21 +175,21 @@ class _FollowedCollection:
                 continue
             raw, new.raw = new.raw, b""
             if self._initial is not None and not raw:
-                self._told.append(ObjectRef(self._plural, new.metadata.namespace, new.metadata.name))
+                self._emitted.append(ObjectRef(self._plural, new.metadata.namespace, new.metadata.name))
             elif self._initial is not None:
                 self._initial.append(raw)
             else:
                 self._take(Changed(self._plural, self._read(raw)))
 
     def listed(self, version: str) -> None:
-        """Take that a list was told: the first one, or one after which all that was different has been told."""
+        """Process the end of a list: the first one, or a later one whose differences were emitted as changes."""
         revision = int(version) if version.isdecimal() else 0
         if self._initial is None:
             self._take(Reached(self._plural, revision))
             return
-        raws, told = self._initial, self._told
-        self._initial, self._told = None, []
-        self._take(Listed(self._plural, RawDocuments(raws, self._read), revision, told))
+        raws, emitted = self._initial, self._emitted
+        self._initial, self._emitted = None, []
+        self._take(Listed(self._plural, RawDocuments(raws, self._read), revision, emitted))
 
 
 def _selector(kind: FollowedKind, policy: SyncPolicy) -> str:

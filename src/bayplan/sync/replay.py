@@ -1,4 +1,4 @@
-"""Replay a recording with its timestamps: as a feed to be followed, or by applying what was applied."""
+"""Replay of a recording with its timestamps: as a feed to sync, or by applying the recorded workloads."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ _encode = msgspec.json.encode
 class ReplayFeed:
     """A recording of a cluster as a feed; see `bayplan.sync.feed.Feed`.
 
-    Seeking forward tells all that lies between at once. Seeking back tells the lists as they were there: what came later goes.
+    Seeking forward emits all changes in between at once. Seeking back emits lists of that time, which removes later objects.
 
     Args:
-        recording: not one of workloads that were applied.
-        pace: how fast.
+        recording: a recording of a cluster, not of applied workloads.
+        pace: the playback position.
     """
 
     def __init__(self, recording: Recording, pace: Pace) -> None:
@@ -46,20 +46,20 @@ class ReplayFeed:
         return {}
 
     async def open(self) -> None:
-        """There is nothing to find out."""
+        """Do nothing: the kinds are in the header."""
 
     async def run(self, take: Take) -> None:
-        """Tell all changes at their times."""
+        """Emit all changes at their times."""
         again = False
         while not await self._run_once(take, again=again):
             again = True
 
     async def _run_once(self, take: Take, *, again: bool) -> bool:
-        """Tell the recording from its beginning; return False when it has to be told again, from an earlier place.
+        """Emit the recording from its start; return False after a seek back, which requires another run.
 
         Args:
-            take: whom to tell.
-            again: whether it was told before: then what lies before the position is told as lists.
+            take: receives the changes.
+            again: whether this is a repeated run: then the state at the position is emitted as lists.
         """
         state: dict[str, dict[ObjectRef, Document]] = {kind: {} for kind in self.kinds}
         catching_up, since_turn, seen_ns = again, 0, 0
@@ -68,7 +68,7 @@ class ReplayFeed:
                 continue
             if catching_up and offset_ns > self._pace.position_ns:
                 catching_up = False
-                _tell_lists(state, take)
+                _emit_lists(state, take)
             if catching_up:
                 _note(state, change)
                 continue
@@ -81,7 +81,7 @@ class ReplayFeed:
                 since_turn = 0
                 await asyncio.sleep(0)
         if catching_up:
-            _tell_lists(state, take)
+            _emit_lists(state, take)
         return True
 
 
@@ -96,23 +96,23 @@ def _note(state: dict[str, dict[ObjectRef, Document]], change: Listed | Changed)
         objects[ref_of(change.plural, change.document)] = change.document
 
 
-def _tell_lists(state: dict[str, dict[ObjectRef, Document]], take: Take) -> None:
+def _emit_lists(state: dict[str, dict[ObjectRef, Document]], take: Take) -> None:
     for plural, objects in state.items():
         take(Listed(plural, list(objects.values())))
 
 
 class ApplyReplay:
-    """Apply what a trace says was applied, and delete what was deleted; the controllers here make the pods.
+    """Apply and delete the workloads of a trace; the target's controllers create the pods.
 
     Args:
         recording: of workloads.
-        pace: how fast; it can't go back.
-        send: sends requests to the cluster here.
-        path_of: the path of a collection, by apiVersion, kind and namespace; None for a kind that is not served.
+        pace: the playback position; it can't go back.
+        send: sends requests to the target.
+        path_of: returns the path of a collection, by apiVersion, kind and namespace; None for a kind that is not served.
 
     Attributes:
-        applied, deleted: how many objects so far.
-        problems: what could not be applied, and why.
+        applied, deleted: numbers of objects so far.
+        problems: objects that could not be applied, and why.
     """
 
     def __init__(
@@ -131,10 +131,10 @@ class ApplyReplay:
         self._path_of = path_of
 
     async def run(self) -> None:
-        """Do everything at its time.
+        """Apply everything at its time.
 
         Raises:
-            InputError: it was asked to go back.
+            InputError: the playback position was moved back.
         """
         seen_ns = 0
         for offset_ns, change in self._recording.changes():

@@ -1,4 +1,4 @@
-"""One source followed by one cluster here: feeds in, requests out, memory kept."""
+"""A running sync of one source to one target: reads feeds, sends requests, saves the sync state."""
 
 from __future__ import annotations
 
@@ -26,41 +26,41 @@ Send = Callable[[ApiRequest], Awaitable[ApiResponse]]
 T = TypeVar("T")
 
 AT_ONCE = 32
-"""So many writes are under way at once that are no batches. The server works them off one by one; this hides the way to it."""
+"""Maximum number of concurrent single writes. The server executes them one by one; concurrency hides the latency."""
 
 SAVE_SECONDS = 0.1
-"""Memory is written at most so often, but for deletions. What is not yet written is seen from the copies after a restart."""
+"""Minimum interval between saves of memory, except for deletions. After a restart, unsaved entries are derived from the copies."""
 
 PAUSE_SECONDS = 0.5
-"""So often it is looked whether there is something to be saved where nothing else happens."""
+"""Interval of checks for unsaved memory while nothing else happens."""
 
 SAVE_SECONDS_EACH = 0.04
-"""Nor more often than this for each ConfigMap that was written: an import changes all of memory all the time."""
+"""Minimum interval per written ConfigMap: an import constantly changes all of memory."""
 
 LAST_SAVE_SECONDS = 5.0
-"""So long the end waits for a cluster here that does not answer."""
+"""Timeout of the last save if the target does not respond."""
 
 STATUS = "status"
-"""The ConfigMap beside the memory that says what is followed, and how far that is."""
+"""The ConfigMap with the source and the progress of the sync, next to those of the memory."""
 
 DONE, STOPPED = "done", "stopped"
-"""States of a session that has ended: everything was written, or it was cancelled before."""
+"""States of a finished session: everything was written, or it was cancelled before."""
 
-MOST_PROBLEMS = 100
-"""So many problems stand there."""
+MAX_REPORTED_PROBLEMS = 100
+"""Maximum number of problems in the status."""
 
 
 class SyncStatus(Struct, frozen=True, kw_only=True):
-    """How far following is.
+    """The progress of a sync.
 
     Attributes:
-        ready: whether source and cluster here were listed.
+        ready: whether source and target are listed.
         idle: whether everything that can be written is written.
         created, updated, deleted: writes so far.
-        waiting: objects that are yet to be looked at or written.
-        lag_seconds: for how long the oldest of them has been waiting.
-        problems: why objects are not here as they should be.
-        source: what is wrong with the source at the moment, by kind. left_out: kinds that are not followed, and why.
+        waiting: objects that are still to be reconciled or written.
+        lag_seconds: how long the oldest of them has been waiting.
+        problems: why objects could not be written.
+        source: current problems of the source, by kind. left_out: kinds that are not synced, and why.
     """
 
     ready: bool
@@ -76,15 +76,15 @@ class SyncStatus(Struct, frozen=True, kw_only=True):
 
 
 class SyncSession:
-    """Follow a source.
+    """Syncs a source to a target.
 
     Args:
-        source: what is followed.
-        here: the cluster that follows, as a feed of the same kinds.
-        send: sends requests to the cluster here.
-        policy: how.
-        name: of the source, for those who look at the cluster here. kind: import, sync or replay, for the same.
-        at_once: so many writes at once, but for those in batches.
+        source: the feed of the source.
+        here: the feed of the target, with the same kinds.
+        send: sends requests to the target.
+        policy: what to sync.
+        name: of the source, for users of the target. kind: import, sync or replay, likewise.
+        at_once: maximum number of concurrent writes, except batches.
     """
 
     def __init__(
@@ -110,17 +110,17 @@ class SyncSession:
         self._woken = asyncio.Event()
         self._takes_batches = False
         self._under_way = 0
-        # Beside batches there is room for more writes than may ask at once: saves of memory would queue behind them.
+        # Batches allow more pending writes than concurrent single requests, and saves of memory would queue behind them.
         self._singles = asyncio.Semaphore(at_once)
         self._saving: asyncio.Task[None] | None = None
         self._remembers = False
         self._next_save = float("-inf")
         self._counts = dict.fromkeys(Verb, 0)
         self._behind_since: float | None = None
-        self._told: Document = {}
+        self._published: Document = {}
 
     def status(self) -> SyncStatus:
-        """Return how far it is."""
+        """Return the progress."""
         follower = self._follower
         since = self._behind_since
         return SyncStatus(
@@ -137,10 +137,10 @@ class SyncSession:
         )
 
     async def run(self, *, once: bool = False) -> None:
-        """Follow until cancelled; with `once`, until the source was told and everything of it is written.
+        """Sync until cancelled; with `once`, until the source has ended and all of it is written.
 
         Raises:
-            InputError: the source or the cluster here can't be read.
+            InputError: the source or the target can't be read.
         """
         await self._source.open()
         await self._here.open()
@@ -160,7 +160,7 @@ class SyncSession:
                 for task in (here, source):
                     task.cancel()
         finally:
-            # Also when it was cancelled: what is known now need not be found out again.
+            # Even if cancelled, so the next run can use it.
             self._end = self._end or STOPPED
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._save(follower), LAST_SAVE_SECONDS)
@@ -169,11 +169,11 @@ class SyncSession:
         follower = self._follower
         assert follower is not None
         if isinstance(change, Listed):
-            follower.source_listed(change.plural, change.documents, change.told)
+            follower.source_listed(change.plural, change.documents, change.emitted)
         elif isinstance(change, PartListed):
             follower.source_part_listed(change.plural, change.documents)
         elif isinstance(change, Reached):
-            return  # What came and went there while nobody watched was never here.
+            return  # Objects that the source's watch missed completely were never copied.
         else:
             follower.source_changed(change.plural, change.document, deleted=change.deleted)
         self._wake()
@@ -186,7 +186,7 @@ class SyncSession:
         if isinstance(change, Listed):
             follower.local_listed(change.plural, change.documents, change.revision)
         elif isinstance(change, PartListed):
-            return  # Of the cluster here the whole list counts.
+            return  # Only the complete list of the target counts.
         elif isinstance(change, Reached):
             follower.local_reached(change.plural, change.revision)
         else:
@@ -198,17 +198,17 @@ class SyncSession:
             self._behind_since = asyncio.get_running_loop().time()
         self._woken.set()
 
-    # --- work ---------------------------------------------------------------------------------------------------------
+    # --- writing ------------------------------------------------------------------------------------------------------
 
     async def _work(self, follower: Follower, group: asyncio.TaskGroup, until: asyncio.Task[None] | None) -> None:
-        """Write what has to be written; end when `until` is done and nothing is left."""
+        """Execute writes; return when `until` is done and nothing is left."""
         if until is not None:
             until.add_done_callback(lambda _: self._woken.set())
         while True:
             self._woken.clear()
             if follower.is_ready:
                 if not self._remembers:
-                    # What keeps its place is remembered before anything more is made.
+                    # Save which objects keep their nodes before creating more.
                     await self._save(follower)
                     self._remembers = True
                 elif self._saving is None and self._is_save_due(follower):
@@ -236,13 +236,13 @@ class SyncSession:
                 self._begin(group, [write], partial(self._carry_out, follower, write))
         if batch:
             self._begin(group, batch, partial(self._carry_out_batch, follower, batch))
-            # There may be room for another one.
+            # There may be room for another batch.
             self._woken.set()
 
     def _begin(
         self, group: asyncio.TaskGroup, writes: Sequence[SyncWrite], work: Callable[[], Awaitable[None]]
     ) -> None:
-        """Let some writes be carried out, and count them."""
+        """Start some writes, and count them when they are done."""
 
         async def carry_out_and_count() -> None:
             await work()
@@ -262,29 +262,29 @@ class SyncSession:
         await asyncio.gather(*(self._drive_single(finish(follower, each)) for each in unfinished))
 
     async def _drive_single(self, exchange: Exchange[None]) -> None:
-        """Carry out the exchange of one write, when it is its turn."""
+        """Execute the exchange of one write, when it is its turn."""
         async with self._singles:
             await self._drive(exchange, waits_for_memory=True)
 
     async def _pause(self, follower: Follower) -> None:
-        """Wait until something comes, or memory may be saved again."""
-        # Not `wait_for`: before Python 3.12 it forgets that it was cancelled where what it waits for comes at the same time.
+        """Wait for a change, or until memory may be saved again."""
+        # Not `wait_for`: before Python 3.12 it loses a cancellation that coincides with the awaited event.
         with suppress(TimeoutError):
             async with asyncio.timeout(SAVE_SECONDS if follower.memory.has_changes else PAUSE_SECONDS):
                 await self._woken.wait()
 
     async def _save(self, follower: Follower) -> None:
-        """Save what memory has to be saved, and tell how far it is."""
+        """Save changed memory, and publish the progress."""
         status = self.status()
-        if self._told != (shown := status_document(self._name, status, kind=self._kind, end=self._end)):
-            self._told = shown
+        if self._published != (shown := status_document(self._name, status, kind=self._kind, end=self._end)):
+            self._published = shown
             await self._drive(save_memory([shown]))
         changes = follower.memory.take_changes()
         saved = not changes
         try:
             saved = saved or await self._drive(save_memory(changes))
         finally:
-            # Also when it is cancelled in the middle: the last save writes them then.
+            # Also on cancellation: the last save writes them then.
             if not saved:
                 follower.memory.put_back(changes)
             self._saving = None
@@ -292,11 +292,11 @@ class SyncSession:
         self._next_save = asyncio.get_running_loop().time() + pause
 
     async def _drive(self, exchange: Exchange[T], *, waits_for_memory: bool = False) -> T:
-        """Carry out an exchange: send its requests, sleep its pauses.
+        """Execute an exchange: send its requests, sleep its pauses.
 
         Args:
-            exchange: what is done. waits_for_memory: where the cluster here has to be asked again, let memory be saved first: what
-                was known before it went away must not be lost when this program ends soon after it has come back.
+            exchange: the exchange. waits_for_memory: before a retry, wait for a running save of memory, so that
+                nothing is lost if this program ends soon after the target is available again.
         """
         try:
             step = next(exchange)
@@ -314,9 +314,9 @@ class SyncSession:
 
 
 def status_document(name: str, status: SyncStatus, *, kind: str = "sync", end: str = "") -> Document:
-    """Return the ConfigMap that describes the session to users of the cluster here.
+    """Return the ConfigMap that describes the session to users of the target.
 
-    Figures are whole seconds and counts, so that it is written only when something has changed.
+    Figures are whole seconds and counts, so it is written only after a change.
 
     Args:
         name, kind: of the source; see `SyncSession`. status: of the session. end: `DONE` or `STOPPED` once it has ended.
@@ -330,7 +330,7 @@ def status_document(name: str, status: SyncStatus, *, kind: str = "sync", end: s
         "deleted": str(status.deleted),
         "waiting": str(status.waiting),
         "lag_seconds": str(int(status.lag_seconds)),
-        "problems": "\n".join(f"{each.ref}: {each.message}" for each in status.problems[:MOST_PROBLEMS]),
+        "problems": "\n".join(f"{each.ref}: {each.message}" for each in status.problems[:MAX_REPORTED_PROBLEMS]),
         "source_problems": "\n".join(f"{kind}: {text}" for kind, text in status.source.items()),
         "left_out": "\n".join(f"{kind}: {text}" for kind, text in status.left_out.items()),
     }

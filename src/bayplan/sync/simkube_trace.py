@@ -1,8 +1,8 @@
-"""Traces of SimKube (format 2, MessagePack or JSON): workloads that were applied and deleted, and how long their pods ran.
+"""Traces of SimKube (format 2, MessagePack or JSON): workloads that were applied and deleted, and the run times of their pods.
 
-A trace holds workloads, not pods: its controllers make the pods, here as there. How long pods run is told to the virtual kubelet by
-the annotation ``bayplan.io/run-time``. Where several pods of one owner are known, all get the mean of their run times: one
-template says one thing.
+A trace has workloads, not pods: the target's controllers create the pods. ``bayplan.io/run-time`` sets their run time on the
+virtual kubelet. If several pods of one owner are known, all get the mean of their run times, because a
+template has one value.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _Lives = dict[int, list[Document | str]]
 
 
 class SimKubeTrace(msgspec.Struct):
-    """A trace as it stands in a file of JSON: owners of pods are texts that hold JSON."""
+    """A trace in a JSON file: owners of pods are strings that contain JSON."""
 
     version: int
     events: list[_Event]
@@ -101,7 +101,7 @@ class SimKubeRecording:
                 yield TimedChange(offset_ns, Applied(document, deleted=True))
 
     def _as_applied(self, document: Document) -> Document:
-        """Return an object as a user would apply it, with the run time of its pods."""
+        """Return an object to apply, with the run time of its pods."""
         metadata = {name: each for name, each in part(document, "metadata").items() if name not in _SERVER_SET}
         applied: Document = {name: each for name, each in document.items() if name != "status"} | {"metadata": metadata}
         kind = text(document, "kind")
@@ -118,13 +118,13 @@ class SimKubeRecording:
         if seconds is not None:
             applied = _annotated(applied, path, f"{seconds}s")
         elif kind in _END_BY_THEMSELVES:
-            # Not known to have ended: the default run time of the cluster here is not theirs.
+            # Not known to have ended: the target's default run time must not apply.
             applied = _annotated(applied, path, FOREVER)
         return applied
 
 
 def read_simkube(path: Path, first: bytes) -> SimKubeRecording | None:
-    """Return the trace in a file, or None where it is none.
+    """Return the trace in a file, or None if the file is not a trace.
 
     Args:
         path: of the file.
@@ -144,7 +144,7 @@ def read_simkube(path: Path, first: bytes) -> SimKubeRecording | None:
 
 
 def _run_seconds(trace: SimKubeTrace | _PackedTrace, where: str) -> dict[tuple[str, str], int]:
-    """Return the mean run time of the finished pods of each owner, in seconds; owners without any run on."""
+    """Return the mean run time of the finished pods of each owner, in seconds; owners without finished pods are omitted."""
     try:
         owners = trace.lives()
     except msgspec.MsgspecError as problem:

@@ -1,4 +1,4 @@
-"""What the follower says is to be done here, as values."""
+"""The follower's writes as values."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from bayplan.sync.followed_kinds import ObjectRef
 
 
 class Verb(Enum):
-    """What is to be done: make an object, bring it up to date (read it, `Follower.merged`, write it), delete it."""
+    """The operation: create an object, update it (read it, `Follower.merged`, write it), delete it."""
 
     CREATE = "create"
     UPDATE = "update"
@@ -19,14 +19,14 @@ class Verb(Enum):
 
 
 class SyncWrite(Struct, frozen=True):
-    """One thing to do here.
+    """A write to the target.
 
     Attributes:
-        verb: what.
+        verb: the operation.
         ref: the object.
-        uid: of the object in the source; for a deletion, of the object here.
-        document: to be created; None else.
-        version: the hash of the source's version that it was made of.
+        uid: of the object in the source; for a deletion, of the local object.
+        document: to be created; otherwise None.
+        version: the hash of the source's version that the document was translated from.
     """
 
     verb: Verb

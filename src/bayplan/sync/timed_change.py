@@ -1,4 +1,4 @@
-"""What a recording holds, whatever wrote it: changes of a cluster, each with its time."""
+"""The content of a recording in any format: changes of a cluster, each with its time."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from bayplan.sync.feed import Changed, Listed
 
 
 class Applied(NamedTuple):
-    """An object of any kind that was applied, or deleted, by a user: a workload whose controller makes the pods."""
+    """An object of any kind that a user applied or deleted: a workload whose controller creates the pods."""
 
     document: Document
     deleted: bool = False
@@ -20,22 +20,22 @@ RecordedChange: TypeAlias = Listed | Changed | Applied
 
 
 class TimedChange(NamedTuple):
-    """A change, and how many nanoseconds after the beginning of the recording it came."""
+    """A change, and its time in nanoseconds after the start of the recording."""
 
     offset_ns: int
     change: RecordedChange
 
 
 class RecordingHeader(NamedTuple):
-    """What a recording is.
+    """The description of a recording.
 
     Attributes:
-        format: which program wrote it: ``bayplan``, ``kube-scheduler-simulator`` or ``simkube``.
-        started_ns: when it begins, nanoseconds since 1970.
-        kinds: plural names of the kinds of which it has lists.
-        kubernetes: the version of the cluster, "" where nobody knows.
-        redacted: whether only what scheduling reads was kept.
-        applies: whether it holds workloads that were applied, rather than a cluster that is followed.
+        format: the program that wrote it: ``bayplan``, ``kube-scheduler-simulator`` or ``simkube``.
+        started_ns: its start, nanoseconds since 1970.
+        kinds: plural names of the listed kinds.
+        kubernetes: the version of the cluster, "" if unknown.
+        redacted: whether it has only the fields that scheduling reads.
+        applies: whether it has applied workloads, not the objects of a cluster.
     """
 
     format: str
@@ -47,11 +47,11 @@ class RecordingHeader(NamedTuple):
 
 
 class Recording(Protocol):
-    """A recording that can be read from its beginning, as often as one likes."""
+    """A recording that can be read repeatedly from its start."""
 
     @property
     def header(self) -> RecordingHeader:
-        """What it is."""
+        """The description of the recording."""
         ...
 
     def changes(self) -> Iterator[TimedChange]:

@@ -1,14 +1,14 @@
-"""A source's object as it is wanted here: without what belongs to the other cluster, with the uids that things have here.
+"""Translation of a source's object into the local object: without fields of the source cluster, with local uids.
 
-- uid, resourceVersion, times, managed fields and finalizers are the other cluster's: its controllers are not here to act on them.
-- Of owners a pod keeps its ReplicaSet, ReplicationController or StatefulSet, because default spreading finds its selector by that
-  name. The reference has the uid of the source, and copies of these workloads ask for no replicas: nothing here is collected,
-  doubled or deleted. Other owners are left out; but a claim that a pod owns belongs to that pod's copy, because the scheduler
-  asks whose claim it is.
-- A pod's service account is not here, nor are the volumes with its token; its priority follows from its class again.
-- A persistent volume's claimRef has the uid that its claim has here. What is bound there is bound here: volumes follow the source.
-  One that was released keeps the uid of its claim there, so that it belongs to no later claim of that name.
-- A resource claim is allocated here as it is there only to pods that keep their nodes; all others are for the scheduler here.
+- uid, resourceVersion, times, managed fields and finalizers are dropped: the controllers that act on them are in the source.
+- Of its owners, a pod keeps its ReplicaSet, ReplicationController or StatefulSet, because default spreading finds its selector by
+  that name. The reference has the uid of the source, and copies of these workloads have 0 replicas, so local controllers neither
+  collect, duplicate nor delete pods. Other owners are dropped; but a claim that a pod owns is owned by its copy, because the
+  scheduler checks the owner of a claim.
+- A pod's service account and the volumes with its token are dropped; its priority is computed from its class again.
+- A persistent volume's claimRef has the local uid of its claim: bound volumes stay bound.
+  A released volume keeps the source's uid of its claim, so it belongs to no later claim of that name.
+- A resource claim keeps the source's allocation only for pods that keep their nodes; all others are left to the local scheduler.
 """
 
 from __future__ import annotations
@@ -24,36 +24,36 @@ from bayplan.sync.followed_kinds import SPREAD_OWNERS, FollowedKind, ObjectRef
 from bayplan.sync.policy import SOURCE_APPLIED
 
 
-class Here(Protocol):
-    """What translation asks about the cluster here."""
+class LocalObjects(Protocol):
+    """The local objects, as translation needs them."""
 
     def uid_of(self, ref: ObjectRef, source_uid: str) -> str | None:
-        """Return the uid that the copy of an object has here, or None while it is not here.
+        """Return the local uid of an object's copy, or None while it does not exist.
 
         Args:
             ref: the object's name.
-            source_uid: its uid in the source: another object of that name does not count. "" where any does.
+            source_uid: its uid in the source: a copy of a different object of that name does not count. "" accepts any.
         """
         ...
 
     def keeps_node(self, source_uid: str) -> bool:
-        """Return whether a pod of the source is here on the node that it had when following began."""
+        """Return whether a pod of the source keeps the node that it had when the sync began."""
         ...
 
 
 _RELEASED = ("Released", "Failed")
-"""Phases of volumes whose claims are gone."""
+"""Phases of volumes whose claims are deleted."""
 
 _TOKEN_VOLUME = "kube-api-access-"
 
-_KEPT_METADATA = ("name", "generateName", "namespace", "labels", "annotations")
+_COPIED_METADATA = ("name", "generateName", "namespace", "labels", "annotations")
 
 
 class Awaited(Exception):
-    """The object can't be written before another one is here.
+    """The object can't be written before another object exists.
 
     Args:
-        ref: that one.
+        ref: the other object.
     """
 
     def __init__(self, ref: ObjectRef) -> None:
@@ -61,21 +61,21 @@ class Awaited(Exception):
         super().__init__(f"waits for {ref}")
 
 
-def translate(kind: FollowedKind, source: Document, here: Here, *, keeps_node: bool = False) -> Document:
-    """Return a new document to be created here, with the status that it should have.
+def translate(kind: FollowedKind, source: Document, here: LocalObjects, *, keeps_node: bool = False) -> Document:
+    """Return a new document to create, with its status.
 
     Args:
         kind: of the object.
-        source: as the source has it; it is not changed.
-        here: see `Here`.
-        keeps_node: let a pod stay where it is.
+        source: the source's object; it is not modified.
+        here: the local objects.
+        keeps_node: whether a pod keeps its node.
 
     Raises:
-        Awaited: it names an object that is not here yet.
+        Awaited: it refers to an object that does not exist yet.
     """
     metadata = part(source, "metadata")
-    kept: Document = {name: metadata[name] for name in _KEPT_METADATA if metadata.get(name)}
-    # A source that follows another one notes what was written there.
+    kept: Document = {name: metadata[name] for name in _COPIED_METADATA if metadata.get(name)}
+    # A source that syncs another cluster has its own annotation.
     annotations = {name: each for name, each in part(metadata, "annotations").items() if name != SOURCE_APPLIED}
     kept["annotations"] = {**annotations, SOURCE_UID: text(metadata, "uid")}
     document: Document = {**source, "apiVersion": kind.api_version, "kind": kind.kind, "metadata": kept}
@@ -103,7 +103,7 @@ def translate(kind: FollowedKind, source: Document, here: Here, *, keeps_node: b
         status = _claim_status(part(source, "status"), text(metadata, "namespace"), here)
         document.update(status)
         if status:
-            # Controllers give devices back only of claims that have this finalizer, which the scheduler sets with the allocation.
+            # Controllers release the devices only of claims with this finalizer, which the scheduler sets with the allocation.
             kept["finalizers"] = [DELETE_PROTECTION]
     elif (kind.api_version, kind.kind) in SPREAD_OWNERS:
         document["spec"] = workload_spec(part(source, "spec"))
@@ -115,7 +115,7 @@ def translate(kind: FollowedKind, source: Document, here: Here, *, keeps_node: b
 
 
 def workload_spec(spec: Document) -> Document:
-    """Return what is copied of a workload's spec: its selector and its template, and that it wants no replicas."""
+    """Return the copied part of a workload's spec: its selector, its template, and 0 replicas."""
     copied: Document = {name: spec[name] for name in ("selector", "serviceName") if name in spec}
     template = part(spec, "template")
     if template:
@@ -125,7 +125,7 @@ def workload_spec(spec: Document) -> Document:
 
 
 def _spread_owners(source: Document) -> list[Document]:
-    """Return the reference to the controller of a pod by whose selector default spreading counts, if it has one."""
+    """Return the reference to the pod's controller whose selector default spreading uses, if any."""
     for owner in items(part(source, "metadata"), "ownerReferences"):
         if owner.get("controller"):
             version, kind, uid = (text(owner, name) for name in ("apiVersion", "kind", "uid"))
@@ -143,7 +143,7 @@ def _pod_that_owns(source: Document) -> Document | None:
     return None
 
 
-def _here(here: Here, ref: ObjectRef, source_uid: str) -> str:
+def _here(here: LocalObjects, ref: ObjectRef, source_uid: str) -> str:
     uid = here.uid_of(ref, source_uid)
     if uid is None:
         raise Awaited(ref)
@@ -160,17 +160,17 @@ def _pod_spec(spec: Document, *, keeps_node: bool) -> Document:
 
 
 def _status_on_a_node(status: Document) -> Document:
-    """Return the status of a pod that is bound, without a nomination.
+    """Return the status of a bound pod without its nomination.
 
-    Releases up to 1.34 leave it there; that of a pod that is bound can't be written.
+    Releases up to 1.34 leave the nomination there, and it can't be written for a bound pod.
     """
     return {name: value for name, value in status.items() if name != "nominatedNodeName"}
 
 
 def without_tokens(spec: Document) -> Document:
-    """Return a spec without the volumes that the source's admission has added for the service account, and their mounts.
+    """Return a spec without the service account volumes that the source's admission added, and their mounts.
 
-    Scheduling does not read them, and their names differ from pod to pod: without them the pods of a workload have one spec.
+    Scheduling does not read them, and their names differ from pod to pod: without them the pods of a workload have equal specs.
     """
     volumes = items(spec, "volumes")
     gone = {text(volume, "name") for volume in volumes if _holds_token(volume)}
@@ -193,7 +193,7 @@ def _without_mounts(container: Document, volumes: set[str]) -> Document:
     return {**container, "volumeMounts": mounts}
 
 
-def _volume_spec(spec: Document, here: Here) -> Document:
+def _volume_spec(spec: Document, here: LocalObjects) -> Document:
     claim = part(spec, "claimRef")
     if not claim.get("uid"):
         return spec
@@ -202,8 +202,8 @@ def _volume_spec(spec: Document, here: Here) -> Document:
     return {**spec, "claimRef": {**kept, "uid": _here(here, ref, text(claim, "uid"))}}
 
 
-def _claim_status(status: Document, namespace: str, here: Here) -> Document:
-    """Return the field ``status`` of a claim, for those of its users that keep their nodes; without any, none."""
+def _claim_status(status: Document, namespace: str, here: LocalObjects) -> Document:
+    """Return the field ``status`` of a claim for the users that keep their nodes; empty without such users."""
     users: list[Document] = []
     for user in items(status, "reservedFor"):
         uid = text(user, "uid")

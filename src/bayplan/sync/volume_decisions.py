@@ -1,10 +1,10 @@
-"""Who decides about a claim's volume: the source, or the scheduler and the controllers here.
+"""Decides whether a claim is bound by the source, or by the local scheduler and controllers.
 
-Where a volume is made when its first consumer has its node, it is a decision of the scheduler, like the node itself. So such
-claims, unless they were bound when following began, are bound here, whatever becomes of them there: their pods could otherwise go
-only where the scheduler of the source has put them, and whether they could would depend on who was quicker.
+If a volume is created when its first consumer has a node, its place is a scheduling decision, like the node itself. So such
+claims, unless they were bound when the sync began, are bound locally, regardless of the source: otherwise their pods could only go
+where the source's scheduler placed them, depending on which cluster was faster.
 
-What was decided for an object stays: it is remembered as `Known.FREE`.
+The decision for an object is permanent: it is stored as `Known.FREE`.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ _decode = msgspec.json.Decoder(dict[str, object]).decode
 
 
 class VolumeDecisions:
-    """Says of claims and volumes of the source whether they are bound here.
+    """Decides for claims and volumes of the source whether they are bound locally.
 
     Args:
-        policy: what is wanted.
-        memory: what was decided before.
+        policy: the options of the sync.
+        memory: earlier decisions.
         source: the objects of the source.
     """
 
@@ -48,10 +48,10 @@ class VolumeDecisions:
         self._source = source
 
     def are_here(self, ref: ObjectRef, uid: str) -> bool:
-        """Return whether it is decided here to which volume a claim belongs, or to which claim a volume.
+        """Return whether a claim or volume is bound locally.
 
         Args:
-            ref: a claim or a volume. uid: in the source; what the source does not have is decided there.
+            ref: a claim or a volume. uid: in the source; the result is False for an unknown object.
         """
         known = self._memory.get(uid)
         if known is not None:
@@ -63,10 +63,10 @@ class VolumeDecisions:
         return self._of_claim(document) if ref.plural == CLAIMS else self._of_volume(document)
 
     def as_decided(self, ref: ObjectRef, uid: str, document: Document) -> Document | None:
-        """Return an object of the source without what is decided here; None where it does not come, or does not come yet.
+        """Return an object of the source without local decisions; None if it is not copied, or not yet.
 
         Args:
-            ref, uid: of the object. document: as the source has it; of kinds that are neither claims nor volumes all is returned.
+            ref, uid: of the object. document: the source's object; returned unchanged unless it is a claim or a volume.
         """
         if ref.plural == CLAIMS:
             if self.are_here(ref, uid):
@@ -81,7 +81,7 @@ class VolumeDecisions:
 
     def _of_claim(self, claim: Document) -> bool:
         if is_bound(claim) and BOUND_BY_CONTROLLER not in part(part(claim, "metadata"), "annotations"):
-            # Whoever has made it wants this volume.
+            # Its creator requested this volume.
             return False
         if not self._policy.follow and not is_bound(claim):
             return True
@@ -102,24 +102,24 @@ class VolumeDecisions:
 
 
 def is_bound(claim: Document) -> bool:
-    """Return whether a claim has a volume, or asks for one by its name."""
+    """Return whether a claim has a volume, or requests one by name."""
     return bool(part(claim, "spec").get("volumeName"))
 
 
 def _unbound(claim: Document) -> Document:
-    """Return a claim as it was before anybody had looked for its volume."""
+    """Return an unbound claim."""
     return _without(claim, "volumeName")
 
 
 def _bound_by_source(claim: Document) -> Document:
-    """Return a claim that the controllers here leave alone."""
+    """Return a claim that the local controllers ignore."""
     metadata = part(claim, "metadata")
     annotations = {**part(metadata, "annotations"), BOUND_BY_SOURCE: "yes"}
     return {**claim, "metadata": {**metadata, "annotations": annotations}}
 
 
 def _available(volume: Document) -> Document:
-    """Return a volume as it was before a claim was found for it; one that is meant for a claim by name stays so."""
+    """Return an unbound volume; a volume that is reserved for a claim by name stays reserved."""
     claim = part(part(volume, "spec"), "claimRef")
     free = _without(volume, "claimRef")
     if claim and BOUND_BY_CONTROLLER not in part(part(volume, "metadata"), "annotations"):
@@ -129,7 +129,7 @@ def _available(volume: Document) -> Document:
 
 
 def _without(document: Document, field: str) -> Document:
-    """Return a claim or volume without a field of its spec, its status, and what annotations say of its binding."""
+    """Return a claim or volume without a field of its spec, its status, and the annotations of its binding."""
     metadata = part(document, "metadata")
     annotations = {k: v for k, v in part(metadata, "annotations").items() if k not in OF_THE_BINDING}
     spec = {name: value for name, value in part(document, "spec").items() if name != field}

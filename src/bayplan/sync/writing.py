@@ -1,4 +1,4 @@
-"""What the follower decides, as requests to the API here: generators that know no sockets, see `bayplan.client.exchanges`."""
+"""The follower's writes as API requests: generators without sockets, see `bayplan.client.exchanges`."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from bayplan.sync.sync_write import SyncWrite, Verb
 
 T = TypeVar("T")
 Exchange: TypeAlias = Generator[ApiRequest | float, ApiResponse, T]
-"""Yields requests, which want their responses, and seconds to wait; returns what came of it."""
+"""Yields requests, which are answered by responses, and seconds to wait; returns the outcome."""
 
 _CONFLICT, _NOT_FOUND = 409, 404
 _ERRORS = (500, 503, 504)
 _BUSY = (429, *_ERRORS, NO_ANSWER)
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 5.0
+_FIRST_PAUSE, _MAX_PAUSE = 0.05, 5.0
 _CONFIG_MAPS = f"/api/v1/namespaces/{MEMORY_NAMESPACE}/configmaps"
 _encode = msgspec.json.encode
 _decode = msgspec.json.Decoder(dict[str, object]).decode
 
 
 def carry_out(follower: Follower, write: SyncWrite) -> Exchange[None]:
-    """Carry out a write and report to the follower what came of it.
+    """Execute a write and report the outcome to the follower.
 
-    An object that somebody else wrote meanwhile is looked at again. A server that is busy or away is asked again, with pauses.
+    After a conflict with another client, the object is reconciled again. Requests to a busy or unavailable server are retried.
     """
     if write.verb is Verb.CREATE:
         yield from _create(follower, write)
@@ -44,7 +44,7 @@ def carry_out(follower: Follower, write: SyncWrite) -> Exchange[None]:
 
 
 def save_memory(documents: list[Document]) -> Exchange[bool]:
-    """Write ConfigMaps of the memory; return whether all of them are written."""
+    """Write ConfigMaps of the memory; return whether all of them were written."""
     for document in documents:
         path = f"{_CONFIG_MAPS}/{text(part(document, 'metadata'), 'name')}"
         response = yield from send_patiently(ApiRequest("PUT", path, _encode(document)))
@@ -60,10 +60,10 @@ def save_memory(documents: list[Document]) -> Exchange[bool]:
 
 
 def read_memory() -> Exchange[list[Document]]:
-    """Return the ConfigMaps of the memory of earlier runs; none where there was no run.
+    """Return the ConfigMaps of the memory of earlier runs.
 
     Raises:
-        InputError: the cluster here does not tell.
+        InputError: the target refuses to list them.
     """
     response = yield from send_patiently(ApiRequest("GET", _CONFIG_MAPS))
     if not response.ok:
@@ -87,14 +87,14 @@ def _create(follower: Follower, write: SyncWrite) -> Exchange[None]:
 
 
 def finish_creation(follower: Follower, write: SyncWrite, made: Document) -> Exchange[None]:
-    """Write what is yet to be written about an object that was made, and report to the follower.
+    """Write the rest of a created object, and report to the follower.
 
     Args:
-        follower: that wanted it. write: its creation. made: the object as it is now.
+        follower: the follower. write: the creation. made: the created object.
     """
     metadata = part(made, "metadata")
     refused = yield from _settle(follower, write, made)
-    # It is made, whatever became of its status.
+    # It is created, even if its status was refused.
     follower.done(write, text(metadata, "uid"), int(text(metadata, "resourceVersion") or 0))
     if refused is not None and refused.status != _NOT_FOUND:
         follower.note(write.ref, refused.message)
@@ -103,19 +103,19 @@ def finish_creation(follower: Follower, write: SyncWrite, made: Document) -> Exc
 def _update(follower: Follower, write: SyncWrite) -> Exchange[None]:
     refused = yield from _settle(follower, write, None)
     if refused is None or refused.status == _NOT_FOUND:
-        # Where it was deleted here, the event says so soon.
+        # If it was deleted locally, the watch reports it.
         follower.done(write)
     else:
         follower.failed(write, refused.message, retry=False)
 
 
 def _settle(follower: Follower, write: SyncWrite, here: Document | None) -> Exchange[ApiResponse | None]:
-    """Write an object and its subresources as they should be; return the refusal, or None.
+    """Write the differences of an object and its subresources; return the refusal, or None.
 
     Args:
-        follower: says how they should be.
-        write: what is carried out.
-        here: the object as it is here; None to read it. It is read again when somebody else wrote it meanwhile.
+        follower: determines the differences.
+        write: the write.
+        here: the local object; None to read it. It is read again after a conflict.
     """
     kind, ref = BY_PLURAL[write.ref.plural], write.ref
     while True:
@@ -144,9 +144,9 @@ def _settle(follower: Follower, write: SyncWrite, here: Document | None) -> Exch
 
 
 def _at_version(version: str, document: Document) -> Document:
-    """Return a document as a replacement of a version; with "", of whatever is here.
+    """Return a document that replaces a version; with "", any version.
 
-    A status replaces whatever is here, because the source's counts, whoever writes at the same time: the kubelet here does.
+    A status replaces any version, because the source's status wins over concurrent writes of the local kubelet.
     """
     metadata = {name: value for name, value in part(document, "metadata").items() if name != "resourceVersion"}
     return {**document, "metadata": {**metadata, "resourceVersion": version} if version else metadata}
@@ -163,12 +163,12 @@ def _delete(follower: Follower, write: SyncWrite) -> Exchange[None]:
 
 
 def send_patiently(request: ApiRequest, *, most_errors: int | None = None) -> Exchange[ApiResponse]:
-    """Send a request until the server is there to answer it.
+    """Send a request, and retry it while the server is unavailable.
 
     Args:
-        request: what is asked.
-        most_errors: after so many errors of the server the last one is the answer; None asks on. One that is away, or asks for
-            patience, is waited for.
+        request: the request.
+        most_errors: maximum number of server errors, after which the last one is returned; None for no limit. An unavailable or
+            throttling server is always retried.
     """
     pause, errors = _FIRST_PAUSE, 0
     while True:
@@ -177,4 +177,4 @@ def send_patiently(request: ApiRequest, *, most_errors: int | None = None) -> Ex
         if response.status not in _BUSY or errors == most_errors:
             return response
         yield pause
-        pause = min(2 * pause, _LONGEST_PAUSE)
+        pause = min(2 * pause, _MAX_PAUSE)

@@ -1,6 +1,6 @@
-"""The ASGI application of the page: the shell for every address under ``/ui``, its files, and nothing else.
+"""The ASGI application of the page: the shell for every address under ``/ui``, and its files.
 
-The page itself asks ``/bayplan/v1`` and the Kubernetes API for what it shows. Nothing here knows what a pod is.
+The page gets its data from ``/bayplan/v1`` and the Kubernetes API; this module does not depend on them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ POLICY = (
     "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'; "
     "require-trusted-types-for 'script'"
 )
-"""What the page may load: its own files and this server, nothing inline. Trusted types forbid markup made of strings."""
+"""Content security policy: only the page's files and this server, nothing inline. Trusted types forbid markup from strings."""
 
 _ROOT = "/ui"
 _STATIC = "/ui/static/"
@@ -31,7 +31,7 @@ class Page:
         self._static = load_static_files() if static is None else static
 
     def answers(self, scope: Scope) -> bool:
-        """Tell whether a request is the page's; all others belong to the APIs on the same port.
+        """Return whether a request is for the page; all others are for the APIs on the same port.
 
         `/` is for a browser (it asks for HTML) only: to Kubernetes' clients it is the list of paths.
         """
@@ -43,14 +43,14 @@ class Page:
         return path == _ROOT or path.startswith(f"{_ROOT}/")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request that `answers` has said is ours."""
+        """Answer a request for which `answers` returned True."""
         if scope["method"] not in ("GET", "HEAD"):
-            await _say(send, 405, "The page is only read: GET or HEAD.", [(b"allow", b"GET, HEAD")])
+            await _respond(send, 405, "The page is only read: GET or HEAD.", [(b"allow", b"GET, HEAD")])
             return
         path: str = scope["path"]
         if path in ("/", _ROOT):
-            # Relative, so that it also holds behind a proxy that serves us under a prefix of its own.
-            await _say(send, 307, "The page is at /ui/.", [(b"location", b"ui/" if path == "/" else b"/ui/")])
+            # Relative, so that it works behind a proxy with a path prefix.
+            await _respond(send, 307, "The page is at /ui/.", [(b"location", b"ui/" if path == "/" else b"/ui/")])
         elif path.startswith(_STATIC):
             await self._send_static(path.removeprefix(_STATIC), scope, send)
         else:
@@ -60,9 +60,9 @@ class Page:
         digest, _, name = rest.partition("/")
         file = self._static.files.get(name)
         if file is None:
-            await _say(send, 404, "The page has no such file.", [])
+            await _respond(send, 404, "The page has no such file.", [])
             return
-        # A tab that is older than the server asks for files of another version: it gets the present ones, to be asked again.
+        # A tab that is older than the server requests files of another version: it gets the current ones, without caching.
         await _send_file(file, _FOR_EVER if digest == self._static.digest else _ASK_AGAIN, scope, send)
 
 
@@ -87,7 +87,7 @@ async def _send_file(file: StaticFile, cache: str, scope: Scope, send: Send) -> 
     await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else body})
 
 
-async def _say(send: Send, status: int, text: str, headers: list[tuple[bytes, bytes]]) -> None:
+async def _respond(send: Send, status: int, text: str, headers: list[tuple[bytes, bytes]]) -> None:
     body = f"{text}\n".encode()
     fields = [(b"content-type", b"text/plain; charset=utf-8"), (b"content-length", b"%d" % len(body))]
     await send({"type": "http.response.start", "status": status, "headers": fields + headers + _security()})

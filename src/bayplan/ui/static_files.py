@@ -1,8 +1,8 @@
-"""The files of the page, as they are served: read once, with types, digests and packed copies.
+"""The static files of the page: read once, with types, digests and compressed copies.
 
-They lie in the package beside this module (``static/``). Nothing is built or fetched: what is in the folder is what
-browsers get, but for two words in the shell. `DIGEST` is replaced by a digest over all files; it stands in the address
-of every file, so browsers may keep them for ever, and never mix two versions. `MODULES` is replaced by links to what a page needs.
+They are in the package next to this module (``static/``). There is no build step: browsers get the files unchanged,
+except two words in the shell. `DIGEST` is replaced by a digest of all files; it is part of the address
+of every file, so browsers may cache them for ever and never mix two versions. `MODULES` is replaced by links to a page's modules.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ TYPES = {
     ".js": "text/javascript; charset=utf-8",
     ".svg": "image/svg+xml",
 }
-"""The kinds of files there may be; another one is an error when the page is loaded, not a wrong type later."""
+"""The allowed types of files; any other is an error at start, not a wrong content type later."""
 
 SHELL = "index.html"
 DIGEST = "{digest}"
 MODULES = "{modules}"
-"""Where the shell names the modules that a page needs, so that browsers ask for all at once, not for one after the other."""
+"""The placeholder in the shell for the modules that a page needs, so that browsers request them in parallel."""
 
 _FIRST_MODULE = "main.js"
 _ADDRESSES = "pages.js"
 _ROUTE = re.compile(r'\["(/[^"]*)", "(\w+)", \{')
 _IMPORT = re.compile(r'^(?:import .*|\} )from "([^"]+)";$', re.MULTILINE)
-_LEAST_PACKED = 512
+_MIN_COMPRESSED_BYTES = 512
 
 
 @dataclass(frozen=True, slots=True)
 class StaticFile:
-    """A file that is ready to be sent.
+    """A file that is ready to be served.
 
     Attributes:
         content_type: with the character set. body: its bytes. packed: the same in gzip, or b"" where that is no gain.
@@ -67,7 +67,7 @@ class StaticFiles:
     shells: dict[str, StaticFile]
 
     def shell(self, address: str) -> StaticFile:
-        """Return the HTML of an address below the page's root; they differ in which modules the browser is to ask for at once."""
+        """Return the HTML of an address below the page's root; addresses differ in the modules to preload."""
         parts = address.strip("/").split("/")
         for pattern, page in self.routes:
             wanted = pattern.strip("/").split("/")
@@ -99,7 +99,7 @@ def load_static_files() -> StaticFiles:
 
 
 def modules_of(page: str, texts: Mapping[str, str]) -> list[str]:
-    """Return the names of the modules that a page needs, those that are named first in the order in which they are named.
+    """Return the names of the modules that a page needs, the given ones first and in their order.
 
     Args:
         page: the name of its module; "" for those of all pages.
@@ -137,7 +137,7 @@ def _file(name: str, body: bytes) -> StaticFile:
     suffix = name[name.rfind(".") :]
     if suffix not in TYPES:
         raise ValueError(f"static/{name}: no content type is known for {suffix}")
-    packed = gzip.compress(body, 6, mtime=0) if len(body) >= _LEAST_PACKED else b""
+    packed = gzip.compress(body, 6, mtime=0) if len(body) >= _MIN_COMPRESSED_BYTES else b""
     return StaticFile(
         TYPES[suffix],
         body,

@@ -33,13 +33,14 @@ from bayplan.app.sources.cluster_source import (
 )
 from bayplan.app.sources.file_source import read_setup_of, with_source_gates
 from bayplan.base.errors import InputError
+from bayplan.base.go_text.times import parse_time_ns
 from bayplan.base.version import __version__
 from bayplan.client.cluster_access import ClusterAccess, open_access
 from bayplan.client.connection import ApiConnection
 from bayplan.client.requests import NO_ANSWER, ApiRequest, ApiResponse
 from bayplan.formats.object_decoder import ObjectDecoder
 from bayplan.objects.kinds import ResourceKind, kind_of
-from bayplan.objects.meta import KubernetesObject, parse_time_ns
+from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.namespace import Namespace
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from bayplan.app.mode import Mode
 from bayplan.app.sources.cluster_source import Assumption, SourceOptions, UnreadKind
 from bayplan.base.errors import InputError
-from bayplan.cluster.timestamps import format_time
+from bayplan.base.go_text.times import format_time, parse_time_ns
 from bayplan.framework.configuration.loading import SchedulerConfiguration
-from bayplan.objects.meta import KubernetesObject, parse_time_ns
+from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
 

@@ -20,7 +20,6 @@ from bayplan.app.sources.cluster_source import Assumption, ClusterSource, Source
 from bayplan.base.errors import ConfigurationError, InputError
 from bayplan.base.garbage_collector import rare_collections
 from bayplan.base.random_streams import RandomStreams
-from bayplan.cluster.cluster import VirtualCluster
 from bayplan.engine.event_driven_queue import EventDrivenQueue
 from bayplan.engine.records import RecordLevel
 from bayplan.formats.inputs import Inputs, load_inputs
@@ -42,6 +41,7 @@ from bayplan.sim import arrivals
 from bayplan.sim.pod_count import check_pod_count
 from bayplan.sim.result import SimulationResult
 from bayplan.sim.simulator import Simulator
+from bayplan.sim.virtual_cluster import VirtualCluster
 
 _WORKLOADS = (DaemonSet, Deployment, Job, ReplicaSet, ReplicationController, StatefulSet)
 _FOR_ADMISSION = (Namespace, PriorityClass, LimitRange, ResourceQuota, Node)

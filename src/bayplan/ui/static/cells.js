@@ -211,7 +211,7 @@ export class Cells {
       pen.strokeRect(x + 0.5, y + 0.5, size - 1, size - 1);
     }
     if (!this.fit && value === FULL) {
-      // The notch: full is told by shape too.
+      // The notch: full nodes also differ in shape.
       pen.fillStyle = colours.notch;
       const notch = Math.max(2, size / 3);
       pen.beginPath();

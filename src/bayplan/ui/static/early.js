@@ -21,7 +21,7 @@
   var chosen = localStorage.getItem("bayplan.theme");
   document.documentElement.dataset.rows = localStorage.getItem("bayplan.rows") || "normal";
   var token = sessionStorage.getItem("bayplan.token");
-  // Which theme holds: the one that was chosen, or that of the system, also when either changes.
+  // The active theme: the chosen one, or that of the system; updated when either changes.
   var dark = matchMedia("(prefers-color-scheme: dark)");
   function show() {
     var theme = chosen === "light" || chosen === "dark" ? chosen : dark.matches ? "dark" : "light";
@@ -63,7 +63,7 @@
   var answers = new Map();
   addresses.forEach(function (address) {
     var answer = fetch("/bayplan/v1" + address, { headers: headers, cache: "no-cache" });
-    // Whoever takes the answer hears of a failure; nobody may.
+    // The consumer of the answer handles a failure; there may be none.
     answer.catch(function () {});
     answers.set("/bayplan/v1" + address, answer);
   });

@@ -126,7 +126,7 @@ export class Editor {
   /** @param {KeyboardEvent} event */
   key(event) {
     if (event.key !== "Tab" || event.ctrlKey || event.altKey || event.metaKey) return;
-    // Shift+Tab leaves the field, so that nobody is caught in it.
+    // Shift+Tab leaves the field, so keyboard users are not trapped in it.
     if (event.shiftKey) return;
     event.preventDefault();
     this.area.setRangeText("  ", this.area.selectionStart, this.area.selectionEnd, "end");

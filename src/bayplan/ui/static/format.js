@@ -1,4 +1,4 @@
-// Figures and names as people read them. Units, thousands and the dash for "not known" come from here only.
+// Formatting of figures and names for people. Units, thousands separators and the dash for "unknown" are defined only in this module.
 
 export const UNKNOWN = "–";
 const THIN = "\u202f";

@@ -6,7 +6,7 @@ import { putName } from "./names.js";
 import { nodeAddress } from "./address.js";
 import { bind } from "./keyboard.js";
 import { drawHead } from "./matrix_head.js";
-import { ALONE, BESIDE, EMPTY, NARROW, layOut } from "./matrix_layout.js";
+import { ALONE, SPLIT_SIZES, EMPTY, NARROW, layOut } from "./matrix_layout.js";
 
 /**
  * @typedef {Api.MatrixColumns} Columns
@@ -143,7 +143,7 @@ export class Matrix {
       shown: this.how.shown ?? new Set(),
       hidden: this.hidden,
       room: this.scroller.clientWidth,
-      sizes: this.scroller.clientWidth < PHONE ? NARROW : this.how.beside ? BESIDE : ALONE,
+      sizes: this.scroller.clientWidth < PHONE ? NARROW : this.how.beside ? SPLIT_SIZES : ALONE,
     });
     this.pool = [];
     this.body.replaceChildren();

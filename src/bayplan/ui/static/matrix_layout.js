@@ -1,4 +1,4 @@
-// Which columns a matrix has and where they stand: scores, then what PreFilter plugins said, then filters.
+// The columns of a matrix and their order: scores, then PreFilter plugins, then filters.
 
 import { count } from "./format.js";
 import { hostOf, letterWidth, lettersIn, lettersOf } from "./names.js";
@@ -20,7 +20,7 @@ import { hostOf, letterWidth, lettersIn, lettersOf } from "./names.js";
 export const ALONE = { node: 196, total: 158, score: 92, verdict: 92, gap: 420, spare: 48, isTotalStuck: true };
 
 /** Of two that share it. @type {Sizes} */
-export const BESIDE = { node: 132, total: 104, score: 80, verdict: 92, gap: 260, spare: 30, isTotalStuck: true };
+export const SPLIT_SIZES = { node: 132, total: 104, score: 80, verdict: 92, gap: 260, spare: 30, isTotalStuck: true };
 
 /** On a phone. @type {Sizes} */
 export const NARROW = { node: 132, total: 128, score: 76, verdict: 84, gap: 300, spare: 30, isTotalStuck: false };
@@ -48,7 +48,7 @@ const PADDING = 21;
 /** How much of the room the names of nodes may take before the other columns have theirs. */
 const NAMES_PART = 0.22;
 /** Room for the head of that column. */
-const LEAST_NAMES = 96;
+const MIN_NAME_WIDTH_PX = 96;
 
 /**
  * @param {MatrixData} data
@@ -68,7 +68,7 @@ export function layOut(data, how) {
   else if (!sizes.isTotalStuck) sizes.total = Math.max(NARROW_TOTAL, totalWidth(data.rows.total));
   const rest = sizes.total + middle + verdicts.length * sizes.verdict;
   const { names, domain } = nameWidths(data.rows.node, how.room, how.room - rest);
-  sizes.node = Math.max(LEAST_NAMES, Math.min(sizes.node, names.short), names.width);
+  sizes.node = Math.max(MIN_NAME_WIDTH_PX, Math.min(sizes.node, names.short), names.width);
   const room = Math.max(0, how.room - sizes.node - rest);
   const width = sizes.score + (scores.length ? Math.min(sizes.spare, Math.floor(room / scores.length)) : 0);
   let left = sizes.node + sizes.total;

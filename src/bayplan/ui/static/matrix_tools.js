@@ -1,4 +1,4 @@
-// The tools over a matrix: which nodes, which values, filters that are folded; and what was said outside of filters and scores.
+// The tools above a matrix: which nodes, which values, hidden filters; and results other than those of filters and scores.
 
 import { valueChoices } from "./annotated.js";
 import { draw, h } from "./dom.js";

@@ -1,4 +1,4 @@
-// A small cluster as it is: each node a card with its bars and its pods as blocks. One sees a pod fall into a node.
+// A small cluster: each node is a card with its bars, and its pods as blocks. Placements are animated.
 
 import { draw, h } from "./dom.js";
 import { amount, count, counted, percent, resource } from "./format.js";
@@ -11,7 +11,7 @@ import { meter } from "./parts.js";
 
 const SHOWN_FIRST = ["cpu", "memory"];
 const LEFT_OUT = new Set(["pods", "ephemeral-storage", "attachable-volumes"]);
-const MOST_WAITING = 24;
+const MAX_WAITING = 24;
 /** The least width of a card, the gap between two, and what a card has around its text, in pixels. */
 const CARD = { wide: 250, small: 210, gap: 10, padding: 24 };
 
@@ -48,7 +48,7 @@ export function nodeCards(root, how) {
     try {
       const [nodes, waiting] = await Promise.all([
         get("/nodes", { ...how.query, limit: 60, blocks: true }, how.signal),
-        how.waiting ? get("/pods", { status: "waiting", limit: MOST_WAITING }, how.signal) : null,
+        how.waiting ? get("/pods", { status: "waiting", limit: MAX_WAITING }, how.signal) : null,
       ]);
       if (how.signal.aborted) return;
       how.onCount?.(nodes.total);

@@ -1,5 +1,5 @@
-// What was done, and what went wrong when nobody was looking at that place: one line under the bar. Success goes by itself,
-// a failure stays until it is dismissed.
+// Notices of completed actions and of errors in the background: one line under the bar. Success disappears by itself,
+// an error stays until it is dismissed.
 
 import { h } from "./dom.js";
 

@@ -1,4 +1,4 @@
-// Plugins from files, while somebody works on them: read the files again, and keep saying why they were refused until they are taken.
+// Reloading of plugin files: shows why they were refused until they are accepted.
 
 import { h } from "./dom.js";
 import { time } from "./format.js";

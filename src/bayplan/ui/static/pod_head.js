@@ -10,7 +10,7 @@ import { badge, copyMenu, nodeLink } from "./parts.js";
 
 /** A longer verdict is set smaller: upstream's messages can be long. */
 const LONG = 130;
-const MOST_EVENTS = 3;
+const MAX_EVENTS = 3;
 
 /**
  * What stands above the tabs: where one is, the verdict, the facts, and by what nodes were rejected.
@@ -105,7 +105,7 @@ function queueWords(queue) {
       ? h(
           "span",
           { class: "faint", title: queue.wakes_on.join(", ") },
-          `; wakes on ${queue.wakes_on.slice(0, MOST_EVENTS).join(", ")}${queue.wakes_on.length > MOST_EVENTS ? ` and ${queue.wakes_on.length - MOST_EVENTS} more` : ""}`,
+          `; wakes on ${queue.wakes_on.slice(0, MAX_EVENTS).join(", ")}${queue.wakes_on.length > MAX_EVENTS ? ` and ${queue.wakes_on.length - MAX_EVENTS} more` : ""}`,
         )
       : null,
   );

@@ -1,4 +1,4 @@
-// The other tabs of a pod: attempts over time, what would help, preemption, YAML; and what was said outside of Filter and Score.
+// The other tabs of a pod: attempts over time, what would help, preemption, YAML; and results other than those of Filter and Score.
 
 import { draw, h } from "./dom.js";
 import { breakable, count, counted, pointName, time } from "./format.js";
@@ -7,7 +7,7 @@ import { get, put } from "./service.js";
 import { failure, loading } from "./states.js";
 import { badge, copy, nodeLink, perform, podLink, podOf } from "./parts.js";
 
-const FEW_NODES = 6;
+const MAX_NODES_SHOWN = 6;
 /** Of the table of attempts, with the class of each. @type {[string, string][]} */
 const ATTEMPT_COLUMNS = [
   ["Attempt", ""],
@@ -125,7 +125,7 @@ export function remedyPart(root, pod, signal) {
 
 /** @param {Api.RemedyRow} remedy @param {string} pod */
 function remedyLine(remedy, pod) {
-  const more = remedy.nodes.length - FEW_NODES;
+  const more = remedy.nodes.length - MAX_NODES_SHOWN;
   return h(
     "li",
     { class: "panel", key: remedy.text },

@@ -1,5 +1,5 @@
-// Asks the server: our API under /bayplan/v1 and the Kubernetes API beside it. Every failure becomes one kind of error,
-// with what, where, what was wanted and what to try, so that every page can show it in the same words.
+// Requests to the server: our API under /bayplan/v1 and the Kubernetes API. All failures become the same kind of error,
+// with what, where, what was expected and what to try, so every page can show it in the same form.
 
 export const API = "/bayplan/v1";
 const TOKEN = "bayplan.token";

@@ -40,7 +40,7 @@ async function readClock() {
     clock = await get("/clock", {});
     drawBar();
   } catch {
-    // Without a clock the bar shows a dash; the pages say what is wrong with the server.
+    // Without a clock the bar shows a dash; the pages show the error of the server.
   }
 }
 

@@ -1,5 +1,5 @@
-// One WebSocket a tab. Pages say which topics they show; frames come at most four times a second, newest wins. When the
-// connection is lost the page stays as it is, says from when its data is, and comes back by itself.
+// One WebSocket per tab. Pages subscribe to topics; frames arrive at most four times a second, the newest wins. If the
+// connection is lost, the page keeps its data, shows their age, and reconnects by itself.
 
 import { stamp } from "./dom.js";
 import { API, token } from "./service.js";

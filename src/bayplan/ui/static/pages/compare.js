@@ -325,7 +325,7 @@ function pods(a, b, kind, signal) {
     render: (/** @type {Api.PodDifference} */ row, /** @type {number} */ _, /** @type {number} */ letters) =>
       row[key] ? nodeLink(row[key], letters) : h("a", { href: link(row, which), class: "badge wait" }, "… waits"),
   });
-  // Of another server only the places are known here, not what its plugins said.
+  // From another server only the nodes of the pods are known, not the results of its plugins.
   const knows = !isServer(a) && !isServer(b);
   const first = {
     key: "first",

@@ -10,8 +10,8 @@ import { Editor, problemList } from "../editor.js";
 import { TEMPLATES } from "../templates.js";
 import { title } from "../shell.js";
 
-const MOST_SHOWN = 50;
-const MOST_COUNT = 10_000;
+const MAX_SHOWN = 50;
+const MAX_COUNT = 10_000;
 
 /** @param {import("../main.js").Page} page */
 export async function open({ place, root, signal }) {
@@ -186,14 +186,14 @@ class CreateView {
     if (!editor) return;
     const refused = (result ?? checked)?.refused ?? 0;
     const many = this.wanted();
-    const tooMany = many > MOST_COUNT && many > (checked?.items.length ?? 0);
+    const tooMany = many > MAX_COUNT && many > (checked?.items.length ?? 0);
     const ready = checked && !refused && !tooMany;
     const words = result
       ? `${counted(result.created, "object")} created${result.refused ? `, ${count(result.refused)} refused` : ""}`
       : ready
         ? `${counted(many, "object")} can be created`
         : tooMany && !refused
-          ? `${counted(many, "object")} are too many at once: at most ${count(MOST_COUNT)}`
+          ? `${counted(many, "object")} are too many at once: at most ${count(MAX_COUNT)}`
           : checked
             ? `${counted(refused, "object")} would be refused`
             : "Create objects";
@@ -296,7 +296,7 @@ class CreateView {
 
   /** @param {HTMLInputElement} field */
   setAmount(field) {
-    this.amount = Math.max(1, Math.min(MOST_COUNT, Number(field.value) || 1));
+    this.amount = Math.max(1, Math.min(MAX_COUNT, Number(field.value) || 1));
     void this.check();
   }
 
@@ -324,7 +324,7 @@ class CreateView {
     }
     const problems = problemsIn(answer);
     const total = result ? result.items.length : this.wanted();
-    const shown = Math.min(answer.items.length, MOST_SHOWN);
+    const shown = Math.min(answer.items.length, MAX_SHOWN);
     draw(
       this.side,
       h("h2", null, result ? "Created" : "Preview"),

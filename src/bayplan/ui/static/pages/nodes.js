@@ -13,7 +13,7 @@ import { NODE_COLUMNS, mapLegend } from "../node_columns.js";
 import { nodeCards } from "../node_cards.js";
 import { cordon, removeNode } from "../node_actions.js";
 import { title } from "../shell.js";
-import { MOST_CARDS } from "./overview.js";
+import { MAX_CARDS } from "./overview.js";
 
 const FILTERS = /** @type {const} */ (["q", "zone", "pool", "label"]);
 
@@ -86,7 +86,7 @@ class View {
       this.overview = await get("/overview", {}, this.signal);
       this.drawHead();
     } catch {
-      // The table says what is wrong; the sentence is only missing.
+      // The table shows the error; only the sentence is missing.
     }
   }
 

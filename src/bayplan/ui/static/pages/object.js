@@ -1,4 +1,4 @@
-// One object of any kind: its pods where it is a workload, its YAML, and an editor that loses nothing when somebody else was faster.
+// One object of any kind: its pods if it is a workload, its YAML, and an editor that keeps the text after a conflict.
 
 import { draw, h } from "../dom.js";
 import { count, counted, cut } from "../format.js";

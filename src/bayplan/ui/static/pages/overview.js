@@ -14,7 +14,7 @@ import { nodeCards } from "../node_cards.js";
 import { title } from "../shell.js";
 
 /** Below this many nodes the cluster itself is drawn: each node a card with its pods. */
-export const MOST_CARDS = 60;
+export const MAX_CARDS = 60;
 
 /** @param {import("../main.js").Page} page */
 export function open({ root, signal }) {
@@ -377,8 +377,8 @@ async function showCluster(drawing, data) {
     drawing.nodes = 0;
     return;
   }
-  const few = nodes < MOST_CARDS;
-  const changedKind = drawing.nodes <= 0 || drawing.nodes < MOST_CARDS !== few;
+  const few = nodes < MAX_CARDS;
+  const changedKind = drawing.nodes <= 0 || drawing.nodes < MAX_CARDS !== few;
   // What else may change on a card comes with the pods, which the cards follow themselves.
   const state = JSON.stringify(data.counts);
   const changed = state !== drawing.state;

@@ -44,7 +44,7 @@ export function open({ root, signal }) {
 function parts(plugins, refused) {
   const failed = plugins.filter((plugin) => plugin.failures.length);
   const custom = plugins.filter((plugin) => plugin.file);
-  // Those that somebody may be working on come first.
+  // Plugins from files first: the user may be working on them.
   const ordered = [...custom, ...plugins.filter((plugin) => !plugin.file)];
   const words =
     refused ||

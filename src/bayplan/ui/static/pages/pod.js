@@ -104,7 +104,7 @@ class PodView {
 
   async start() {
     draw(this.head, loading(2));
-    // Both at once: the verdict is shown as soon as it is here, the matrix when it is.
+    // Both in parallel: the verdict and the matrix are each shown as soon as they arrive.
     const pod = this.fetchPod();
     if (this.tab === "matrix") void this.fetchMatrix();
     await pod;
@@ -358,7 +358,7 @@ class PodView {
 
   drawMatrix() {
     if (this.matrixProblem && !this.data) {
-      // The pod itself could not be had, and that is said above.
+      // The pod itself could not be loaded; the error is shown above.
       this.content.replaceChildren();
       return;
     }
@@ -386,7 +386,7 @@ class PodView {
         onView: (changes) =>
           change(Object.fromEntries(Object.entries(changes).map(([key, value]) => [key, String(value)]))),
         failures: this.failures,
-        // Somebody works on these, so they are never folded.
+        // The user may be working on these, so they are never hidden.
         shown: this.custom,
       });
       this.tools = h("div", null);

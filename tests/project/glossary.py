@@ -1,0 +1,95 @@
+"""Names that docs/glossary.md rules out, in the package's identifiers; and the list of older names, which only shrinks.
+
+`python -m tests.project.glossary` removes fixed names from the list.
+"""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.project.tree import ROOT, name_of, python_files
+
+LIMIT = re.compile(r"^_?(MOST|LEAST|LONGEST|SHORTEST|LARGEST|FEW|MANY)_[A-Z]")
+"""Prefixes of constants that should be MAX_ or MIN_."""
+
+WORDS = frozenset(
+    {
+        "acquaintances",
+        "anew",
+        "beside",
+        "company",
+        "convoy",
+        "convoys",
+        "crowd",
+        "flock",
+        "hardly",
+        "hopeless",
+        "house",
+        "meanwhile",
+        "narrator",
+        "nobody",
+        "outlook",
+        "pace",
+        "said",
+        "say",
+        "says",
+        "somebody",
+        "strikes",
+        "supposed",
+        "supposing",
+        "tell",
+        "tells",
+        "told",
+        "vain",
+        "whoever",
+        "worlds",
+    }
+)
+"""Words that no name contains."""
+
+EXCEPTIONS = Path(__file__).with_name("glossary_exceptions.txt")
+
+
+def words_of(name: str) -> set[str]:
+    """Return the lower-case words of an identifier or an option."""
+    return set(re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower().replace("-", "_").split("_"))
+
+
+def is_ruled_out(name: str) -> bool:
+    """Return whether the glossary rules out a name."""
+    return LIMIT.match(name) is not None or not WORDS.isdisjoint(words_of(name))
+
+
+def identifiers(source: bytes) -> Iterator[str]:
+    """Yield the names that a module defines: classes, functions, arguments, variables, attributes."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node.name
+        elif isinstance(node, ast.arg):
+            yield node.arg
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            yield node.attr
+
+
+def ruled_out_names() -> set[str]:
+    """Return the ruled-out names of the package, each as ``package name``; names of modules count, too."""
+    found: set[str] = set()
+    for path in python_files("src"):
+        package = name_of(path).removeprefix("src/bayplan/").partition("/")[0].removesuffix(".py")
+        names = {path.stem, *identifiers(path.read_bytes())}
+        found |= {f"{package} {name}" for name in names if is_ruled_out(name)}
+    return found
+
+
+def exceptions() -> set[str]:
+    """Return the older names that are still allowed, each as ``package name``."""
+    return set(EXCEPTIONS.read_text(encoding="utf-8").splitlines())
+
+
+if __name__ == "__main__":
+    left = exceptions() & ruled_out_names()
+    EXCEPTIONS.write_text("".join(f"{each}\n" for each in sorted(left)), encoding="utf-8")
+    print(f"{len(left)} names left in {EXCEPTIONS.relative_to(ROOT)}")

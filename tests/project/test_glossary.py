@@ -1,0 +1,54 @@
+"""Identifiers and command-line options keep to docs/glossary.md, except a shrinking list of older names."""
+
+import re
+
+import pytest
+
+from bayplan.cli.reference import reference
+from tests.project.glossary import exceptions, identifiers, is_ruled_out, ruled_out_names
+from tests.project.tree import ROOT
+
+CONSTANT = re.compile(r"^(?:export )?const ([A-Z][A-Z_0-9]+)\b", re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("name", "want"),
+    [
+        pytest.param("MOST_PENDING", True, id="a limit without MAX_"),
+        pytest.param("_LEAST_NAMES", True, id="a private limit without MIN_"),
+        pytest.param("MAX_PENDING", False, id="a limit with MAX_"),
+        pytest.param("MostAllocated", False, id="a name of Kubernetes"),
+        pytest.param("_begin_anew", True, id="a word in a private function"),
+        pytest.param("PointSaid", True, id="a word in a class"),
+        pytest.param("failures-told", True, id="a word in an option"),
+        pytest.param("storytelling", False, id="a part of a word"),
+    ],
+)
+def test_names_are_judged_word_by_word(name: str, want: bool) -> None:
+    assert is_ruled_out(name) is want
+
+
+def test_all_names_that_a_module_defines_are_checked() -> None:
+    source = b"class A:\n    def b(self, c):\n        self.d = e = c.f(g)\n\nasync def h(*, i: int): ...\nJ: int = 1\n"
+    assert set(identifiers(source)) == {"A", "b", "self", "c", "d", "e", "h", "i", "J"}
+
+
+def test_identifiers_keep_to_the_glossary() -> None:
+    assert sorted(ruled_out_names() - exceptions()) == [], "see docs/glossary.md for the right word"
+
+
+def test_fixed_names_leave_the_list_of_exceptions() -> None:
+    assert sorted(exceptions() - ruled_out_names()) == [], "run: python -m tests.project.glossary"
+
+
+def test_constants_of_the_page_keep_to_the_glossary() -> None:
+    files = sorted((ROOT / "src" / "bayplan" / "ui" / "static").rglob("*.js"))
+    constants = {(path.name, name) for path in files for name in CONSTANT.findall(path.read_text(encoding="utf-8"))}
+    assert len(constants) > 10
+    assert sorted((file, name) for file, name in constants if is_ruled_out(name)) == []
+
+
+def test_options_keep_to_the_glossary() -> None:
+    options = set(re.findall(r"(?<![\w-])--([a-z][\w-]*)", reference()))
+    assert len(options) > 50
+    assert sorted(option for option in options if is_ruled_out(option)) == []
