@@ -19,9 +19,9 @@ from bayplan.cluster.store import ChangeEvent
 from bayplan.cluster.watched_kinds import WATCHED_KINDS
 from bayplan.engine.actions import Action, Bind, CycleReport, Emit, Nominate, SetCondition, Update
 from bayplan.engine.event_driven_queue import EventDrivenQueue
-from bayplan.engine.outlook import Outlook
 from bayplan.engine.queued_pod import key_of, uid_of
 from bayplan.engine.records import Outcome
+from bayplan.engine.retry_predictor import RetryPredictor
 from bayplan.engine.scheduler import Scheduler
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod
@@ -109,7 +109,7 @@ class Simulator:
         self._events = EmittedEvents()
         self._census = PriorityCensus()
         if isinstance(scheduler.queue, EventDrivenQueue):
-            scheduler.queue.outlook = Outlook(scheduler, self._census.lowest)
+            scheduler.queue.retry_predictor = RetryPredictor(scheduler, self._census.lowest)
         if isinstance(scheduler.queue, TracedQueue):
             scheduler.queue.clock = lambda: self.now_ns
         self._stopped = ""
