@@ -62,10 +62,10 @@ class NominatedPods:
     Args:
         state: the cluster.
         nominator: the nominations by node.
-            pods: the newest versions of pods, by key.
+        pods: the newest versions of pods, by key.
 
-        Attributes:
-            log: rows whose nominations changed, up to the last call. If nodes changed, all may have.
+    Attributes:
+        log: rows whose nominations changed, up to the last call. If nodes changed, all may have.
     """
 
     def __init__(self, state: ClusterState, nominator: Nominator, pods: Mapping[str, Pod]) -> None:

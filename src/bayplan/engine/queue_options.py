@@ -15,11 +15,11 @@ class QueueOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         initial_backoff_ns, max_backoff_ns: ``podInitialBackoffSeconds`` and ``podMaxBackoffSeconds``. A maximum of 0
-                disables backoff.
-            max_in_unschedulable_ns: the time after which an unschedulable pod is retried without any event.
-            pop_from_backoff: the gate SchedulerPopFromBackoffQ: pods that back off are popped when nothing else waits.
-            start_ns: when the scheduler started; timers are aligned to it.
-            request_gates: how requests are summed up; decides whether an update scales a pod down.
+            disables backoff.
+        max_in_unschedulable_ns: the time after which an unschedulable pod is retried without any event.
+        pop_from_backoff: the gate SchedulerPopFromBackoffQ: pods that back off are popped when nothing else waits.
+        start_ns: when the scheduler started; timers are aligned to it.
+        request_gates: how requests are summed up; decides whether an update scales a pod down.
     """
 
     initial_backoff_ns: int = SECOND_NS

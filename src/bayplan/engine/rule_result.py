@@ -26,19 +26,19 @@ class RuleResult:
     """The base of `FilterResult` and `ScoreResult`.
 
     Args:
-            plugin, spec: the source of the rule.
-            rule: the rule to run.
-            state: the cluster.
-            reads: what the rule reads (`Reads`).
+        plugin, spec: the source of the rule.
+        rule: the rule to run.
+        state: the cluster.
+        reads: what the rule reads (`Reads`).
 
-        Attributes:
-            name: of the plugin.
-            params: the params of the last run.
-            values: the results, one element per row.
-            epoch: number of runs on all rows; whatever combines the values must then start over.
-            asked_rows: number of changed rows on which the rule ran one by one; for measurements.
-            incremental: whether the change logs name every row on which the rule must run again.
-            static: whether placements don't change the values.
+    Attributes:
+        name: of the plugin.
+        params: the params of the last run.
+        values: the results, one element per row.
+        epoch: number of runs on all rows; whatever combines the values must then start over.
+        asked_rows: number of changed rows on which the rule ran one by one; for measurements.
+        incremental: whether the change logs name every row on which the rule must run again.
+        static: whether placements don't change the values.
     """
 
     def __init__(self, plugin: Plugin[Any], spec: Any, rule: Rule, state: ClusterState, reads: Reads) -> None:
@@ -273,11 +273,11 @@ class RuleSet:
 
     Args:
         point: the extension point, as metrics name it.
-            shared: provides the results; its timer measures them.
+        shared: provides the results; its timer measures them.
 
-        Attributes:
-            results: the results; replaced by a new list when other plugins take part.
-            params: the params of each rule, by number.
+    Attributes:
+        results: the results; replaced by a new list when other plugins take part.
+        params: the params of each rule, by number.
     """
 
     def __init__(self, point: str, shared: RuleResults) -> None:

@@ -68,8 +68,8 @@ class NodeSampling:
         """Visit rows in an order (intp) from the rotating start until more than `wanted` of them are feasible (uint8[capacity]).
 
         Returns:
-                intp, the feasible rows found, at most `wanted`, in visiting order, valid until the next search;
-                and the number of visited nodes, excluding the one that ended the search.
+            intp, the feasible rows found, at most `wanted`, in visiting order, valid until the next search;
+            and the number of visited nodes, excluding the one that ended the search.
         """
         if order is not self._order:
             self._order = self._visits = order
