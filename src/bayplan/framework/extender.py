@@ -16,10 +16,10 @@ from bayplan.framework.extender_answers import (
     AnswerError,
     FilterAnswer,
     MetaVictims,
+    bind_error,
     filter_answer,
     host_priorities,
     meta_victims,
-    bind_error,
 )
 from bayplan.framework.plugin import MAX_NODE_SCORE
 from bayplan.objects.node import Node
