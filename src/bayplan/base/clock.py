@@ -1,7 +1,7 @@
-"""One clock for everything that lives in real time: API, controllers, kubelet and scheduler of one process.
+"""The clock of everything that runs in real time: API, controllers, kubelet and scheduler of one process.
 
-It runs at a speed, stands still, or is set forward. Real time is speed 1 from now on; whatever else was asked for once makes
-the clock a virtual one, which has its own idea of what time it is.
+It runs at a speed, is paused, or is set forward. By default it is real time at speed 1; any other setting makes it a
+virtual clock, with its own time.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ MAX_SPEED = 1_000_000.0
 
 
 def steady_ns() -> int:
-    """Return nanoseconds since some instant in the past; never goes back, and goes on while the machine sleeps if it can."""
+    """Return nanoseconds since some instant in the past; never goes back, and continues during system sleep if possible."""
     # Real clocks are set by people and by daemons; what is due must neither wait an hour nor come twice.
     return time.clock_gettime_ns(_STEADY) if _STEADY is not None else time.monotonic_ns()
 
@@ -53,8 +53,8 @@ class Clock:
         self._lock = Lock()
         self._virtual = start_ns is not None or speed != 1.0 or paused
         self._speed = _checked(speed)
-        # What this clock and the steady one said when anything was changed last, and how fast it goes since, 0 where it
-        # stands still. Readers take no lock, so the three are exchanged as one.
+        # The readings of this clock and the steady one at the last change, and the speed since, 0 while paused.
+        # Readers take no lock, so the three are replaced together.
         self._since = (time.time_ns() if start_ns is None else start_ns, steady(), 0.0 if paused else self._speed)
         self._listeners: list[Callable[[], None]] = []
 
@@ -100,11 +100,11 @@ class Clock:
         self._change(paused=True)
 
     def resume(self) -> None:
-        """Let it go on from where it stands."""
+        """Resume the clock."""
         self._change(paused=False)
 
     def set_speed(self, speed: float) -> None:
-        """Let it run faster or slower from now on.
+        """Change the speed .
 
         Raises:
             InputError: a speed that is not above 0.
@@ -119,7 +119,7 @@ class Clock:
     def on_change(self, listener: Callable[[], None]) -> None:
         """Call a function, on the thread that changed it, whenever the clock was paused, resumed, set or given a speed.
 
-        Whoever sleeps until some time wakes up then, and looks again.
+        Waiters for a time wake up then, and check again.
         """
         self._listeners.append(listener)
 

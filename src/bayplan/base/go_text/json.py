@@ -12,14 +12,14 @@ import msgspec
 
 # Map keys are sorted, fields of structs are not: so does Go.
 _ENCODER = msgspec.json.Encoder(order="deterministic")
-# What is special in HTML, or ends a line in JavaScript. All of them stand in strings only, so a text can be looked at as a whole.
+# Characters special to HTML, or line breaks in JavaScript. They occur only in strings, so a text can be searched as a whole.
 _ESCAPED = re.compile("[<>&\u2028\u2029]")
 _SPACE = re.compile(r"[ \t\n\r]*")
 _PLAIN = re.compile(r'[^"\\\x00-\x1f]*')
 _HEX = frozenset("0123456789abcdefABCDEF")
 _LITERALS = {"t": "true", "f": "false", "n": "null"}
 MAX_DEPTH = 10_000
-"""So many arrays and objects may stand in one another."""
+"""Maximum nesting of arrays and objects."""
 
 
 # --- writing ----------------------------------------------------------------------------------------------------------
@@ -131,7 +131,7 @@ def decode_first(data: bytes) -> object:
     try:
         found: object = json.loads(text[start:end])
     except RecursionError:
-        # Go goes deeper than Python does; nobody needs either.
+        # Go allows deeper nesting than Python; neither is needed.
         raise GoJsonError("exceeded max depth") from None
     return found
 
@@ -159,7 +159,7 @@ class _Scanner:
 
     def __init__(self, text: str, at_end: str) -> None:
         self._text = text
-        # How a text that ends too early is told: a decoder of a stream and one of a whole text have different words for it.
+        # The error for a text that ends too early: stream decoders and whole-text decoders word it differently.
         self._at_end = at_end
 
     def value_end(self, place: int) -> int:

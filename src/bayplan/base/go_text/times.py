@@ -19,9 +19,9 @@ _DAY_SECONDS = 86_400
 _EPOCH = datetime(1970, 1, 1)
 _DIGITS = [f"{number:02}" for number in range(60)]
 
-# An instant of a simulation is written several times, and hardly ever again.
+# An instant of a simulation is formatted several times in a row, and rarely later.
 _known: dict[int, str] = {}
-_MOST_KNOWN = 256
+_MAX_KNOWN = 256
 
 
 def format_time(time_ns: int) -> str:
@@ -29,7 +29,7 @@ def format_time(time_ns: int) -> str:
     second = time_ns // SECOND_NS
     text = _known.get(second)
     if text is None:
-        if len(_known) >= _MOST_KNOWN:
+        if len(_known) >= _MAX_KNOWN:
             _known.clear()
         text = _known[second] = _format_second(second)
     return text
