@@ -29,7 +29,7 @@ class OddAmount(NamedTuple):
 
     Attributes:
         path: of the amount in the document.
-        text: the amount as it is written.
+        text: the amount as written.
         refused: what kube-apiserver expects, e.g. ``an amount of at least 0``; "" if it takes the amount.
         problem: what comes of an amount that kube-apiserver takes.
     """

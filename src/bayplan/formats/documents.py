@@ -28,7 +28,7 @@ _SPLIT_ABOVE = 1_000_000
 
 
 class Source(msgspec.Struct, frozen=True):
-    """Where a document came from: file, and the line it starts on, counted from 1."""
+    """The origin of a document: file, and its first line, 1-based."""
 
     file: str
     line: int
@@ -59,7 +59,7 @@ class Document(msgspec.Struct):
     _inside: str = "$"
 
     def value_with_kind(self) -> object:
-        """Return the value; an item of a typed list that doesn't say what it is gets apiVersion and kind from the list."""
+        """Return the value; an item of a typed list without apiVersion and kind gets them from the list."""
         value = self.value
         if not isinstance(value, dict) or self.list_type is None or "kind" in value:
             return value
@@ -256,7 +256,7 @@ class _Slices(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, text: str) -> "_Slices | None":
-        """Cut a text, or return None where it is no list of that form."""
+        """Split a text into items, or return None if it is not a list of that form."""
         head = _ITEMS.search(text)
         dash = _DASH.match(text, head.end()) if head else None
         if head is None or dash is None:
@@ -290,8 +290,8 @@ _TAIL = re.compile(r"\n(?=[^\s#\-])")
 def _yaml_items(slices: _Slices, text: str, first_line: int, name: str) -> Iterator[Document]:
     """Yield the items of a big list, each parsed by itself.
 
-    A cut in the wrong place (a dash at the margin inside a quoted text), and an alias to another item, are errors of
-    the piece in which they start; what came before is right. Then the list is parsed whole, and goes on from there.
+    A split in the wrong place (a dash at the margin inside a quoted text) and an alias to another item are errors of
+    the piece in which they start; earlier items are right. Then the whole list is parsed, continuing from there.
     """
     list_type = _list_type(slices.api_version, slices.kind)
     done = 0

@@ -77,7 +77,7 @@ class WrongValue(NamedTuple):
 
     Attributes:
         path: of the value in the document.
-        value: as it is written.
+        value: as written.
         allowed: the values that the field can have.
     """
 

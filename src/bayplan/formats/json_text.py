@@ -1,6 +1,6 @@
 """Turn JSON text into plain data: one value, values one after the other, one value a line, or the items of a list.
 
-Knows no files and no Kubernetes, except that an object with `items` may be a list whose items are wanted singly.
+Independent of files and Kubernetes, except that an object with `items` may be a list whose items are parsed one by one.
 """
 
 import json
@@ -11,7 +11,7 @@ import msgspec
 
 
 class JsonError(Exception):
-    """What is wrong with a text, and on which line of it (counted from 0)."""
+    """A syntax error in a text, with its line (0-based)."""
 
     def __init__(self, problem: str, line: int) -> None:
         self.problem = problem
@@ -78,7 +78,7 @@ def _first_line(data: bytes) -> int:
 
 
 def _items(data: bytes) -> ItemList | None:
-    """Return the list object that a text is, or None where it is something else, empty or broken."""
+    """Return the list object in a text, or None if it is something else, empty or invalid."""
     if b'"items"' not in data:
         return None
     try:
@@ -102,7 +102,7 @@ def _items(data: bytes) -> ItemList | None:
 
 
 def _may_be_broken(text: bytes) -> bool:
-    """Say whether a text of which the brackets, commas and quotes are right may yet be one that can't be read."""
+    """Return whether a text of which the brackets, commas and quotes are right may yet be one that can't be read."""
     return not text.isascii() or b"\\u" in text or _LARGE.search(text) is not None
 
 
