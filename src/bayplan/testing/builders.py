@@ -143,7 +143,7 @@ class PodBuilder(Builder):
         return self
 
     def overhead(self, **amounts: str) -> Self:
-        """Set what the pod takes beside its containers."""
+        """Set what the pod takes in addition to its containers."""
         self._document["spec"]["overhead"] = amounts
         return self
 

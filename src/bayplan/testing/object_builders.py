@@ -129,7 +129,7 @@ def make_priority_class(name: str, value: int, *, policy: str = "PreemptLowerPri
 def make_budget(
     name: str, labels: dict[str, str], *, namespace: str = "default", disruptions_allowed: int = 0
 ) -> PodDisruptionBudget:
-    """Return a disruption budget over pods with these labels, which allows so many disruptions now."""
+    """Return a disruption budget over pods with these labels, with this number of allowed disruptions."""
     metadata = {"name": name, "namespace": namespace}
     header = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": metadata}
     spec, status = {"selector": {"matchLabels": labels}}, {"disruptionsAllowed": disruptions_allowed}

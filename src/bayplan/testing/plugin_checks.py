@@ -32,7 +32,7 @@ from bayplan.testing.worlds import World, typed
 Check: TypeAlias = Callable[[Make, World], None]
 
 
-# --- what is said -----------------------------------------------------------------------------------------------------
+# --- messages ---------------------------------------------------------------------------------------------------------
 
 
 def verdicts_have_reasons(make: Make, world: World) -> None:
@@ -146,7 +146,7 @@ def asking_changes_nothing(make: Make, world: World) -> None:
 
 
 def the_same_question_has_the_same_answer(make: Make, world: World) -> None:
-    """Asked twice, and made anew for the same cluster, the plugin says the same."""
+    """A plugin returns the same when called twice, and when created again for the same cluster."""
     subject = make(world)
     first = subject.outcome()
     _compare(first, subject.outcome(), "asked a second time")
@@ -156,7 +156,7 @@ def the_same_question_has_the_same_answer(make: Make, world: World) -> None:
 
 
 def what_is_not_declared_has_no_influence(make: Make, world: World) -> None:
-    """Where neither params nor what `reads` declares have changed, answers stay; `pre_reads` likewise."""
+    """If neither params nor what `reads` declares have changed, results stay the same; likewise for `pre_reads`."""
     subject = make(world)
     before_filter, before_score = _kept(subject)
     row = subject.rows[0]
@@ -218,7 +218,7 @@ def hints_answer(make: Make, world: World) -> None:
 # --- how it is done ---------------------------------------------------------------------------------------------------
 
 UNSIGNED = ("name", "annotation")
-"""What pods of one workload differ in; plans are shared in spite of it."""
+"""The differences between pods of one workload, which share plans in spite of them."""
 
 
 def _variants(world: World) -> list[tuple[str, dict[str, Any]]]:
@@ -243,7 +243,7 @@ def _variants(world: World) -> list[tuple[str, dict[str, Any]]]:
 
 
 def _kept(subject: Subject) -> tuple[Any, Any]:
-    """Return (PreFilter's answer, verdicts), and (params, raw scores), None where they are not had."""
+    """Return (PreFilter's result, verdicts), and (params, raw scores); None for those not obtained."""
     filtered = scored = None
     if subject.filters:
         answer = subject.pre_filter()
@@ -269,7 +269,7 @@ def _compare_kept(subject: Subject, filtered: Any, scored: Any, row: int, touche
                     f"after {told}, pre_filter() answers {now_filtered[0]!r} and no longer {filtered[0]!r}, but pre_reads "
                     f"declares {pre_reads}"
                 )
-        # What a rule of its own looks up is checked by `filter_rules_follow_what_changes`.
+        # `filter_rules_follow_what_changes` checks what a compiled rule looks up itself.
         by_rule = plugin.filter_rule(subject.spec, subject.state) is not None
         if not by_rule and now_filtered[0] == filtered[0] and filtered[1] is not None:
             _compare_rows(subject, "filter()", filtered[1], now_filtered[1], row, touched, reads, told)

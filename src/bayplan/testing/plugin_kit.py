@@ -35,7 +35,7 @@ def check_plugin(
 
     All forms of evaluation agree; asking changes nothing; the same question has the same answer; verdicts have reasons; scores
     are from 0 to 100; what the plugin does not declare to read does not influence it; pods with equal signatures and keys are
-    treated alike; its events make sense. The random clusters have what most plugins look at; say what yours looks at besides.
+    treated alike; its events make sense. The random clusters have what most plugins read; declare anything else that yours reads.
 
     Args:
         plugin: the class.
@@ -126,7 +126,7 @@ REPEATS = "The same question has the same answer."
 
 
 def _fault_of(check: Check, make: Make, world: World) -> tuple[str, str] | None:
-    """Return what a check finds and the clause of the contract that this breaks; None where all is well."""
+    """Return the finding of a check, and the clause of the contract that it violates; None if there is none."""
     try:
         check(make, world)
     except PluginFault as fault:

@@ -62,7 +62,7 @@ class Subject:
 
     @cached_property
     def spec(self) -> Any:
-        """Return the spec of the pod; None where no extension point needs one."""
+        """Return the spec of the pod; None if no extension point needs one."""
         return self.compiled(self.pod)
 
     def compiled(self, pod: Pod) -> Any:
@@ -99,7 +99,7 @@ class Subject:
         return PreFilterResult(self.plugin.observe(spec, self.state))
 
     def filter_params(self, spec: Any = None) -> Params | None:
-        """Return the params for Filter; None where PreFilter rejects the pod or takes Filter out of the cycle."""
+        """Return the params for Filter; None if PreFilter rejects the pod or skips Filter for the cycle."""
         answer = self.pre_filter(spec)
         return answer.params if isinstance(answer, PreFilterResult) else None
 
@@ -121,7 +121,7 @@ class Subject:
         return "score" in self.points and isinstance(self.plugin, ScorePlugin)
 
     def score_params(self, feasible: Bools | None = None, spec: Any = None) -> Params | None:
-        """Return the params for Score; None where PreScore skips it, or the plugin can't score this pod."""
+        """Return the params for Score; None if PreScore skips it, or the plugin can't score this pod."""
         spec = self.spec if spec is None else spec
         feasible = self.alive if feasible is None else feasible
         if "pre_score" in self.points and isinstance(self.plugin, PreScorePlugin):
@@ -177,7 +177,7 @@ class Subject:
 
 
 Make: TypeAlias = Callable[[World], Subject]
-"""Makes a plugin anew for a world."""
+"""Creates a new plugin for a world."""
 
 
 def skips(answer: PreFilterResult | Status) -> bool:

@@ -63,7 +63,7 @@ def _check_score_rule(subject: Subject, params: Params) -> None:
 
 
 def filter_rules_follow_what_changes(make: Make, world: World) -> None:
-    """A filter rule that is asked only about the rows that changed says what a new one says of all rows."""
+    """A filter rule evaluated only on changed rows agrees with a new rule on all rows."""
     subject = make(world)
     if not subject.filters:
         return
@@ -108,7 +108,7 @@ def score_rules_follow_what_changes(make: Make, world: World) -> None:
 
 
 def trials_are_answered_and_forgotten(make: Make, world: World) -> None:
-    """While pods are moved on trial, a rule in use says what a new one says; after the trial, what it said before."""
+    """While pods are moved on trial, a used rule agrees with a new one; after the trial, with its own earlier results."""
     subject = make(world)
     state = subject.state
     params = subject.filter_params() if subject.filters else None
@@ -197,7 +197,7 @@ def _trials(subject: Subject, world: World, row: int) -> Iterator[tuple[str, Cal
     yield f"the pods of {subject.name(row)} are gone", empty
 
 
-# --- rules that nobody has asked yet ----------------------------------------------------------------------------------
+# --- rules before their first use -------------------------------------------------------------------------------------
 
 
 def _new_filter_rule(subject: Subject, params: Params | None) -> FilterRule:

@@ -25,7 +25,7 @@ FREED = "freed"
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """What random nodes and pods are made of, beside what all have (CPU, memory, taints, cordons, priorities, host ports).
+    """The optional contents of random nodes and pods; all have CPU, memory, taints, cordons, priorities and host ports.
 
     Attributes:
         labels: values by key, for nodes and pods alike.
