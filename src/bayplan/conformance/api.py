@@ -121,7 +121,7 @@ class _Replay:
         return re.sub(r"\$\{(\w+)\}", lambda match: self._captured.get(match[1], match[0]), text)
 
     async def _send(self, method: str, path: str, headers: dict[str, str], body: bytes) -> JsonObject:
-        """Send a request through the application, and return the response as it is recorded."""
+        """Send a request through the application, and return the response in the form of the recording."""
         sent: list[Message] = []
         pending = [{"type": "http.request", "body": body, "more_body": False}]
 
@@ -129,7 +129,7 @@ class _Replay:
             if pending:
                 return pending.pop()
             await asyncio.Event().wait()
-            raise AssertionError("nobody disconnects")
+            raise AssertionError("unexpected read after the request body")
 
         async def send(message: Message) -> None:
             sent.append(message)
@@ -141,7 +141,7 @@ class _Replay:
             "headers": [(name.encode(), value.encode()) for name, value in fields.items()],
         }  # fmt: skip
         await self._application(scope, receive, send)
-        # Whatever is asked with a parameter named watch was recorded as a list of JSON values.
+        # Responses to requests with a parameter named watch were recorded as a list of JSON values.
         return _recorded(sent, is_watch="watch=" in query and sent[0]["status"] == 200)
 
 
@@ -168,7 +168,7 @@ def _recorded(sent: list[Message], *, is_watch: bool) -> JsonObject:
 
 
 def at_pointer(document: Json, pointer: str) -> Json:
-    """Return what a JSON pointer points to, None where there is nothing.
+    """Return the value at a JSON pointer, None if there is nothing.
 
     Raises:
         InputError: it is no pointer.

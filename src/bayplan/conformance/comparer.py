@@ -12,8 +12,8 @@ Everything is compared exactly, down to the type of a number, but for what the d
 - an error of a hint function, and the wording of YAML syntax and Go type errors: see `_loosened_hints` and
   `same_decoding_error`.
 
-A part that is right is told from one that is wrong, in every cycle, so that a plugin that is not there yet does not
-hide the others. A cycle builds on the cluster that the cycles before it left behind: it is compared only where those
+Right parts are distinguished from wrong ones in every cycle, so that a missing plugin does not
+hide the others. A cycle builds on the cluster that the cycles before it left behind: it is compared only if those
 left ours as they left the real one, and counted as not followed otherwise.
 """
 
@@ -38,7 +38,7 @@ FOLLOWED = "followed"
 """Not a part of an answer: how many of the recorded cycles or steps could be compared."""
 
 SCHEDULED_PODS = {"sampled": "sampled", "extenders": "extended"}
-"""Kinds whose answers tell what became of one pod after the other, and where they do."""
+"""Kinds whose answers are sequences of results for single pods, and the keys of these sequences."""
 
 _BY_PLUGIN = frozenset({"filterAll", "scores", "predicates", "priorities"})
 _UNORDERED_REASONS = frozenset({"filterAll", "filter", "predicates"})
@@ -69,7 +69,7 @@ class Tally:
 
 @dataclass(slots=True)
 class Comparison:
-    """What came out for one case: the differences, a tally of every part (``scores``) and sub-part (``scores/X``)."""
+    """The result of one case: the differences, a tally of every part (``scores``) and sub-part (``scores/X``)."""
 
     differences: list[Difference] = field(default_factory=list)
     parts: dict[str, Tally] = field(default_factory=dict)
@@ -135,7 +135,7 @@ def differ(part: str, want: Json, got: Json, where: str = "") -> list[Difference
 
 
 def _same(want: Json, got: Json) -> bool:
-    # The encoding tells 1, 1.0 and true apart, which Python's own comparison does not.
+    # The encoding distinguishes 1, 1.0 and true, which Python's own comparison does not.
     return want == got and (
         msgspec.json.encode(want, order="deterministic") == msgspec.json.encode(got, order="deterministic")
     )
@@ -320,7 +320,7 @@ def _compare_steps(comparison: Comparison, want: list[JsonObject], got: list[Jso
 
 
 def _flat_step(step: JsonObject) -> JsonObject:
-    """Return a step with the parts of its state beside its result, so that each is counted by itself."""
+    """Return a step with the parts of its state next to its result, so that each is counted separately."""
     state = step.get("state")
     if not isinstance(state, dict):
         return step
@@ -339,7 +339,7 @@ def _compare_whole(comparison: Comparison, case: RecordedCase, want: JsonObject,
 
 
 def same_decoding_error(want: Json, got: Json) -> bool:
-    """Say whether two texts name the same place of a configuration that could not be decoded.
+    """Return whether two texts name the same place of a configuration that could not be decoded.
 
     Only YAML syntax errors and Go type errors are that free (``yaml: line 3: ...``, ``json: cannot unmarshal string
     into Go struct field PluginSet.profiles.plugins.score.enabled of type ...``): ours must name the line, or the path
@@ -418,7 +418,7 @@ def _with_lists(value: Json, *, sorted_by: Callable[[Json], str]) -> Json:
 
 
 def _with_sorted_errors(value: Json) -> Json:
-    """Return a text, or texts, with the errors of a dry run in order; they are told apart no better than by commas."""
+    """Return a text, or texts, with the errors of a dry run in order; only commas separate them."""
     if isinstance(value, list):
         return [_with_sorted_errors(item) for item in value]
     if not isinstance(value, str):

@@ -62,7 +62,7 @@ class Difference:
 
     @property
     def sort(self) -> str:
-        """What differs: ``lax``, ``strict``, ``status``, ``message`` or ``object``."""
+        """The kind of difference: ``lax``, ``strict``, ``status``, ``message`` or ``object``."""
         recorded = cast("int", self.mutant["status"])
         if recorded == self.status:
             return "object" if recorded < 300 else "message"
@@ -73,7 +73,7 @@ class Difference:
 
 @dataclass(slots=True)
 class Report:
-    """What a run over mutants found."""
+    """The result of a run over mutants."""
 
     kinds: dict[str, KindAgreement] = field(default_factory=dict)
     differences: list[Difference] = field(default_factory=list)
