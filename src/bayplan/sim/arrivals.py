@@ -1,4 +1,4 @@
-"""What was read, as operations in virtual time: when each object of manifests and each pod of a trace arrives and goes."""
+"""Turn input into operations in virtual time: when each object of manifests and each pod of a trace arrives and leaves."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _times_of(item: KubernetesObject, creation_only: bool) -> Iterator[int]:
 
 
 def _time_or_none(text: str | None) -> int | None:
-    """Return a time; None where there is none or it can't be read: templates say ``<nil>`` or ``null`` there."""
+    """Return a time; None if there is none or it can't be read: templates say ``<nil>`` or ``null`` there."""
     try:
         return parse_time_ns(text) if text else None
     except InputError:
@@ -73,12 +73,12 @@ def operations(inputs: Inputs, start_ns: int, *, creation_times: bool = False) -
     """Yield what is to happen, with the times.
 
     Objects of manifests arrive at the start: what others refer to (namespaces, priority classes, volumes) first, then pods that
-    have a node, then everything else in the order of the input. Namespaces that nobody declared are made, since an API server
+    have a node, then everything else in the order of the input. Undeclared namespaces are created, since an API server
     would not have let their objects in.
 
     Args:
         inputs: what was read.
-        start_ns: when virtual time begins; times of a trace count from here.
+        start_ns: when virtual time begins; times of a trace are relative to it.
         creation_times: let objects arrive at their creationTimestamp.
     """
     items = sorted(inputs.manifest.objects(), key=_order)

@@ -1,4 +1,4 @@
-"""What happens to the cluster from outside: objects come, change and go at given times.
+"""Operations on the cluster from outside: objects are created, changed and deleted at given times.
 
 At one instant operations go by rank, then in the order in which they were asked for.
 """
@@ -18,7 +18,7 @@ from bayplan.objects.pod import Pod
 
 
 class Rank(IntEnum):
-    """What goes first of the things that happen at one instant.
+    """The order of operations at one instant.
 
     Room is given back before anybody asks for it, nodes are there before the pods that come with them:
 
@@ -42,10 +42,10 @@ class Rank(IntEnum):
 
 
 class Apply(msgspec.Struct, frozen=True):
-    """Create an object, or change the one of its kind and key.
+    """Create an object, or replace the one of its kind and key.
 
     Attributes:
-        item: the object as it is wanted.
+        item: the desired object.
     """
 
     item: KubernetesObject

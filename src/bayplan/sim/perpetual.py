@@ -1,4 +1,4 @@
-"""Find the workloads that never come to an end, so that a run without an end of its own can be given one."""
+"""Find the workloads that never finish, so that a run without an end of its own gets one."""
 
 from __future__ import annotations
 

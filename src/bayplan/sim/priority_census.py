@@ -8,7 +8,7 @@ from bayplan.objects.pod import Pod
 
 
 class PriorityCensus:
-    """How many pods of each priority are on nodes and have not finished."""
+    """The number of unfinished pods on nodes, by priority."""
 
     def __init__(self) -> None:
         self._counts: dict[int, int] = {}
@@ -35,5 +35,5 @@ class PriorityCensus:
             del self._counts[priority]
 
     def lowest(self) -> int | None:
-        """Return the lowest priority, or None where no pod runs."""
+        """Return the lowest priority, or None if no pod runs."""
         return min(self._counts, default=None)

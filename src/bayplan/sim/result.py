@@ -1,4 +1,4 @@
-"""What a simulation leaves behind: decisions, time lines of pods and nodes, usage over time, counters.
+"""The result of a simulation: decisions, timelines of pods and nodes, usage over time, counters.
 
 Plain data, filled by `bayplan.sim.simulator` and read by `bayplan.analysis`. All times are virtual, in integer
 nanoseconds since 1970; subtract `SimulationResult.start_ns` to get time since the start. Everything except
@@ -22,7 +22,7 @@ from bayplan.state.cluster_state import ClusterState
 
 
 class PodFate(StrEnum):
-    """Where a pod stands at the end of a run.
+    """The state of a pod at the end of a run.
 
     PLACED: on a node, starting or running. SUCCEEDED, FAILED: finished. DELETED: gone without having finished (deleted,
     evicted, its node removed). PENDING: waits for a node. GATED: held back by a PreEnqueue plugin. UNATTENDED: waits for
@@ -39,7 +39,7 @@ class PodFate(StrEnum):
 
 
 class PodTimeline(msgspec.Struct, kw_only=True):
-    """The life of one pod. A pod made anew under the same name has a time line of its own.
+    """The timeline of one pod. A pod recreated under the same name has a timeline of its own.
 
     Attributes:
         key: ``namespace/name``. uid: unique in the run.
@@ -51,9 +51,9 @@ class PodTimeline(msgspec.Struct, kw_only=True):
         node: its node, or "".
         imported: it had its node already when it came; no decision was taken for it.
         attempts: how many cycles were run for it.
-        last_failure_ns: when the last attempt without a node was. message: what that attempt said, in upstream's words.
+        last_failure_ns: time of the last attempt without a node. message: the message of that attempt, in upstream's words.
         fate: where it stands at the end.
-        pod: its newest version, kept after it has gone; what it asked for is read from here.
+        pod: its newest version, available even after its deletion; its requests are read from here.
     """
 
     key: str
@@ -75,7 +75,7 @@ class PodTimeline(msgspec.Struct, kw_only=True):
 
     @property
     def wait_ns(self) -> int | None:
-        """Return how long the pod waited for its node; None where it has had none, or brought it."""
+        """Return how long the pod waited for its node; None if it never got one, or was created with one."""
         if self.bound_ns is None or self.imported:
             return None
         return self.bound_ns - self.arrived_ns
@@ -160,11 +160,11 @@ class SimulatedEvent(msgspec.Struct):
 
 
 class Counters(msgspec.Struct):
-    """How much happened.
+    """The amount of work in a run.
 
     Attributes:
         decisions: cycles that were run. scheduled, unschedulable, errors, skipped: how they ended.
-        events: changes of the cluster that the scheduler was told.
+        events: changes of the cluster that the scheduler received.
         instants: moments of virtual time at which something happened.
         evictions: victims of preemption.
     """
@@ -180,7 +180,7 @@ class Counters(msgspec.Struct):
 
 
 class InputSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """What was read, and what about it was odd. Empty for a simulation that was set up in Python.
+    """The input of a run, and its warnings. Empty for a simulation that was set up in Python.
 
     Attributes:
         files: names of the files, in the order read.
@@ -212,15 +212,15 @@ class SimulationResult(msgspec.Struct, kw_only=True):
     Attributes:
         seed: of all random streams. digest: hash of all decisions in order, see `Records.digest`.
         start_ns, end_ns: virtual time of the beginning and of the last instant at which something happened, or of the
-            instant at which the run was told to stop.
-        stopped: why the run ended before everything had come to rest, in words; "" where it had.
-        scheduler: as it is at the end: state, records, queue, profiles.
-        cluster: as it is at the end: all objects.
+            instant given as the end of the run.
+            stopped: why the run ended before the cluster was idle, in words; "" if it was idle.
+            scheduler: in its final state: state, records, queue, profiles.
+            cluster: in its final state: all objects.
         pods: time lines, in the order of arrival. nodes: lifetimes, in the order of arrival.
         usage: of every resource that some node has or some pod asks for: the whole cluster first, then zones by name.
         counters: how much happened.
         tell_events: returns the Kubernetes events about pods, in the order in which they came first.
-        moves: each pod's way through the scheduling queue, where it was noted.
+        moves: each pod's way through the scheduling queue, if it was recorded.
         failures: what controllers could not do, by ``Kind key``.
         input: what was read.
         wall: real time.
@@ -255,7 +255,7 @@ class SimulationResult(msgspec.Struct, kw_only=True):
 
     @property
     def state(self) -> ClusterState:
-        """Return the columns as they are at the end."""
+        """Return the columns in their final state."""
         return self.scheduler.state
 
     @property

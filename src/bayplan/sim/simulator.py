@@ -2,7 +2,7 @@
 
 It decides nothing. Operations from outside, the virtual cluster (kubelet, controllers) and the scheduler's timers say when
 something happens next; the simulator goes from instant to instant, hands every change of the cluster to the scheduler and
-carries out what the scheduler asks for. `bayplan.sim.operations.Rank` says what goes first at one instant.
+executes what the scheduler asks for. `bayplan.sim.operations.Rank` defines the order at one instant.
 """
 
 from __future__ import annotations
@@ -36,20 +36,20 @@ from bayplan.sim.traced_queue import TracedQueue
 from bayplan.sim.usage import UsageMeter
 
 PERPETUAL_HORIZON_NS = DAY_NS
-"""How long a run without an end of its own goes on after the last operation from outside, where some workload never ends."""
+"""How long a run without an end of its own continues after the last external operation if some workload never finishes."""
 
 PROGRESS_STEP = 500
 """Cycles and instants between two reports of progress."""
 
-_MOST_ROUNDS = 10_000
-"""So often controllers and scheduler may answer one another at one instant; more would never end."""
+_MAX_ROUNDS = 10_000
+"""Maximum number of rounds of controllers and scheduler at one instant; more would never end."""
 
-_MOST_ATTEMPTS = 1000
-"""So many cycles of each pod may run at one instant, in the mean; likewise."""
+_MAX_ATTEMPTS = 1000
+"""Maximum number of cycles per pod at one instant, on average; more would never end."""
 
 
 class Progress(NamedTuple):
-    """How far a run is.
+    """The progress of a run.
 
     Attributes:
         now_ns: virtual time. operations_left, operations: from outside. waiting: pods in the scheduling queue.
@@ -68,7 +68,7 @@ class Simulator:
 
     Args:
         scheduler: made with `start_ns` as its start; its cluster must be empty.
-        cluster: empty too; nobody else may write to it.
+        cluster: empty, too; only the simulator may write to it.
         seed: of the random streams of both, for the result.
         start_ns: virtual time of the beginning, nanoseconds since 1970.
         check: check the invariants of state, queue and store after every event. Slow.
@@ -120,7 +120,7 @@ class Simulator:
         self._tried: dict[str, int] = {}
         self._all_tried_at = -1
 
-    # What is to happen.
+    # Scheduled operations.
 
     def at(self, time_ns: int, operation: Operation) -> None:
         """Let something happen at a time, nanoseconds since 1970; a time that has passed means now."""
@@ -131,11 +131,11 @@ class Simulator:
         self._is_sorted = False
 
     def run(self, *, until_ns: int | None = None, progress: Callable[[Progress], None] | None = None) -> None:
-        """Let virtual time pass until everything has come to rest, or up to and including `until_ns`.
+        """Advance virtual time until the cluster is idle, or up to and including `until_ns`.
 
-        Everything has come to rest when no operation is left, no pod and no controller has anything to do, and every pod that
-        waits was tried since the cluster changed last: then the scheduler's timers could only repeat what is known. Where some
-        workload never ends (a CronJob), the run ends a day after the last operation.
+        The cluster is idle when no operation is left, no pod and no controller has anything to do, and every waiting pod
+        was tried since the last change: then the scheduler's timers could only repeat known failures. If some
+        workload never finishes (a CronJob), the run ends a day after the last operation.
 
         Raises:
             InputError: an annotation that says how long a pod runs can't be read.
@@ -154,7 +154,7 @@ class Simulator:
             self._instant(time_ns)
 
     def result(self, given: InputSummary | None = None) -> SimulationResult:
-        """Return the outcome so far. The result shares its time lines with the simulator: go on, and they grow.
+        """Return the result so far. It shares its timelines with the simulator, which extends them if it continues.
 
         Args:
             given: what was read; part of the result.
@@ -257,7 +257,7 @@ class Simulator:
         while operations and operations[-1][0] <= now_ns:
             self._operate(operations.pop()[3], now_ns)
             self._sort_operations()
-        for _ in range(_MOST_ROUNDS):
+        for _ in range(_MAX_ROUNDS):
             wakeup_ns = cluster.next_wakeup()
             if wakeup_ns is not None and wakeup_ns <= now_ns:
                 self._take(cluster.advance(now_ns), now_ns)
@@ -271,7 +271,7 @@ class Simulator:
         else:
             raise InputError(
                 "the cluster does not come to rest at one instant of virtual time",
-                got=f"{_MOST_ROUNDS} rounds of controllers and scheduler",
+                got=f"{_MAX_ROUNDS} rounds of controllers and scheduler",
                 hint="run times above 0 for pods that are made again when they end",
             )
         self._usage.settle(now_ns)
@@ -305,7 +305,7 @@ class Simulator:
             changes = cluster.cordon(operation.node_name, now_ns, unschedulable=operation.unschedulable)
         self._take(changes, now_ns)
 
-    # What changed goes to the scheduler.
+    # Changes for the scheduler.
 
     def _take(self, changes: Iterable[ChangeEvent], now_ns: int) -> None:
         """Hand changes of the cluster to the scheduler, and do what it asks for because of them."""
@@ -330,11 +330,11 @@ class Simulator:
         self.scheduler.queue.check_invariants()
         self.cluster.store.check_invariants()
 
-    # What the scheduler decides goes to the cluster.
+    # Actions of the scheduler.
 
     def _empty_queue(self, now_ns: int) -> None:
         schedule_one = self.scheduler.schedule_one
-        budget = _MOST_ROUNDS + _MOST_ATTEMPTS * len(self.cluster.store.pods)
+        budget = _MAX_ROUNDS + _MAX_ATTEMPTS * len(self.cluster.store.pods)
         while (report := schedule_one(now_ns)) is not None:
             self._note(report)
             self._carry_out(report.actions, now_ns)
@@ -380,7 +380,7 @@ class Simulator:
         for action in actions:
             key = key_of(action.pod)
             if isinstance(action, Bind | Update):
-                # What was to be done for a pod of which something was refused is not done.
+                # The remaining actions for a pod are dropped after one of them was rejected.
                 if key == refused:
                     continue
                 refusal = self._write_for_binding(action, key, now_ns)

@@ -67,7 +67,7 @@ class TracedQueue(SchedulingQueue):
 
     Attributes:
         moves: in the order in which they happened.
-        clock: tells virtual time; set by the simulator.
+        clock: returns virtual time; set by the simulator.
     """
 
     def __init__(
@@ -82,11 +82,11 @@ class TracedQueue(SchedulingQueue):
         super().__init__(hints, pre_enqueue, pod_lister, sort_key=sort_key, options=options)
         self.moves: list[QueueMove] = []
         self.clock: Callable[[], int] = lambda: options.start_ns
-        # Where each pod was seen last, by uid.
+        # The tier in which each pod was seen last, by uid.
         self._seen: dict[str, str] = {}
         self._last: dict[str, QueueMove] = {}
 
-    # What is noted.
+    # Recorded moves.
 
     def _note(self, queued: QueuedPod, target: str, cause: str, note: str = "") -> None:
         source = self._seen.get(queued.uid, NEW)
@@ -123,7 +123,7 @@ class TracedQueue(SchedulingQueue):
         """Note that a pod waits on its node."""
         self._note(queued, PERMIT, "Wait", node_name)
 
-    # Where it happens.
+    # Overridden operations.
 
     def _to_active(self, queued: QueuedPod, now_ns: int, label: str, from_backoff: bool = False) -> bool:
         moved = super()._to_active(queued, now_ns, label, from_backoff)
@@ -141,7 +141,7 @@ class TracedQueue(SchedulingQueue):
         self._note(queued, tier_of(queued), label)
 
     def pop(self) -> QueuedPod | None:
-        """Return the next pod, which is in flight from now on; see `SchedulingQueue.pop`."""
+        """Pop the next pod, which is then in flight; see `SchedulingQueue.pop`."""
         queued = super().pop()
         if queued is not None:
             early = self._seen.get(queued.uid) == "backoff"
