@@ -122,7 +122,7 @@ class Conversation:
         return self._client
 
     def _told(self, problem: Exception) -> str:
-        """Return what Go's HTTP client would say, where that is known; else what ours says."""
+        """Return the error of Go's HTTP client, if known; else our own."""
         url = httpx.URL(self._configuration.url_prefix)
         cause = _root(problem)
         if isinstance(problem, httpx.TimeoutException):

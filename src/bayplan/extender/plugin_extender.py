@@ -31,7 +31,7 @@ Answer = dict[str, object]
 class PluginExtender:
     """Answers for the filter and score plugins of a scheduler.
 
-    Nodes that come with a request are taken over into the scheduler's state, and stay there; nodes that go by name must be there.
+    Nodes sent with a request are stored in the scheduler's state and stay there; nodes sent by name must already be in it.
 
     Args:
         scheduler: whose state, plans and profiles are used; pods are neither queued nor assumed.
@@ -126,7 +126,7 @@ class PluginExtender:
         return int(first[0]) < 0
 
     def _statuses(self, pod: Pod, names: Sequence[str]) -> dict[str, Status | None] | Status:
-        """Return per node why it can't hold the pod, None where it can; or the Error of a plugin."""
+        """Return why each node can't hold the pod, None if it can; or the Error of a plugin."""
         plan = self._plan(pod)
         pre = plan.run_pre_filter_plugins(CycleState())
         if pre.status is not None:

@@ -32,11 +32,11 @@ Asked: TypeAlias = Callable[[str, Mapping[str, object], object], None]
 def extender_application(extender: PluginExtender, *, asked: Asked | None = None) -> Starlette:
     """Return the application: POST /filter, /prioritize and /preempt, GET /healthz.
 
-    A filter that fails says so in its answer, so that the pod's event tells it; other verbs fail with a status code.
+    A filter that fails returns its error in the response, so that the pod's event shows it; other verbs fail with a status code.
 
     Args:
         extender: answers.
-        asked: told about each request.
+        asked: called for each request.
     """
 
     verbs: Mapping[str, Answering] = {
