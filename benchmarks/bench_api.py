@@ -4,7 +4,7 @@ The server is a process of its own, pinned to one core; the load comes from this
 connections that are kept, each with one request under way. Where there is one core only, they share it, and the figures
 say less.
 
-``python -m benchmarks.bench_api PORT TOKEN`` sends the same load to a kube-apiserver that somebody has started, over TLS (it
+``python -m benchmarks.bench_api PORT TOKEN`` sends the same load to a running kube-apiserver, over TLS (it
 knows nothing else), pod by pod the same; pin it and its etcd to the first core.
 """
 
@@ -190,7 +190,7 @@ def names_hash(port: int) -> str:
 
 
 def secured(opened: socket.socket) -> socket.socket:
-    """Return a connection with TLS over it; whoever answers is believed."""
+    """Return a TLS connection that accepts any certificate."""
     context = ssl.create_default_context()
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
@@ -285,7 +285,7 @@ class Load:
             client.socket.sendall(request)
 
     def _drain(self) -> None:
-        """Read what watchers are still told, and close everything."""
+        """Read the remaining events of watchers, and close everything."""
         while ready := self._selector.select(0.3):
             for key, _ in ready:
                 data = received(key.data.socket)
