@@ -1,6 +1,6 @@
 """Random queue traces in the recorded format: pods in several versions, plugins with hints, operations on the scheduling queue.
 
-Between two operations the clock moves by a random part of a second, so that hardly ever two pods are equals in a queue. Failures
+Between two operations the clock moves by a random part of a second, so that pods are rarely equal in a queue. Failures
 and ends of attempts are written as ``failAny`` and ``doneAny``: which pod they concern is for the real queue to say
 (`fuzz.oracle.Oracle.resolved`).
 """

@@ -204,7 +204,7 @@ def _violations(victims: Victims) -> int:
 
 
 def _highest_priority(victims: Victims) -> int:
-    # Upstream compares the first victim, which is not the most important if another one violates a budget.
+    # Upstream compares the first victim, which is not the most important if another victim violates a budget.
     return victims.pods[0].priority
 
 

@@ -1,6 +1,6 @@
 """Speak HTTP to an extender: the conversation that `bayplan.framework.extender` leaves to a host.
 
-Nothing is tried twice: upstream does not either, and a pod whose extender failed comes back after its backoff. Errors are told in
+Nothing is retried: upstream does not either, and a pod whose extender failed comes back after its backoff. Errors are reported in
 the words of Go's HTTP client, as they end up in events.
 """
 

@@ -271,7 +271,7 @@ def _fold(
 ) -> dict[str, Number]:
     """Fold what containers need into what the pod needs at its most demanding moment.
 
-    Containers run together. Init containers run one after the other, each beside the sidecars (the flag) that started
+    Containers run together. Init containers run one after the other, each next to the sidecars (the flag) that started
     before it.
     """
     total: dict[str, Number] = {}

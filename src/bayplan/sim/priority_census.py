@@ -1,4 +1,4 @@
-"""Count the pods that run by priority, to know the lowest: only pods above it can preempt anybody."""
+"""Count the running pods by priority to find the lowest: only pods above it can preempt."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ class PriorityCensus:
         self._counts: dict[int, int] = {}
 
     def take(self, old: KubernetesObject | None, new: KubernetesObject | None) -> None:
-        """Take in a change of the cluster: an object before and after it."""
-        # For every change of a pod, hence without calls: on a node, and not finished.
+        """Apply a change of the cluster: an object before and after it."""
+        # Runs for every change of a pod, hence inlined: on a node, and not finished.
         before = after = None
         if isinstance(old, Pod) and old.spec.node_name and old.status.phase not in FINISHED_PHASES:
             before = old.spec.priority or 0

@@ -1,8 +1,8 @@
 """The simulator host: one scheduler on one virtual cluster, driven through virtual time by discrete events.
 
-It decides nothing. Operations from outside, the virtual cluster (kubelet, controllers) and the scheduler's timers say when
-something happens next; the simulator goes from instant to instant, hands every change of the cluster to the scheduler and
-executes what the scheduler asks for. `bayplan.sim.operations.Rank` defines the order at one instant.
+It decides nothing. External operations, the virtual cluster (kubelet, controllers) and the scheduler's timers determine when
+something happens next; the simulator goes from instant to instant, passes every change of the cluster to the scheduler and
+executes its actions. `bayplan.sim.operations.Rank` defines the order at one instant.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from bayplan.sim.traced_queue import TracedQueue
 from bayplan.sim.usage import UsageMeter
 
 PERPETUAL_HORIZON_NS = DAY_NS
-"""How long a run without an end of its own continues after the last external operation if some workload never finishes."""
+"""How long a run without a given end continues after the last external operation if some workload never finishes."""
 
 PROGRESS_STEP = 500
 """Cycles and instants between two reports of progress."""
@@ -52,7 +52,7 @@ class Progress(NamedTuple):
     """The progress of a run.
 
     Attributes:
-        now_ns: virtual time. operations_left, operations: from outside. waiting: pods in the scheduling queue.
+        now_ns: virtual time. operations_left, operations: external ones. waiting: pods in the scheduling queue.
         decisions: cycles so far.
     """
 
@@ -67,12 +67,12 @@ class Simulator:
     """A scheduler and a cluster in virtual time.
 
     Args:
-        scheduler: made with `start_ns` as its start; its cluster must be empty.
+        scheduler: created with `start_ns` as its start; its cluster must be empty.
         cluster: empty, too; only the simulator may write to it.
         seed: of the random streams of both, for the result.
         start_ns: virtual time of the beginning, nanoseconds since 1970.
         check: check the invariants of state, queue and store after every event. Slow.
-        strict: let an object that the cluster refuses end the run, instead of noting it in `failures`.
+        strict: raise if the cluster rejects an object, instead of recording it in `failures`.
 
     Attributes:
         now_ns: virtual time; never goes backwards.
@@ -98,7 +98,7 @@ class Simulator:
         self.failures: dict[str, str] = {}
         self._check = check
         self._strict = strict
-        # Sorted when they are looked at, the next one last: nearly all are known before the run begins.
+        # Sorted on access, the next one last: nearly all are known before the run begins.
         self._operations: list[tuple[int, int, int, Operation]] = []
         self._is_sorted = True
         self._sequence = 0
@@ -115,7 +115,7 @@ class Simulator:
         self._stopped = ""
         self._progress: Callable[[Progress], None] | None = None
         self._progress_due = 0
-        # A waiting pod that was tried since the last change of the cluster need not be tried again for a timer.
+        # A waiting pod that was tried since the last change of the cluster is not retried by a timer.
         self._changes = 0
         self._tried: dict[str, int] = {}
         self._all_tried_at = -1
@@ -123,7 +123,7 @@ class Simulator:
     # Scheduled operations.
 
     def at(self, time_ns: int, operation: Operation) -> None:
-        """Let something happen at a time, nanoseconds since 1970; a time that has passed means now."""
+        """Schedule an operation at a time, nanoseconds since 1970; a time in the past means now."""
         self._sequence += 1
         time_ns = max(time_ns, self.now_ns)
         self._last_operation_ns = max(self._last_operation_ns, time_ns)
@@ -138,7 +138,7 @@ class Simulator:
         workload never finishes (a CronJob), the run ends a day after the last operation.
 
         Raises:
-            InputError: an annotation that says how long a pod runs can't be read.
+            InputError: the annotation with the run time of a pod is invalid.
         """
         self._progress, self._stopped = progress, ""
         while (time_ns := self._next_instant()) is not None:
@@ -157,7 +157,7 @@ class Simulator:
         """Return the result so far. It shares its timelines with the simulator, which extends them if it continues.
 
         Args:
-            given: what was read; part of the result.
+            given: the input; part of the result.
         """
         scheduler, cluster = self.scheduler, self.cluster
         self._timelines.close(scheduler.queue, frozenset(scheduler.profiles))
@@ -180,10 +180,10 @@ class Simulator:
             input=given or InputSummary(),
         )
 
-    # From instant to instant.
+    # Time steps.
 
     def _next_instant(self) -> int | None:
-        """Return when something happens next that can make a difference; None: never."""
+        """Return the next instant at which something relevant happens; None: never."""
         self._sort_operations()
         instant_ns = self._operations[-1][0] if self._operations else None
         wakeup_ns = self.cluster.next_wakeup()
@@ -195,7 +195,7 @@ class Simulator:
         return instant_ns
 
     def _next_timer(self, *, alone: bool) -> int | None:
-        """Return when a timer of the scheduler can make a difference next; `alone`: nothing but timers is left."""
+        """Return the next instant at which a timer of the scheduler can make a difference; `alone`: only timers are left."""
         scheduler, queue = self.scheduler, self.scheduler.queue
         if not len(queue) and not len(scheduler.waiting_pods):
             return None
@@ -221,7 +221,7 @@ class Simulator:
         return False
 
     def _goes_on_for_ever(self) -> bool:
-        """End the run where some workload never ends; return whether that is so."""
+        """End the run if some workload never finishes; return whether that is so."""
         workloads = perpetual_workloads(self.cluster.store)
         if not workloads:
             return False
@@ -230,7 +230,7 @@ class Simulator:
         return True
 
     def _stop(self, end_ns: int, why: str) -> None:
-        """End the run at a time, with every pod that waits tried on what the cluster is then."""
+        """End the run at a time, after trying every waiting pod on the cluster's state at that time."""
         self._stopped = why
         self._timer_ns = None
         queue = self.scheduler.queue
@@ -249,7 +249,7 @@ class Simulator:
             queue.catch_up(now_ns)
             if self._timer_ns is None and queue.has_timers:
                 self._timer_ns = scheduler.next_wakeup_ns(now_ns)
-        # Kubelet and controllers share one clock: what is due of both comes first, which is what Rank.ENDS is about.
+        # Kubelet and controllers share one clock: their due actions run first, which is what Rank.ENDS means.
         wakeup_ns = cluster.next_wakeup()
         if wakeup_ns is not None and wakeup_ns <= now_ns:
             self._take(cluster.advance(now_ns), now_ns)
@@ -308,7 +308,7 @@ class Simulator:
     # Changes for the scheduler.
 
     def _take(self, changes: Iterable[ChangeEvent], now_ns: int) -> None:
-        """Hand changes of the cluster to the scheduler, and do what it asks for because of them."""
+        """Pass changes of the cluster to the scheduler, and execute its actions."""
         scheduler, counters = self.scheduler, self.counters
         for change in changes:
             old, new = change.old, change.new
@@ -406,7 +406,7 @@ class Simulator:
             self._take(changes, now_ns)
 
     def _write_for_binding(self, action: Bind | Update, key: str, now_ns: int) -> Sequence[Action]:
-        """Bind a pod, or write what it needs before; return what the scheduler wants done where that is refused."""
+        """Bind a pod, or write what its binding requires; if that is rejected, return the scheduler's further actions."""
         cluster, scheduler = self.cluster, self.scheduler
         if isinstance(action, Bind):
             changes = cluster.bind(key, action.node_name, now_ns)
@@ -434,7 +434,7 @@ class Simulator:
 def _makes_a_difference(old: KubernetesObject | None, new: KubernetesObject | None) -> bool:
     """Return whether a change could alter a decision about some other pod, or about this one.
 
-    What the scheduler itself writes into the status of a pod that waits does not.
+    The scheduler's own writes to the status of a waiting pod don't.
     """
     if not isinstance(old, Pod) or not isinstance(new, Pod) or new.spec.node_name:
         return True

@@ -1,7 +1,7 @@
-"""A scheduling queue that notes each pod's way through its tiers, to the nanosecond: what ``bayplan simulate --timeline`` shows.
+"""A scheduling queue that records each pod's moves between tiers, to the nanosecond: for ``bayplan simulate --timeline``.
 
-It is upstream's queue with all its timers, unlike the one that simulations have otherwise
-(`bayplan.engine.event_driven_queue`), which leaves out attempts that could only fail again.
+It is upstream's queue with all its timers, unlike the queue that simulations normally use
+(`bayplan.engine.event_driven_queue`), which skips attempts that could only fail again.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ PERMIT = "permit"
 
 
 class QueueMove(msgspec.Struct):
-    """A pod went from one place to another.
+    """A move of a pod between tiers.
 
     Attributes:
-        time_ns: when. pod, uid: which one.
+        time_ns: when. pod, uid: the pod.
         source, target: tiers: ``active``, ``backoff``, ``error backoff``, ``unschedulable``, ``gated``, ``in flight``, ``permit``
-            (it waits on its node); "" before the pod came; ``bound`` and ``gone`` are the ends.
+            (it waits on its node); "" before the pod was added; ``bound`` and ``gone`` are final.
         attempt: how often the pod had been popped.
         cause: the event that moved it, by upstream's label (``BackoffComplete``, ``AssignedPodDelete``, ...), or what happened.
         plugins: those that rejected its last attempt, or hold it back.
-        backoff_end_ns: to a backoff tier: the end of the backoff; it is free from the next tick of its timer on.
-        note: the message of an attempt that failed, or the node that it was bound to.
+        backoff_end_ns: for a backoff tier: the end of the backoff; the pod is ready at the next tick of its timer.
+        note: the message of a failed attempt, or the node that it was bound to.
     """
 
     time_ns: int

@@ -34,7 +34,7 @@ class Workloads:
         return known
 
     def _topmost(self, owner: OwnerReference, namespace: str) -> str:
-        """Follow controlling owners upwards as far as they are known."""
+        """Follow controlling owners upwards, as far as known."""
         for _ in range(_MAX_OWNERS):
             row = find_kind(owner.api_version, owner.kind)
             key = owner.name if row is not None and not row.namespaced else f"{namespace}/{owner.name}"
