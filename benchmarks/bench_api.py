@@ -34,7 +34,7 @@ LISTED = {"small": 500, "large": 50_000}
 FILTERED_WATCHERS = 50
 FULL_WATCHERS = 10
 _PODS_PATH = "/api/v1/namespaces/default/pods"
-_API_ALONE = ["--no-scheduler", "--no-controllers", "--no-kubelet"]  # What goes on behind the API: bench_up.
+_API_ALONE = ["--no-scheduler", "--no-controllers", "--no-kubelet"]  # bench_up measures the work behind the API.
 
 
 def figures(size: str) -> Iterator[Figure]:
@@ -58,9 +58,9 @@ def figures(size: str) -> Iterator[Figure]:
                 load = Load(port, watchers)
                 before = server_seconds(port)
                 seconds = load.run([create_request(i, alike=alike) for i in range(count)])
-                told = sum(each.events for each in load.watching)
+                received = sum(each.events for each in load.watching)
                 wanted = count * (FULL_WATCHERS if watchers == [""] * FULL_WATCHERS else 1) if watchers else 0
-                assert told == wanted, f"{told} events instead of {wanted}"
+                assert received == wanted, f"{received} events instead of {wanted}"
                 busy = max(server_seconds(port) - before, 0.01)
                 note = f"p50 {load.percentile(0.5):.1f} ms, p99 {load.percentile(0.99):.1f} ms, "
                 note += f"{count / busy:,.0f} for each second that the server computed"

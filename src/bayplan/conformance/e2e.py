@@ -48,7 +48,7 @@ T = TypeVar("T", bound=KubernetesObject)
 
 EPOCH_NS = 1_767_225_600_000_000_000
 AFTERWARDS_MS = 50
-"""How long a run continues after the last step, so that expected events happen and are written."""
+"""How long a run continues after the last step, so that all expected events are written."""
 
 HOST_NAME = "host"
 SCHEDULER_AGENT = "kube-scheduler/v1.36.3"

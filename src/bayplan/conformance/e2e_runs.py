@@ -69,12 +69,12 @@ class _Run:
             masked = cast("JsonObject", self._masked(call))
             body = cast("JsonObject", masked.get("body") or {})
             path, method = str(masked["path"]), str(masked["method"])
-            told: JsonObject = {"method": method, "path": path, "body": body, "status": masked["status"]}
+            summary: JsonObject = {"method": method, "path": path, "body": body, "status": masked["status"]}
             if body.get("kind") == "Event":
                 regarding = cast("JsonObject", body["regarding"])
-                lanes.setdefault(f"events of {regarding['namespace']}/{regarding['name']}", []).append(told)
+                lanes.setdefault(f"events of {regarding['namespace']}/{regarding['name']}", []).append(summary)
             else:
-                lanes.setdefault(path, []).append(told)
+                lanes.setdefault(path, []).append(summary)
             for lane, step in _ordered(method, path, body):
                 lanes.setdefault(lane, []).append(step)
         return cast("Json", lanes)

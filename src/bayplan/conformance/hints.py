@@ -120,9 +120,9 @@ def _ask(registered: Sequence[tuple[ClusterEvent, QueueingHint | None]], pod: Po
     )
     hints: list[JsonObject] = []
     for event, hint in matching:
-        said = HintAnswer.QUEUE if hint is None else hint(pod, change.old, change.new)
-        error = f"{event.resource}: unexpected objects" if said is HintAnswer.ERROR else None
-        hints.append({"registered": _told(event, hint), "answer": "Queue" if said else "Skip", "error": error})
+        found = HintAnswer.QUEUE if hint is None else hint(pod, change.old, change.new)
+        error = f"{event.resource}: unexpected objects" if found is HintAnswer.ERROR else None
+        hints.append({"registered": _told(event, hint), "answer": "Queue" if found else "Skip", "error": error})
     answers = [hint["answer"] for hint in hints]
     answer: JsonObject = {
         "event": {"resource": str(change.event.resource), "actions": _actions(change.event.actions)},

@@ -330,7 +330,7 @@ def _most_that_fit(
     kept_size = _size_with_history(kept)
     while most - few > max(1, len(nodes) // CLOSE_ENOUGH) and kept_size <= free:
         guess = few + (most - few) * (free - kept_size) // max(size - kept_size, 1)
-        # Slightly less than proportional growth: this guess usually fits, and the next one starts from there.
+        # Slightly less than proportional growth: this guess usually fits, and the next one continues from it.
         guess = min(max(guess - guess // 100, few + 1), most - 1)
         found = encode(results.restricted(nodes[:guess]))
         found_size = _size_with_history(found)

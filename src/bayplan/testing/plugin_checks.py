@@ -257,7 +257,7 @@ def _kept(subject: Subject) -> tuple[Any, Any]:
 
 def _compare_kept(subject: Subject, filtered: Any, scored: Any, row: int, touched: Reads, what: str) -> None:
     plugin = subject.plugin
-    told = what.format(node=subject.name(row))
+    described = what.format(node=subject.name(row))
     now_filtered, now_scored = _kept(subject)
     reads = plugin.reads
     if filtered is not None and now_filtered is not None:
@@ -266,22 +266,22 @@ def _compare_kept(subject: Subject, filtered: Any, scored: Any, row: int, touche
             static = not pre_reads & (Reads.USAGE | Reads.PORTS | Reads.OBJECTS)
             if static and now_filtered[0] != filtered[0] and not skips(filtered[0]):
                 raise PluginFault(
-                    f"after {told}, pre_filter() answers {now_filtered[0]!r} and no longer {filtered[0]!r}, but pre_reads "
+                    f"after {described}, pre_filter() answers {now_filtered[0]!r} and no longer {filtered[0]!r}, but pre_reads "
                     f"declares {pre_reads}"
                 )
         # `filter_rules_follow_what_changes` checks what a compiled rule looks up itself.
         by_rule = plugin.filter_rule(subject.spec, subject.state) is not None
         if not by_rule and now_filtered[0] == filtered[0] and filtered[1] is not None:
-            _compare_rows(subject, "filter()", filtered[1], now_filtered[1], row, touched, reads, told)
+            _compare_rows(subject, "filter()", filtered[1], now_filtered[1], row, touched, reads, described)
     if scored is None or now_scored is None or plugin.score_rule(subject.spec, subject.state) is not None:
         return
     if scored[1] is not None and now_scored[0] == scored[0]:
         score_reads = plugin.score_reads(subject.spec)
-        _compare_rows(subject, "score()", scored[1], now_scored[1], row, touched, score_reads, told)
+        _compare_rows(subject, "score()", scored[1], now_scored[1], row, touched, score_reads, described)
 
 
 def _compare_rows(
-    subject: Subject, point: str, before: Any, after: Any, row: int, touched: Reads, reads: Reads, told: str
+    subject: Subject, point: str, before: Any, after: Any, row: int, touched: Reads, reads: Reads, described: str
 ) -> None:
     if reads & Reads.OBJECTS:
         # Evaluated in full in every cycle.
@@ -291,7 +291,7 @@ def _compare_rows(
             continue
         if int(before[other]) != int(after[other]):
             raise PluginFault(
-                f"after {told}, {point} of {subject.name(other)} went from {int(before[other])} to {int(after[other])}, "
+                f"after {described}, {point} of {subject.name(other)} went from {int(before[other])} to {int(after[other])}, "
                 f"though its params stayed and reads declares {reads} only: results that are kept would be wrong"
             )
 

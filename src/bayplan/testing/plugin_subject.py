@@ -109,7 +109,7 @@ class Subject:
             self.spec if spec is None else spec, params, Rows(self.state) if rows is None else rows
         )
 
-    def told(self, params: Params, verdict: int) -> str:
+    def describe(self, params: Params, verdict: int) -> str:
         """Return a verdict with its reasons."""
         return f"{verdict:#06x} {list(self.plugin.reasons(self.spec, params, verdict))}" if verdict else "0 (passes)"
 

@@ -137,8 +137,8 @@ def trials_are_answered_and_forgotten(make: Make, world: World) -> None:
                 )
             if want != counted:
                 raise PluginFault(
-                    f"while {what} on trial, filter() of {subject.name(row)} says {subject.told(params, want)}, and "
-                    f"{subject.told(params, counted)} once PreFilter has been asked again: return the params for the "
+                    f"while {what} on trial, filter() of {subject.name(row)} says {subject.describe(params, want)}, and "
+                    f"{subject.describe(params, counted)} once PreFilter has been asked again: return the params for the "
                     "changed cluster from params_after_changes()"
                 )
             for other in subject.rows:
