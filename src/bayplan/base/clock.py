@@ -18,7 +18,7 @@ MAX_SPEED = 1_000_000.0
 
 def steady_ns() -> int:
     """Return nanoseconds since some instant in the past; never goes back, and continues during system sleep if possible."""
-    # Real clocks are set by people and by daemons; what is due must neither wait an hour nor come twice.
+    # Real clocks are set by people and daemons; due actions must neither wait an hour nor run twice.
     return time.clock_gettime_ns(_STEADY) if _STEADY is not None else time.monotonic_ns()
 
 
@@ -26,13 +26,13 @@ _STEADY: int | None = getattr(time, "CLOCK_BOOTTIME", None)
 
 
 class Clock:
-    """Time for threads to share: it never goes backwards. All methods may be called from any thread.
+    """A clock that threads share and that never goes backwards. All methods may be called from any thread.
 
     Args:
-        start_ns: what time it is at first, nanoseconds since 1970; None for the machine's time.
+        start_ns: the initial time, nanoseconds since 1970; None for the machine's time.
         speed: seconds of this clock in a real one.
-        paused: whether it stands still at first.
-        steady: returns real time, in nanoseconds since some instant. awake: likewise, but stands still while the machine sleeps.
+        paused: whether it starts paused.
+        steady: returns real time, in nanoseconds since some instant. awake: the same, but not counting system sleep.
 
     Raises:
         InputError: a speed that is not above 0.
@@ -77,16 +77,16 @@ class Clock:
 
     @property
     def paused(self) -> bool:
-        """Return whether it stands still."""
+        """Return whether it is paused."""
         return not self._since[2]
 
     @property
     def mode(self) -> str:
-        """Return ``real``, or ``virtual`` where the clock has ever been anything but the machine's."""
+        """Return ``real``, or ``virtual`` if the clock has ever been anything but the machine's."""
         return "virtual" if self._virtual else "real"
 
     def real_seconds_until(self, time_ns: int) -> float | None:
-        """Return how many real seconds it takes until a time, 0 where that has passed; None: never, as it stands still."""
+        """Return the real seconds until a time, 0 if it has passed; None: never, as the clock is paused."""
         left = time_ns - self.now_ns()
         if left <= 0:
             return 0.0
@@ -96,7 +96,7 @@ class Clock:
     # --- changing it --------------------------------------------------------------------------------------------------
 
     def pause(self) -> None:
-        """Let it stand still."""
+        """Pause the clock."""
         self._change(paused=True)
 
     def resume(self) -> None:
@@ -124,7 +124,7 @@ class Clock:
         self._listeners.append(listener)
 
     def slept_ns(self) -> int:
-        """Return how long the machine has slept since this was last called. Timers of the system stand still in that time."""
+        """Return how long the machine has slept since the last call. Timers of the system don't run during sleep."""
         before, self._asleep_ns = self._asleep_ns, self._steady() - self._awake()
         return max(0, self._asleep_ns - before)
 

@@ -6,7 +6,7 @@ Knows no clock and does not wait.
 from __future__ import annotations
 
 DEFAULT_RATE = 5.0
-"""Tokens a second where the rate is 0: client-go's default."""
+"""Tokens per second if the rate is 0: client-go's default."""
 
 
 class TokenBucket:

@@ -41,7 +41,7 @@ class GangArgs:
     """Arguments of Gang, in a configuration ``groupLabel``, ``sizeLabel`` and ``permitTimeoutSeconds``.
 
     Attributes:
-        group_label: whose value names the group of a pod. size_label: whose value says how many members must be placed together.
+        group_label: its value is the group of a pod. size_label: its value is the number of members to place together.
         permit_timeout_seconds: how long members wait on their nodes for the others.
     """
 
@@ -84,7 +84,7 @@ class Gang(PreFilterPlugin[GangSpec], ReservePlugin[GangSpec], PermitPlugin[Gang
         return (pod.metadata.namespace, name) if name else None
 
     def size_of(self, pod: Pod) -> int:
-        """Return how many members a pod says that its group must have; 0 where that can't be read."""
+        """Return the required number of members of a pod's group; 0 if it can't be read."""
         text = pod.metadata.labels.get(self.args.size_label, "")
         return int(text) if text.isascii() and text.isdigit() else 0
 
@@ -107,7 +107,7 @@ class Gang(PreFilterPlugin[GangSpec], ReservePlugin[GangSpec], PermitPlugin[Gang
     # PreFilter: is there any point in trying?
 
     def compile(self, pod: Pod, cluster: ClusterState) -> GangSpec:
-        """Look up the group of a pod and what it requests."""
+        """Look up the group of a pod and its requests."""
         group, size = self.group_of(pod), self.size_of(pod)
         if group is None:
             return GangSpec((None,), None, 0, np.zeros(0, dtype=np.int64))
@@ -115,7 +115,7 @@ class Gang(PreFilterPlugin[GangSpec], ReservePlugin[GangSpec], PermitPlugin[Gang
         return GangSpec((group, size, requests.tobytes()), group, size, requests)
 
     def pre_filter(self, spec: GangSpec, cluster: ClusterState, state: CycleState) -> PreFilterResult | Status:
-        """Reject a pod whose group is incomplete, or that could not be placed as a whole."""
+        """Reject a pod whose group is incomplete, or does not fit as a whole."""
         if spec.group is None:
             return PROCEED
         if not spec.size:
@@ -160,7 +160,7 @@ class Gang(PreFilterPlugin[GangSpec], ReservePlugin[GangSpec], PermitPlugin[Gang
     # Events that bring a group back.
 
     def events_to_register(self) -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:
-        """Register pods of others that leave, members that come, nodes, and the pod's own labels."""
+        """Register deleted pods of other groups, added members, nodes, and changes of the pod's own labels."""
         pod, node = EventResource.POD, EventResource.NODE
         return (
             (ClusterEvent(pod, ActionType.DELETE), self._is_of_another_group),

@@ -20,7 +20,7 @@ BOUND = "pv.kubernetes.io/bind-completed"
 
 
 class StorageBuilder(Builder):
-    """Sets what claims ask for and volumes have alike."""
+    """Sets the common fields of claims and volumes."""
 
     def storage_class(self, name: str) -> Self:
         """Set the storage class; a claim with "" asks for a volume without one."""
@@ -42,7 +42,7 @@ class ClaimBuilder(StorageBuilder):
         self._document["spec"] = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
 
     def storage(self, amount: str) -> Self:
-        """Set how much is asked for."""
+        """Set the requested amount."""
         self._document["spec"]["resources"]["requests"]["storage"] = amount
         return self
 

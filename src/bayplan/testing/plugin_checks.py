@@ -127,7 +127,7 @@ def _check_normalizing(subject: Subject, params: Any, scale: Any, scores: Any, f
 
 
 def asking_changes_nothing(make: Make, world: World) -> None:
-    """Neither the cluster nor the pod nor the params are changed by being asked about."""
+    """Calls change neither the cluster nor the pod nor the params."""
     subject = make(world)
     pod = msgspec.msgpack.encode(subject.pod)
     subject.outcome()
@@ -359,4 +359,4 @@ CHECKS: tuple[Check, ...] = (
     trials_are_answered_and_forgotten,
     hints_answer,
 )
-"""In this order: what an earlier one finds may be why a later one fails."""
+"""In this order: a later check may fail because of what an earlier one finds."""

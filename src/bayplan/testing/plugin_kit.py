@@ -31,7 +31,7 @@ def check_plugin(
     clusters: int = CLUSTERS,
     seed: int = 0,
 ) -> None:
-    """Ask a plugin about small random clusters in every way in which the engine does, and make sure that it keeps its contract.
+    """Call a plugin on small random clusters in every way in which the engine does, and check that it keeps its contract.
 
     All forms of evaluation agree; asking changes nothing; the same question has the same answer; verdicts have reasons; scores
     are from 0 to 100; what the plugin does not declare to read does not influence it; pods with equal signatures and keys are
@@ -39,7 +39,7 @@ def check_plugin(
 
     Args:
         plugin: the class.
-        arguments: what its constructor is given.
+        arguments: passed to its constructor.
         feature_gates: gates to set.
         labels: further label values by key, for nodes and pods. annotations: likewise.
         resources: amounts of extended resources by name, for nodes; pods ask for the first half of them.

@@ -1,4 +1,4 @@
-"""One plugin on one cluster with one pod, asked in every form of evaluation: what the checks of the conformance kit are made of."""
+"""One plugin on one cluster with one pod, evaluated in every form: the basis of the checks of the conformance kit."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class PluginFault(AssertionError):
 
 
 class Subject:
-    """A plugin, made for a world.
+    """A plugin, created for a world.
 
     Args:
         kind: its class.
@@ -48,7 +48,7 @@ class Subject:
         world: the cluster and the pod.
 
     Attributes:
-        plugin, state, pod: made from these.
+        plugin, state, pod: created from these.
         points: the extension points that the class implements.
     """
 
@@ -91,7 +91,7 @@ class Subject:
         return "filter" in self.points and isinstance(self.plugin, FilterPlugin)
 
     def pre_filter(self, spec: Any = None) -> PreFilterResult | Status:
-        """Return what PreFilter says; of a plugin without it, the params that `observe` gives."""
+        """Return the result of PreFilter; for a plugin without it, the params from `observe`."""
         spec = self.spec if spec is None else spec
         if "pre_filter" in self.points and isinstance(self.plugin, PreFilterPlugin):
             answer: PreFilterResult | Status = self.plugin.pre_filter(spec, self.state, CycleState())
@@ -104,7 +104,7 @@ class Subject:
         return answer.params if isinstance(answer, PreFilterResult) else None
 
     def verdicts(self, params: Params, rows: Rows | None = None, spec: Any = None) -> Any:
-        """Return what Filter says of rows, of all if none are given."""
+        """Return the verdicts of Filter for some rows, or for all if none are given."""
         return self.plugin.filter(
             self.spec if spec is None else spec, params, Rows(self.state) if rows is None else rows
         )

@@ -77,7 +77,7 @@ def json_float(value: float) -> str:
 
 
 def float32(value: float) -> float:
-    """Round to a float32 and give the float64 whose shortest digits are those of the float32.
+    """Round to a float32 and return the float64 whose shortest digits are those of the float32.
 
     Raises:
         OverflowError: the value is beyond a float32.
@@ -118,7 +118,7 @@ class GoJsonError(ValueError):
 
 
 def decode_first(data: bytes) -> object:
-    """Return the first value of a text as plain data; what follows it is not looked at.
+    """Return the first value of a text as plain data; the rest is ignored.
 
     Raises:
         GoJsonError: there is none.
@@ -137,7 +137,7 @@ def decode_first(data: bytes) -> object:
 
 
 def json_problem(text: str) -> str:
-    """Return what Go's ``json.Unmarshal`` has against a text, or an empty string where it would read it."""
+    """Return the error of Go's ``json.Unmarshal`` for a text, or an empty string if it accepts the text."""
     scanner = _Scanner(text, "unexpected end of JSON input")
     try:
         place = _space(text, scanner.value_end(0))
@@ -155,7 +155,7 @@ def _space(text: str, place: int) -> int:
 
 
 class _Scanner:
-    """Finds where a value ends, or what is wrong with it."""
+    """Finds the end of a value, or the error in it."""
 
     def __init__(self, text: str, at_end: str) -> None:
         self._text = text
@@ -163,7 +163,7 @@ class _Scanner:
         self._at_end = at_end
 
     def value_end(self, place: int) -> int:
-        """Return the end of the value that starts at a place. Containers are kept in a list: answers may nest deeply."""
+        """Return the end of the value that starts at a position. Containers are in a list, because responses may nest deeply."""
         open_containers: list[str] = []
         expecting = "value"
         while True:

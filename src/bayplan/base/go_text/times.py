@@ -1,6 +1,6 @@
 """Times as the API writes and reads them: RFC 3339, ``metav1.Time`` in whole seconds and ``metav1.MicroTime``.
 
-Kubernetes cuts ``metav1.Time`` to seconds when an object goes through the API server; so do objects of the virtual cluster.
+Kubernetes truncates ``metav1.Time`` to seconds when an object passes the API server; so does the virtual cluster.
 Timers (run times, delays, back-off) count in nanoseconds.
 """
 
@@ -102,7 +102,7 @@ def parse_time_ns(text: str) -> int:
 
 @lru_cache(maxsize=4096)
 def parse_instant(text: str | None) -> int | None:
-    """Return an RFC 3339 time as nanoseconds since 1970; None for none, and for what is no time."""
+    """Return an RFC 3339 time as nanoseconds since 1970; None for None and for invalid times."""
     try:
         return parse_time_ns(text) if text else None
     except InputError:
