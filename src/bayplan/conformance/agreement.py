@@ -71,7 +71,7 @@ def recorded_files(folder: Path) -> list[str]:
 
 
 def measure(folder: Path, name: str) -> dict[str, FamilyAgreement]:
-    """Run all cases of one file through the engine, and return what was reached in each of its families."""
+    """Run all cases of one file through the engine, and return the agreement of each of its families."""
     summary = Summary()
     [cases] = read_case_files([folder / name])
     for case in _by_fine_families(cases):

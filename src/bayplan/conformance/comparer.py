@@ -43,7 +43,7 @@ SCHEDULED_PODS = {"sampled": "sampled", "extenders": "extended"}
 _BY_PLUGIN = frozenset({"filterAll", "scores", "predicates", "priorities"})
 _UNORDERED_REASONS = frozenset({"filterAll", "filter", "predicates"})
 _CARRIED = ("chosen", "reserve", "permit", "reserved", "preEnqueue")
-"""Parts of a cycle that later cycles stand on, besides the nominated node."""
+"""Parts of a cycle that later cycles depend on, besides the nominated node."""
 _NOT_COMPARED = frozenset({"id", "kubernetes"})
 _PLACE = re.compile(r"\b(line \d+)\b|\bdecoding \.([\w.\[\]]+\w\]?)|\bGo struct field \w+\.([\w.]+)")
 _DRY_RUN_ERRORS = re.compile(r"preemption: \[(.*)\]\Z", re.DOTALL)
@@ -51,7 +51,7 @@ _INDEX = re.compile(r"\[\d+\]")
 
 
 class Difference(NamedTuple):
-    """One place where the two answers differ: the part, where in it, and what stands there on either side."""
+    """One difference between two answers: the part, the position in it, and the values on either side."""
 
     part: str
     where: str
@@ -122,7 +122,7 @@ def compare(case: RecordedCase, answer: Answer) -> Comparison:
 
 
 def differ(part: str, want: Json, got: Json, where: str = "") -> list[Difference]:
-    """Return where two values differ, walking into objects so that each difference is short."""
+    """Return where two values differ, descending into objects so that each difference is short."""
     if _same(want, got):
         return []
     if isinstance(want, dict) and isinstance(got, dict):
@@ -214,7 +214,7 @@ def _compare_preemption(comparison: Comparison, case: RecordedCase, want: Json, 
 
 
 def _compare_candidate(want: JsonObject, got: JsonObject, where: str, ranks: "_Ranks") -> list[Difference]:
-    """Compare what is recorded of a candidate (its victims, the budgets they violate) with the same keys of ours."""
+    """Compare the recorded keys of a candidate (its victims, the budgets they violate) with ours."""
     found: list[Difference] = []
     if want.get("ambiguous") and not ranks.exact:
         return found
@@ -285,7 +285,7 @@ def _is_ambiguous(cycle: JsonObject) -> bool:
 
 
 def _compare_scheduled(comparison: Comparison, key: str, want: list[JsonObject], got: list[JsonObject]) -> None:
-    """Compare pod by pod, up to the first that went to another of the best nodes: all later ones stand on it."""
+    """Compare pod by pod, up to the first that went to another of the best nodes: all later ones depend on it."""
     if len(want) != len(got):
         comparison.record(key, [Difference(key, "length", len(want), len(got))])
     followed = True
@@ -304,7 +304,7 @@ def _compare_scheduled(comparison: Comparison, key: str, want: list[JsonObject],
 
 
 def _compare_steps(comparison: Comparison, want: list[JsonObject], got: list[JsonObject]) -> None:
-    """Compare a trace operation by operation, up to the first whose state differs: all later ones stand on it."""
+    """Compare a trace operation by operation, up to the first whose state differs: all later ones depend on it."""
     if len(want) != len(got):
         comparison.record("steps", [Difference("steps", "length", len(want), len(got))])
     followed = True

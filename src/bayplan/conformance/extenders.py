@@ -37,7 +37,7 @@ SCORING_VERBS = ("/prioritize", "/p")
 
 
 def answer_extender_case(case: JsonObject) -> JsonObject:
-    """Return our answer to a case with extenders; a case that upstream would refuse is answered with an error."""
+    """Return our answer to a case with extenders; a case that upstream would reject is answered with an error."""
     answer: JsonObject = {
         "id": case["id"],
         "kubernetes": KUBERNETES_VERSION,

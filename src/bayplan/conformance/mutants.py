@@ -178,7 +178,7 @@ def common_object(mutants: Sequence[JsonObject]) -> Json:
 
 
 def _common(values: list[tuple[Json, str]]) -> Json:
-    """Return what values agree on.
+    """Return the common part of values.
 
     Args:
         values: each with the path within it that was mutated, or an empty one.

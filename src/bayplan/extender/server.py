@@ -26,7 +26,7 @@ MAX_REQUEST_BYTES = 256 << 20
 Answering: TypeAlias = Callable[[Mapping[str, object]], object]
 
 Asked: TypeAlias = Callable[[str, Mapping[str, object], object], None]
-"""Told about each request: the verb, the arguments, the answer; of one that failed, an object whose field ``Error`` says why."""
+"""Called for each request: the verb, the arguments, the answer; if it failed, an object whose field ``Error`` is the reason."""
 
 
 def extender_application(extender: PluginExtender, *, asked: Asked | None = None) -> Starlette:
@@ -99,7 +99,7 @@ async def _health(request: Request) -> Response:
 
 
 def _arguments(body: bytes) -> Mapping[str, object] | str:
-    """Return the arguments of a request, or what is wrong with them."""
+    """Return the arguments of a request, or the error in them."""
     try:
         value = msgspec.json.decode(body)
     except msgspec.DecodeError as problem:

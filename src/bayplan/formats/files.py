@@ -43,7 +43,7 @@ class InputFile(msgspec.Struct, frozen=True):
 
 
 def find_files(paths: Sequence[str]) -> list[InputFile]:
-    """Return the files that `paths` stand for, in the order given.
+    """Return the files for `paths`, in the order given.
 
     A folder stands for all manifests in it and below it, sorted by path; a pattern (`*`, `?`, `[...]`, `**`) for what
     it matches, sorted.
@@ -88,7 +88,7 @@ def _files_below(folder: Path) -> list[InputFile]:
 
 
 def _similar(path: Path) -> str:
-    """Return a file in the same folder whose name is near to a missing one, or ""."""
+    """Return a file in the same folder with a similar name to a missing one, or ""."""
     try:
         names = os.listdir(path.parent)
     except OSError:
