@@ -1,4 +1,4 @@
-"""What the package costs: time, memory and bytes, each figure with a hash of the decisions behind it.
+"""The cost of the package: time, memory and bytes, each figure with a hash of the decisions behind it.
 
 A benchmark is a module ``benchmarks/bench_<noun>.py`` with a function ``figures(size)`` that yields `Figure` values.
 ``size`` is ``"small"`` (a second or two; every test run does it) or ``"large"`` (the figures that the documentation
@@ -16,7 +16,7 @@ class Figure:
         name: what was measured, e.g. ``"plain pods, one template, 5,000 nodes"``.
         value: the number, in `unit`.
         unit: e.g. ``"decisions/s"``, ``"bytes/record"``, ``"s"``.
-        decisions_hash: digest of all decisions that were taken; empty where none were.
+        decisions_hash: digest of all decisions; empty if there are none.
         note: what one must know to compare, e.g. the number of pods that were placed.
     """
 

@@ -4,7 +4,7 @@ The server is a process of its own, pinned to one core; the load comes from this
 connections that are kept, each with one request under way. Where there is one core only, they share it, and the figures
 say less.
 
-``python -m benchmarks.bench_api PORT TOKEN`` sends the same load to a kube-apiserver that somebody has started, over TLS (it
+``python -m benchmarks.bench_api PORT TOKEN`` sends the same load to a running kube-apiserver, over TLS (it
 knows nothing else), pod by pod the same; pin it and its etcd to the first core.
 """
 
@@ -34,7 +34,7 @@ LISTED = {"small": 500, "large": 50_000}
 FILTERED_WATCHERS = 50
 FULL_WATCHERS = 10
 _PODS_PATH = "/api/v1/namespaces/default/pods"
-_API_ALONE = ["--no-scheduler", "--no-controllers", "--no-kubelet"]  # What goes on behind the API: bench_up.
+_API_ALONE = ["--no-scheduler", "--no-controllers", "--no-kubelet"]  # bench_up measures the work behind the API.
 
 
 def figures(size: str) -> Iterator[Figure]:
@@ -58,9 +58,9 @@ def figures(size: str) -> Iterator[Figure]:
                 load = Load(port, watchers)
                 before = server_seconds(port)
                 seconds = load.run([create_request(i, alike=alike) for i in range(count)])
-                told = sum(each.events for each in load.watching)
+                received = sum(each.events for each in load.watching)
                 wanted = count * (FULL_WATCHERS if watchers == [""] * FULL_WATCHERS else 1) if watchers else 0
-                assert told == wanted, f"{told} events instead of {wanted}"
+                assert received == wanted, f"{received} events instead of {wanted}"
                 busy = max(server_seconds(port) - before, 0.01)
                 note = f"p50 {load.percentile(0.5):.1f} ms, p99 {load.percentile(0.99):.1f} ms, "
                 note += f"{count / busy:,.0f} for each second that the server computed"
@@ -190,7 +190,7 @@ def names_hash(port: int) -> str:
 
 
 def secured(opened: socket.socket) -> socket.socket:
-    """Return a connection with TLS over it; whoever answers is believed."""
+    """Return a TLS connection that accepts any certificate."""
     context = ssl.create_default_context()
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
@@ -285,7 +285,7 @@ class Load:
             client.socket.sendall(request)
 
     def _drain(self) -> None:
-        """Read what watchers are still told, and close everything."""
+        """Read the remaining events of watchers, and close everything."""
         while ready := self._selector.select(0.3):
             for key, _ in ready:
                 data = received(key.data.socket)

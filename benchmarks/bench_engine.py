@@ -68,7 +68,7 @@ PREFERRED = {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1, "
 
 
 def make_pods(count: int, templates: int, node_affinity: Mapping[str, object] | None = None) -> list[Pod]:
-    """Return pods, each parsed from JSON of its own, of so many templates in turn (0: each with another request)."""
+    """Return pods, each parsed from its own JSON, cycling through `templates` templates (0: each with a different request)."""
     affinity = {} if node_affinity is None else {"affinity": {"nodeAffinity": node_affinity}}
     pods = []
     for number in range(count):
@@ -115,7 +115,7 @@ def default_profile_scheduler(level: RecordLevel) -> Scheduler:
 
 
 def default_scheduler(level: RecordLevel) -> Scheduler:
-    """Return a scheduler as it is without any configuration: it ends its searches as soon as the real one."""
+    """Return a scheduler with the default configuration: it ends its searches as early as the real one."""
     return assemble_scheduler(
         default_configuration(), in_tree_registry(), feature_gates=FeatureGates(), seed=1, record_level=level
     )
@@ -141,7 +141,7 @@ def run(scheduler: Scheduler, nodes: Iterable[Node], pods: Iterable[Pod]) -> tup
 
 
 TRIES = 3
-"""Every row is measured so often, and the fastest counts: what else a machine does only ever adds time."""
+"""Number of measurements per row; the fastest counts, because other work on a machine only ever adds time."""
 
 
 class Case(NamedTuple):

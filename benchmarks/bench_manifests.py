@@ -1,4 +1,4 @@
-"""How long a large manifest takes to load, from the file to typed objects with all checks; files are made on the spot."""
+"""The time to load a large manifest, from the file to typed objects with all checks; files are generated on the spot."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ def one_by_one(pods: list[Pod]) -> Figure:
 
 
 def registrations() -> list[Registration]:
-    """Every plugin waits for nodes and for pods that leave; their hints say no. Nobody waits for pods that come."""
+    """Every plugin registers nodes and deleted pods, with hints that skip. No plugin registers added pods."""
 
     def skip(pod: Pod, old: object | None, new: object | None) -> bool:
         return False
@@ -124,7 +124,7 @@ def rejected(pods: list[Pod]) -> tuple[SchedulingQueue, float]:
 
 
 def events(pods: list[Pod]) -> Iterator[Figure]:
-    """What events cost while pods wait, and what moves them all in the end."""
+    """The cost of events while pods wait, and of moving them all at the end."""
     queue, seconds = rejected(pods)
     count = f"{len(pods):,}"
     yield Figure(name="pop and fail", value=seconds / len(pods) * 1e6, unit="us/pod")
@@ -155,7 +155,7 @@ def events(pods: list[Pod]) -> Iterator[Figure]:
 
 
 def memory(pods: list[Pod]) -> Figure:
-    """What a waiting pod takes beside the pod itself."""
+    """The memory of a waiting pod in addition to the pod itself."""
     queue = new_queue([], [])
     tracemalloc.start()
     before = tracemalloc.get_traced_memory()[0]

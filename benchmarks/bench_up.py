@@ -20,7 +20,7 @@ from benchmarks import Figure
 from benchmarks.bench_api import Load, get, names_hash, own_core, server_megabytes, server_seconds, serving
 
 SHAPES = (("250m", "512Mi"), ("500m", "1Gi"), ("250m", "512Mi"), ("1", "2Gi"))
-"""What pods ask for, in turn: CPU and memory. A node has 32 CPUs and 128 GiB."""
+"""The pods' requests, in turn: CPU and memory. A node has 32 CPUs and 128 GiB."""
 
 SCHEDULED = {"small": (200, 20), "large": (5000, 100)}
 RECORDED = {"small": (100, 100), "large": (2000, 1000)}

@@ -45,7 +45,7 @@ UNITS = {
     CLASSIC: "cycles",
     CLASSIC_QUEUE: "operations",
 }
-"""What the cases of a kind are made of."""
+"""The generator of the cases of a kind."""
 
 MAKERS = {
     CYCLES: random_case,
@@ -108,7 +108,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--show", type=int, default=5, metavar="N", help="differing cases to print (default: %(default)s)"
     )
-    parser.add_argument("--whole", action="store_true", help="print cases as they are, instead of making them smaller")
+    parser.add_argument("--whole", action="store_true", help="print cases unchanged instead of shrinking them")
     parser.add_argument(
         "--oracle", type=Path, default=BUILT_ORACLE, metavar="DIR", help="the programs that make oracle builds"
     )

@@ -1,4 +1,4 @@
-"""What resource claims ask for, and what was allocated to them, at random."""
+"""Random requests of resource claims, and random allocations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random Policies: predicates and priorities by name, custom ones with arguments, the settings beside them."""
+"""Random Policies: predicates and priorities by name, custom ones with arguments, and further settings."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def random_classic_queue_case(seed: int, number: int) -> JsonObject:
             pods[f"{name}v{version}"] = _pod(draws, name, version)
     ops: list[Json] = []
     for _ in range(draws.randint(10, 80)):
-        # A part of a millisecond can't be told: every instant is another one.
+        # Fractions of a millisecond are not recorded, so every instant is different.
         ops.append({"op": "advance", "ms": draws.one(STEPS_MS) if draws.chance(0.4) else 1})
         ops.append(_operation(draws, sorted(pods)))
     return {"id": f"fuzz/z{seed}-{number}", "family": "fuzz", "note": "random", "pods": pods, "ops": ops}

@@ -81,7 +81,7 @@ RESOURCES = (
 WRONG: tuple[Json, ...] = (None, True, False, 0, 1, -1, 3.5, 1e20, 2147483648, "", "x", "1", [], {}, ["x"], {"a": 1})
 
 MISTAKE = 0.02
-"""How likely a value is of any type at all."""
+"""The probability of a value of a random type."""
 
 
 def _one(*choices: Json) -> Maker:
@@ -214,7 +214,7 @@ _plugin_set = _object({"enabled": (_list(_entry), 0.7), "disabled": (_off, 0.5)}
 def _plugins(draws: Draws) -> Json:
     sets: JsonObject = {point: _plugin_set(draws) for point in draws.some(POINTS, 2)}
     if draws.chance(0.3):
-        # Legal more often than what chance alone makes: a few plugins taken out of all points, or some scores weighted anew.
+        # Valid more often than by chance: a few plugins disabled at all points, or new weights for some scores.
         names = draws.some(PLUGINS[2:-1], 4, 1)
         score: list[Json] = [{"name": name, "weight": draws.randint(1, 9)} for name in names]
         enabled: list[Json] = [{"name": name} for name in names]
@@ -335,7 +335,7 @@ def _written(draws: Draws, document: JsonObject) -> str:
 
 
 def _damaged(draws: Draws, text: str) -> str:
-    """Return the text with one thing changed that somebody may do by mistake."""
+    """Return the text with one change that a user may make by mistake."""
     lines = text.splitlines(keepends=True)
     at = draws.randrange(len(lines))
     match draws.randrange(7):

@@ -83,7 +83,7 @@ def random_gates(draws: Draws) -> JsonObject:
 
 
 def random_configuration(draws: Draws) -> JsonObject:
-    """Return a configuration with one profile, or with another one beside it."""
+    """Return a configuration with one profile, or with two."""
     profiles: list[Json] = [_profile(draws, "default-scheduler")]
     if draws.has("odd", 0.3):
         profiles.append(_profile(draws, "other"))

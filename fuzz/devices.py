@@ -82,7 +82,7 @@ def _add_pool(
     where: JsonObject,
     nodes: list[str] | None = None,
 ) -> None:
-    """Add the slices of a pool: one or two, now and then with one of them missing, or an outdated one beside them."""
+    """Add the slices of a pool: one or two, sometimes with one of them missing, or with an outdated one in addition."""
     partitioned = draws.has("partitions", 0.6)
     names = [f"d{number}" for number in range(draws.one((0, 1, 2, 3, 4, 5)))]
     written = [_device(draws, name, driver, partitioned=partitioned) for name in names]

@@ -47,7 +47,7 @@ FEATURES = (
     "configuration",
     "odd",
 )
-"""What a case may be about. Each case has some of them, so that they meet in all combinations."""
+"""Topics of cases. Each case has some of them, so that they occur in all combinations."""
 
 
 THEMES = (
@@ -61,7 +61,7 @@ THEMES = (
     ("spread", "owners"),
     ("pod_affinity", "namespaces"),
 )
-"""What a good part of the cases is about, and hardly anything beside it: then pods find nodes, and later plugins are reached."""
+"""Focused topics, which many cases are limited to: then pods find nodes, and later plugins are reached."""
 
 
 class Draws(Random):

@@ -1,6 +1,6 @@
 """Random queue traces in the recorded format: pods in several versions, plugins with hints, operations on the scheduling queue.
 
-Between two operations the clock moves by a random part of a second, so that hardly ever two pods are equals in a queue. Failures
+Between two operations the clock moves by a random part of a second, so that pods are rarely equal in a queue. Failures
 and ends of attempts are written as ``failAny`` and ``doneAny``: which pod they concern is for the real queue to say
 (`fuzz.oracle.Oracle.resolved`).
 """
@@ -79,7 +79,7 @@ def random_queue_case(seed: int, number: int) -> JsonObject:
 
 
 class _Trace:
-    """What a trace is made from: versions of pods and nodes, and the plugins that know them."""
+    """The ingredients of a trace: versions of pods and nodes, and the plugins for them."""
 
     def __init__(self, draws: Draws, *, default_plugins: bool) -> None:
         self.draws = draws
@@ -97,7 +97,7 @@ class _Trace:
                 uid = f"uid-{key}" if uid_changes else f"uid-{name}"
                 self.pods[key] = pod = self._pod(name, uid)
                 if other_profile:
-                    # The same for all versions: the API lets nobody change it.
+                    # The same for all versions: the API does not allow changes to it.
                     _spec(pod)["schedulerName"] = "other"
         self.assigned = [f"r{number}" for number in range(1, 4)]
         for key in self.assigned:

@@ -15,7 +15,7 @@ ROUNDS = 40
 """Enough for every case met so far; the result is then merely not the smallest."""
 
 DEPTHS = (2, 5, 100)
-"""How deep to look for what can go: whole objects first, then what is in those that are left."""
+"""The depth of the search for removable parts: whole objects first, then parts of the remaining ones."""
 
 AT_ONCE = 400
 """Smaller cases asked about in one go."""
@@ -36,7 +36,7 @@ def shrink(ask: Ask, trial: Trial) -> Trial:
 
 
 def _smaller(ask: Ask, trial: Trial, depth: int) -> Trial | None:
-    """Return the trial with as much as possible taken out at once; None where nothing can go."""
+    """Return the trial with as much as possible removed at once; None if nothing can be removed."""
     parts, paths = trial.parts, [path for path in removable(trial.case) if len(path) <= depth]
     kept: list[Path] = []
     for start in range(0, len(paths), AT_ONCE):
@@ -45,7 +45,7 @@ def _smaller(ask: Ask, trial: Trial, depth: int) -> Trial | None:
         kept += [path for path, found in zip(batch, tried, strict=True) if not found.refused and found.parts & parts]
     if not kept:
         return None
-    # What can go alone can often go together: all of it, or the first half of it, down to the first alone.
+    # Parts that can be removed separately can often be removed together: all of them, or the first half, down to the first.
     count = len(kept)
     while count:
         [together] = try_cases(ask, [without(trial.case, kept[:count])], trial.kind)

@@ -75,7 +75,7 @@ def pod_volume(draws: Draws, name: str) -> JsonObject:
 
 
 def ephemeral_claim(draws: Draws, name: str, namespace: str, pod: str) -> JsonObject:
-    """Return the claim that was made for an ephemeral volume; now and then it is somebody else's."""
+    """Return the claim that was made for an ephemeral volume; sometimes it belongs to another pod."""
     uid = f"uid-{pod}" if draws.chance(0.85) else "uid-other"
     owner: JsonObject = {"apiVersion": "v1", "kind": "Pod", "name": pod, "uid": uid, "controller": True}
     metadata: JsonObject = {"name": name, "namespace": namespace, "ownerReferences": [owner]}

@@ -24,7 +24,7 @@ CLASSIC_QUEUE = "classic-queue"
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A case of some kind and where the two answers to it differ. One that tells nothing has no differences."""
+    """A case, and the differences between the two answers. An inconclusive one has no differences."""
 
     case: JsonObject
     want: JsonObject
@@ -33,7 +33,7 @@ class Trial:
 
     @property
     def refused(self) -> bool:
-        """Return whether the answer of the real scheduler tells nothing.
+        """Return whether the answer of the real scheduler is inconclusive.
 
         It did not take the case, or its own answers differ from one another, by the order of a Go map. The error of a configuration
         is an answer.
@@ -54,7 +54,7 @@ def try_cases(ask: Ask, cases: Sequence[JsonObject], kind: str = CYCLES) -> Iter
         recorded = RecordedCase(
             CYCLES if kind == VICTIMS else kind, str(case["id"]), "fuzz", str(case.get("note", "")), "fuzz", case, want
         )
-        # What the real scheduler refuses, or panics at, the API refuses before: nothing to compare.
+        # The API already rejects what the real scheduler rejects or panics at: nothing to compare.
         nothing = tells_nothing(kind, want)
         differences = () if nothing else tuple(compare(recorded, answer(recorded)).differences)
         yield Trial(case, want, differences, kind)

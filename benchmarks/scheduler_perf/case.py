@@ -60,7 +60,7 @@ class Case:
         devices: devices of each node. device_classes: number of classes with an extended resource each; 0: one class without.
         labelled: whether namespaces have the label that selectors ask for. service: the namespace that has one.
         before: pods that are there when measuring starts. measured, also: the pods that are counted.
-        churn: what happens meanwhile.
+        churn: changes during the measurement.
         echo: whether the host hands bound pods back, as a watch does; without, only decisions are measured.
         unit: what a second counts; cycles where every pod is tried many times.
     """

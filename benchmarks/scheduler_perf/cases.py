@@ -1,4 +1,4 @@
-"""scheduler_perf's cases at 5,000 nodes, by name: nodes, pods that run before, pods that are measured, what happens meanwhile.
+"""scheduler_perf's cases at 5,000 nodes, by name: nodes, pods that run before, measured pods, and changes during the measurement.
 
 Floors are the thresholds of upstream's continuous integration (pods a second with a real API server and etcd, the worst of many
 runs). Counts are those of the files under test/integration/scheduler_perf; `tests/project/test_scheduler_perf.py` compares them.

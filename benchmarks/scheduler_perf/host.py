@@ -1,4 +1,4 @@
-"""Run one case: fill a cluster, measure pods, and do meanwhile what the API server and scheduler_perf do around a scheduler.
+"""Run one case: fill a cluster, measure pods, and act as the API server and scheduler_perf around a scheduler.
 
 What is measured is processor time of this process from the arrival of the first measured pod to the last decision. Objects are
 parsed before. There is no API server: a host that answers at once, and that lets the garbage collector rest as ``bayplan
@@ -46,7 +46,7 @@ DELETED = "2026-01-01T00:00:00Z"
 
 @dataclass(frozen=True)
 class Measured:
-    """What a run gave.
+    """The result of a run.
 
     Attributes:
         seconds: of processor time. pods: measured pods that were decided about. decisions: cycles while measuring.
@@ -78,7 +78,7 @@ class Host:
     evicted: list[str] = field(default_factory=list)
 
     def create(self, items: Sequence[KubernetesObject]) -> None:
-        """Tell the scheduler of new objects."""
+        """Pass new objects to the scheduler."""
         handle, now_ns = self.scheduler.handle, self.now_ns
         for item in items:
             handle(None, item, now_ns)
@@ -99,7 +99,7 @@ class Host:
                 self.carry_out(action)
 
     def carry_out(self, action: Action) -> None:
-        """Do what the scheduler asks for, and tell it."""
+        """Execute the scheduler's actions, and pass it the resulting events."""
         scheduler, now_ns = self.scheduler, self.now_ns
         if isinstance(action, Update):
             known = scheduler.state.catalog.get(type(action.item), _key_of(action.item))
@@ -228,7 +228,7 @@ def new_host(case: Case, *, sampled: bool) -> Host:
 
 
 class Churning:
-    """What happens between measured pods."""
+    """Apply the changes between measured pods."""
 
     def __init__(self, churn: Churn, host: Host) -> None:
         self._churn = churn

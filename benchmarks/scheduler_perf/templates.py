@@ -313,7 +313,7 @@ def make_pod(
     return parsed(Pod, document)
 
 
-# What pods refer to.
+# Objects that pods refer to.
 
 
 def make_namespace(name: str, *, labelled: bool) -> Namespace:

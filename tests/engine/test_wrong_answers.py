@@ -54,7 +54,7 @@ class ScoresWithSuccess(PreScorePlugin[Nothing], ScorePlugin[Nothing]):
         pytest.param(
             SaysSuccess,
             "SaysSuccess.pre_filter: expected a PreFilterResult, or a Status that skips or rejects, got a Status of Success; "
-            "try 'return PROCEED' (bayplan.framework.plugin) where the pod may go on",
+            "try 'return PROCEED' (bayplan.framework.plugin) if the pod may proceed",
             id="PreFilter says Success",
         ),
         pytest.param(SaysNothing, "SaysNothing.pre_filter: expected a PreFilterResult", id="PreFilter says nothing"),

@@ -1,1 +1,1 @@
-"""What everything else stands on: errors, clock, seeded random streams, version."""
+"""The base layer, which everything else uses: errors, clock, seeded random streams, version."""

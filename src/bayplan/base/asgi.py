@@ -4,10 +4,10 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
 Message = MutableMapping[str, Any]
-"""One event of a connection; its key ``type`` tells which other keys it has."""
+"""One event of a connection; its key ``type`` determines the other keys."""
 
 Scope = MutableMapping[str, Any]
-"""What a connection is about."""
+"""The scope of a connection."""
 
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]

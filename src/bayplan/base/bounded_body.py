@@ -23,7 +23,7 @@ class BoundedBody:
 
     Args:
         limit: of bytes, after decompression.
-        encoding: of the body, from its header `Content-Encoding`; anything but gzip is taken as it comes, as Go's client does.
+        encoding: of the body, from its header `Content-Encoding`; anything except gzip is not decoded, as in Go's client.
     """
 
     def __init__(self, limit: int, encoding: str = "") -> None:
@@ -37,7 +37,7 @@ class BoundedBody:
 
         Raises:
             BodyTooLarge: the limit is passed.
-            zlib.error: it is not what its encoding says.
+            zlib.error: its content does not match its encoding.
         """
         if self._decoder is not None:
             piece = self._decoder.decompress(piece, self._limit - self._size + 1)
@@ -47,5 +47,5 @@ class BoundedBody:
         self._pieces.append(piece)
 
     def joined(self) -> bytes:
-        """Return what has come."""
+        """Return the bytes received so far."""
         return b"".join(self._pieces)

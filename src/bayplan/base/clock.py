@@ -1,7 +1,7 @@
-"""One clock for everything that lives in real time: API, controllers, kubelet and scheduler of one process.
+"""The clock of everything that runs in real time: API, controllers, kubelet and scheduler of one process.
 
-It runs at a speed, stands still, or is set forward. Real time is speed 1 from now on; whatever else was asked for once makes
-the clock a virtual one, which has its own idea of what time it is.
+It runs at a speed, is paused, or is set forward. By default it is real time at speed 1; any other setting makes it a
+virtual clock, with its own time.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ MAX_SPEED = 1_000_000.0
 
 
 def steady_ns() -> int:
-    """Return nanoseconds since some instant in the past; never goes back, and goes on while the machine sleeps if it can."""
-    # Real clocks are set by people and by daemons; what is due must neither wait an hour nor come twice.
+    """Return nanoseconds since some instant in the past; never goes back, and continues during system sleep if possible."""
+    # Real clocks are set by people and daemons; due actions must neither wait an hour nor run twice.
     return time.clock_gettime_ns(_STEADY) if _STEADY is not None else time.monotonic_ns()
 
 
@@ -26,13 +26,13 @@ _STEADY: int | None = getattr(time, "CLOCK_BOOTTIME", None)
 
 
 class Clock:
-    """Time for threads to share: it never goes backwards. All methods may be called from any thread.
+    """A clock that threads share and that never goes backwards. All methods may be called from any thread.
 
     Args:
-        start_ns: what time it is at first, nanoseconds since 1970; None for the machine's time.
+        start_ns: the initial time, nanoseconds since 1970; None for the machine's time.
         speed: seconds of this clock in a real one.
-        paused: whether it stands still at first.
-        steady: returns real time, in nanoseconds since some instant. awake: likewise, but stands still while the machine sleeps.
+        paused: whether it starts paused.
+        steady: returns real time, in nanoseconds since some instant. awake: the same, but not counting system sleep.
 
     Raises:
         InputError: a speed that is not above 0.
@@ -53,8 +53,8 @@ class Clock:
         self._lock = Lock()
         self._virtual = start_ns is not None or speed != 1.0 or paused
         self._speed = _checked(speed)
-        # What this clock and the steady one said when anything was changed last, and how fast it goes since, 0 where it
-        # stands still. Readers take no lock, so the three are exchanged as one.
+        # The readings of this clock and the steady one at the last change, and the speed since, 0 while paused.
+        # Readers take no lock, so the three are replaced together.
         self._since = (time.time_ns() if start_ns is None else start_ns, steady(), 0.0 if paused else self._speed)
         self._listeners: list[Callable[[], None]] = []
 
@@ -77,16 +77,16 @@ class Clock:
 
     @property
     def paused(self) -> bool:
-        """Return whether it stands still."""
+        """Return whether it is paused."""
         return not self._since[2]
 
     @property
     def mode(self) -> str:
-        """Return ``real``, or ``virtual`` where the clock has ever been anything but the machine's."""
+        """Return ``real``, or ``virtual`` if the clock has ever been anything but the machine's."""
         return "virtual" if self._virtual else "real"
 
     def real_seconds_until(self, time_ns: int) -> float | None:
-        """Return how many real seconds it takes until a time, 0 where that has passed; None: never, as it stands still."""
+        """Return the real seconds until a time, 0 if it has passed; None: never, as the clock is paused."""
         left = time_ns - self.now_ns()
         if left <= 0:
             return 0.0
@@ -96,15 +96,15 @@ class Clock:
     # --- changing it --------------------------------------------------------------------------------------------------
 
     def pause(self) -> None:
-        """Let it stand still."""
+        """Pause the clock."""
         self._change(paused=True)
 
     def resume(self) -> None:
-        """Let it go on from where it stands."""
+        """Resume the clock."""
         self._change(paused=False)
 
     def set_speed(self, speed: float) -> None:
-        """Let it run faster or slower from now on.
+        """Change the speed .
 
         Raises:
             InputError: a speed that is not above 0.
@@ -119,12 +119,12 @@ class Clock:
     def on_change(self, listener: Callable[[], None]) -> None:
         """Call a function, on the thread that changed it, whenever the clock was paused, resumed, set or given a speed.
 
-        Whoever sleeps until some time wakes up then, and looks again.
+        Waiters for a time wake up then, and check again.
         """
         self._listeners.append(listener)
 
     def slept_ns(self) -> int:
-        """Return how long the machine has slept since this was last called. Timers of the system stand still in that time."""
+        """Return how long the machine has slept since the last call. Timers of the system don't run during sleep."""
         before, self._asleep_ns = self._asleep_ns, self._steady() - self._awake()
         return max(0, self._asleep_ns - before)
 

@@ -1,4 +1,4 @@
-"""How many nanoseconds a unit of time has: what times ending in ``_ns`` are made from."""
+"""Units of time in nanoseconds, for values whose names end in ``_ns``."""
 
 MILLISECOND_NS = 1_000_000
 SECOND_NS = 1_000 * MILLISECOND_NS

@@ -18,11 +18,11 @@ class BayplanError(Exception):
 
 
 class InputError(BayplanError):
-    """Bad input, told as: where, what, what was found, what was expected, what to try.
+    """Bad input, reported as: where, what, what was found, what was expected, what to try.
 
     Args:
         what: the problem or the object and path it concerns, e.g. ``Pod default/web $.spec.containers[0].image``.
-        where: file and line, e.g. ``pods.yaml:12``; empty where there is none.
+        where: file and line, e.g. ``pods.yaml:12``; empty if there is none.
         got: what was found, already quoted as it should be shown.
         wanted: what was expected, e.g. ``a quantity``.
         hint: what to try, e.g. ``'2'``.

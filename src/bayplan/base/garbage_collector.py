@@ -1,7 +1,7 @@
-"""Python's cyclic garbage collector, let off where a program makes many objects and hardly any cycles.
+"""Python's cyclic garbage collector, relaxed for programs that create many objects and few cycles.
 
 A collection walks over every container that is alive. What was loaded and what a run keeps is alive to the end, so looking at it
-again and again finds nothing and costs up to a tenth of a run. Counting references, which frees nearly everything, goes on.
+again and again finds nothing and costs up to a tenth of a run. Reference counting, which frees nearly everything, still works.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 RARE_THRESHOLD = 1_000_000
-"""So many containers more than were freed since the last collection bring on one of the youngest generation."""
+"""Number of containers created, minus those freed, since the last collection that triggers one of the youngest generation."""
 
 
 @contextmanager
@@ -33,6 +33,6 @@ def rare_collections() -> Iterator[None]:
 
 
 def end_collections() -> None:
-    """Collect nothing any more: the process is about to end, and its memory goes with it."""
+    """Disable collection: the process is about to end, which frees its memory."""
     gc.disable()
     gc.freeze()

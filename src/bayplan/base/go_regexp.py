@@ -134,7 +134,7 @@ def _large(pattern: str) -> Regexp:
 
 
 class CacheCounts(NamedTuple):
-    """How often an expression was found compiled, and how often it had to be compiled."""
+    """Hits and misses of the cache of compiled expressions."""
 
     found: int
     compiled: int

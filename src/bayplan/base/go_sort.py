@@ -182,7 +182,7 @@ class Sorter:
                 return False
             self._swap(number, number - 1)
             if number - start >= 2:
-                # Go goes on before `start`; what stands there is not greater.
+                # Go continues before `start`; the elements there are not greater.
                 self._sink(number - 1, 0)
             later = number + 1
             while later < end and ranks[later] < ranks[later - 1]:

@@ -1,4 +1,4 @@
-"""Near names: what a misspelt name was meant to be. Every suggestion in a message is found by this function."""
+"""Near names: the likely correct spelling of a misspelt name. Every suggestion in a message comes from this function."""
 
 from collections.abc import Iterable
 from difflib import SequenceMatcher

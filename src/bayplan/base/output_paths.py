@@ -1,4 +1,4 @@
-"""Output files and folders: checked before the work whose result they get, so that no result is lost."""
+"""Output files and folders: checked before the work starts, so that no result is lost."""
 
 import os
 import tempfile

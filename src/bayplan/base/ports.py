@@ -6,10 +6,10 @@ LARGEST_PORT = 65535
 
 
 def check_port(port: int, option: str = "--port") -> None:
-    """Refuse what is no port to listen on.
+    """Reject invalid ports to listen on.
 
     Args:
-        port: 0 stands for any that is free.
+        port: 0 means any free port.
         option: that it was given with.
 
     Raises:

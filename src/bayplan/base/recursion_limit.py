@@ -15,7 +15,7 @@ room on C's stack."""
 class RecursionLimit:
     """Counts the blocks that need deep recursion; the first one raises the limit, and the last one restores it.
 
-    Without the count, a thread that ends its block would lower the limit for another one, whose recursion then fails.
+    Without the count, a thread that leaves its block would lower the limit for a thread that still recurses.
 
     Attributes:
         users: blocks that are being executed, of all threads.
@@ -39,7 +39,7 @@ class RecursionLimit:
         finally:
             with self._lock:
                 self.users -= 1
-                # A limit that other code has set meanwhile stays.
+                # A limit that other code has set in between stays.
                 if not self.users and sys.getrecursionlimit() == max(self._before, DEEP_RECURSION_LIMIT):
                     sys.setrecursionlimit(self._before)
 

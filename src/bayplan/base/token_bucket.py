@@ -1,4 +1,4 @@
-"""A token bucket: so many requests a second in the long run, more at once for a moment.
+"""A token bucket: a limit of requests per second in the long run, with short bursts above it.
 
 Knows no clock and does not wait.
 """
@@ -6,7 +6,7 @@ Knows no clock and does not wait.
 from __future__ import annotations
 
 DEFAULT_RATE = 5.0
-"""Tokens a second where the rate is 0: client-go's default."""
+"""Tokens per second if the rate is 0: client-go's default."""
 
 
 class TokenBucket:
@@ -45,7 +45,7 @@ class TokenBucket:
         return True
 
     def is_full(self, now: float) -> bool:
-        """Say whether the bucket holds no trace of earlier requests."""
+        """Return whether the bucket holds no trace of earlier requests."""
         return self._rate < 0 or self._tokens + (now - self._then) * self._rate >= self._burst
 
     def _fill(self, now: float) -> None:

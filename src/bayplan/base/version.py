@@ -1,4 +1,4 @@
-"""The version of this package, and the Kubernetes release whose decisions it takes."""
+"""The version of this package, and the Kubernetes release whose decisions it reproduces."""
 
 __version__ = "0.1.0"
 

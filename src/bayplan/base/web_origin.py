@@ -1,4 +1,4 @@
-"""Requests that a web page of another origin may have sent: where they came from, and bodies that a form can send."""
+"""Requests that a web page of another origin may have sent: their origin, and bodies that a form can send."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from bayplan.base.errors import InputError
 
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
-"""Methods that change nothing, so any page may send them; what it may read is for the browser to decide."""
+"""Methods without side effects, so any page may send them; the browser decides what the page may read."""
 
 FORM_TYPES = frozenset({"text/plain", "application/x-www-form-urlencoded", "multipart/form-data"})
 """Content types that a page may send to any server without asking it first (CORS calls such requests simple)."""
@@ -50,7 +50,7 @@ def form_type(headers: Mapping[str, str]) -> str:
 
 
 def check_origins(origins: Collection[str], option: str) -> None:
-    """Refuse what is no origin of a web page.
+    """Reject an invalid origin of a web page.
 
     Raises:
         InputError: one of them has no scheme or host, or has a path.

@@ -172,7 +172,7 @@ class Algorithm(msgspec.Struct, frozen=True):
 
 
 class Algorithms(msgspec.Struct, frozen=True):
-    """What a classic scheduler is made of, by name.
+    """The plugins of a classic scheduler, by name.
 
     Attributes:
         predicates: those that are asked come first, in their order.
@@ -184,7 +184,7 @@ class Algorithms(msgspec.Struct, frozen=True):
 
 
 class AlgorithmTable:
-    """The predicates and priorities that there are under some feature gates. A Policy adds to it and replaces what it names anew.
+    """The predicates and priorities under some feature gates. A Policy adds to them and replaces those that it names.
 
     Args:
         gates: the gates.
@@ -264,7 +264,7 @@ class AlgorithmTable:
             tuple(self.priorities[name] for name in sorted(priorities)),
         )
 
-    # What a Policy makes.
+    # Algorithms created by a Policy.
 
     def _register_predicate(self, rule: PolicyRule) -> str:
         argument = rule.argument

@@ -1,4 +1,4 @@
-"""What the rules of a classic scheduler are made with, beside the state: one value for all of them."""
+"""The arguments of the rules of a classic scheduler, in addition to the state: one value for all rules."""
 
 from __future__ import annotations
 

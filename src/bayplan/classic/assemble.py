@@ -45,7 +45,7 @@ CUSTOM_POINTS = (
     "bind",
     "post_bind",
 )
-"""Where the scheduling framework of 1.16 asks plugins."""
+"""The extension points at which the scheduling framework of 1.16 runs plugins."""
 
 NO_PLUGINS = Registry({})
 
@@ -91,7 +91,7 @@ def assemble_classic_scheduler(
     handle = Handle(state, FeatureGates(), scheduler_name, None, extenders, waiting_pods, pods)
     profile, _ = classic_profile(configuration, handle, registry, plugins)
     queue = queue_type({}, {}, pods.get, options=QueueOptions(start_ns=start_ns))
-    # Where upstream draws lots, among equally good nodes, so do we.
+    # Upstream chooses at random among equally good nodes, and so does this.
     streams = RandomStreams(seed)
     settings = CycleSettings(
         pick if pick is not None else seeded_pick(streams, "select_host"),

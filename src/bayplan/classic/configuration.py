@@ -1,4 +1,4 @@
-"""The configuration of a classic scheduler: a provider or a Policy, and what flags of kube-scheduler 1.16 say beside it."""
+"""The configuration of a classic scheduler: a provider or a Policy, and the related flags of kube-scheduler 1.16."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MAX_PRIORITY = 10
 
 
 class ClassicConfiguration(msgspec.Struct, frozen=True, kw_only=True):
-    """What a user can say about a classic scheduler.
+    """The settings of a classic scheduler.
 
     Attributes:
         provider: the algorithm provider; not looked at where there is a Policy.

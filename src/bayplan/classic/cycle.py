@@ -31,7 +31,7 @@ from bayplan.state.object_catalog import ObjectCatalog
 
 
 class CycleSettings(msgspec.Struct, frozen=True):
-    """What the cycles of a scheduler have in common.
+    """The settings shared by all cycles of a scheduler.
 
     Attributes:
         pick: chooses among equals.
@@ -48,11 +48,11 @@ class CycleSettings(msgspec.Struct, frozen=True):
 
 @dataclass
 class ClassicResult:
-    """What a cycle found.
+    """The result of a cycle.
 
     Attributes:
         common: what every scheduler's cycle finds.
-        fit_error: why there is no node, where predicates say so; None where there is one, or an error ended the cycle.
+        fit_error: why there is no node, if predicates rejected all; None if there is one, or an error ended the cycle.
         failing: uint16[predicates, capacity], the verdicts that count.
         order: intp, the feasible rows in the order in which they were found.
     """
@@ -94,7 +94,7 @@ def schedule_pod(
     if not len(result.order):
         rows: Index = state.nodes.alive.nonzero()[0]
         result.fit_error = FitError(plan, len(state.nodes), rows, result.failing[:, rows], _said_by_extenders(common))
-        # The words are told when somebody asks for them.
+        # Messages are built on demand.
         common.failure = Status(Code.UNSCHEDULABLE)
         return result
     if len(result.order) == 1:

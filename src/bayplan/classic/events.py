@@ -1,4 +1,4 @@
-"""What a change of the cluster means to the classic scheduler, where that is not what it means to today's.
+"""Cluster events of the classic scheduler, as far as they differ from today's.
 
 The cases are those of kube-scheduler's event handlers in Kubernetes 1.16.
 """
@@ -34,7 +34,7 @@ class ClassicEvents(ClusterEvents):
         self._queue.assigned_pod_added(new, now_ns)
 
     def _nomination_left(self, pod: Pod, now_ns: int) -> None:
-        """Move nobody: a nomination that ends is no event yet."""
+        """Move no pods: the end of a nomination is not an event in this release."""
 
     def _node(self, old: Node | None, new: Node | None, now_ns: int) -> None:
         known = new is not None and new.metadata.name in self._scheduler.state.nodes.row_of

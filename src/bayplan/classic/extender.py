@@ -1,4 +1,4 @@
-"""HTTP extenders as the classic scheduler asks them: their scores count as they are."""
+"""HTTP extenders of the classic scheduler, whose scores are not scaled."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ class RatioArguments(msgspec.Struct, frozen=True):
 
 
 class PolicyArgument(msgspec.Struct, frozen=True):
-    """What a Policy says about one predicate or priority; at most one of these is given.
+    """The argument of a predicate or priority in a Policy; at most one of the fields is set.
 
     Attributes:
         service_affinity: node labels by which pods of a service stay together.
@@ -72,7 +72,7 @@ class PolicyArgument(msgspec.Struct, frozen=True):
 
 
 class PolicyRule(msgspec.Struct, frozen=True):
-    """A predicate, or a priority with its weight; `argument` is None where the Policy gives none."""
+    """A predicate, or a priority with its weight; `argument` is None if the Policy has none."""
 
     name: str
     weight: int = 0
@@ -84,7 +84,7 @@ class Policy:
     """A Policy as written.
 
     Attributes:
-        predicates, priorities: None where the Policy does not say: then those of the default provider.
+        predicates, priorities: None if the Policy has none: then those of the default provider.
         extenders: in the order of the file.
         hard_pod_affinity_symmetric_weight: 0 where it is not given.
         always_check_all_predicates: whether all predicates give their reasons, not just the first that fails.

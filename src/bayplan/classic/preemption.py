@@ -38,7 +38,7 @@ class Victims(msgspec.Struct, frozen=True):
 
 
 class Preemption(msgspec.Struct, frozen=True):
-    """What preemption found.
+    """The result of preemption.
 
     Attributes:
         candidates: by row, in the order of visits. best: the rows among which upstream takes any.
@@ -130,7 +130,7 @@ def select_victims_on_node(
     budgets: Sequence[PodDisruptionBudget],
     custom: frozenset[str] = frozenset(),
 ) -> Victims | None:
-    """Return the least that must leave a node for the pod, or None where that would not be enough.
+    """Return the minimal victims on a node for the pod, or None if evicting all candidates is not enough.
 
     All pods of lower priority are taken off, and put back one by one where the pod still fits: first those whose budget allows no
     disruption, each group from the most important on.
@@ -204,7 +204,7 @@ def _violations(victims: Victims) -> int:
 
 
 def _highest_priority(victims: Victims) -> int:
-    # Upstream looks at the first victim, which is not the highest where another one violates a budget.
+    # Upstream compares the first victim, which is not the most important if another victim violates a budget.
     return victims.pods[0].priority
 
 

@@ -66,7 +66,7 @@ _MOVING = {
     EventResource.NODE: ActionType.ADD,
     EventResource.ASSIGNED_POD: ActionType.DELETE,
 }
-"""The events that move all unschedulable pods, by the kind of object; what else does is told by `bayplan.classic.events`."""
+"""The events that move all unschedulable pods, by kind of object; `bayplan.classic.events` handles the others."""
 
 
 class ClassicQueue(SchedulingQueue):
@@ -141,7 +141,7 @@ class ClassicQueue(SchedulingQueue):
             self._to_active(self.new_record(new, now_ns), now_ns, LABEL_UPDATE)
             self.nominator.add(new)
             return
-        # Upstream has an old version whenever it is told of an update.
+        # Upstream has an old version for every update.
         before = queued.pod if old is None else old
         self.nominator.update(before, new)
         queued.take(new)
@@ -162,7 +162,7 @@ class ClassicQueue(SchedulingQueue):
     # Attempts begin and end.
 
     def pop(self) -> QueuedPod | None:
-        """Return the next pod; None where upstream would wait for one."""
+        """Return the next pod; None if upstream would block."""
         queued = self._active_q.pop()
         if queued is not None:
             queued.tier = NOWHERE
@@ -172,7 +172,7 @@ class ClassicQueue(SchedulingQueue):
         return queued
 
     def pop_specific(self, pod: Pod, now_ns: int) -> QueuedPod | None:
-        """Return None: nobody asks for single pods yet."""
+        """Return None: this queue does not support popping a specific pod."""
         return None
 
     def done(self, uid: str) -> None:
@@ -365,7 +365,7 @@ class ClassicQueue(SchedulingQueue):
             nominating = NominatingInfo(NominatingMode.NOOP)
         self.nominator.add(pod, nominating)
 
-    # What waits.
+    # Pending pods.
 
     def __len__(self) -> int:
         return len(self._active_q) + len(self._backoff_q) + len(self._unschedulable_q)
@@ -410,7 +410,7 @@ class ClassicQueue(SchedulingQueue):
         }
 
     def check_invariants(self) -> None:
-        """Raise AssertionError where a pod waits in two places."""
+        """Raise AssertionError if a pod waits in two places."""
         keys = [queued.key for queued in (*self.active(), *self.backing_off(), *self.unschedulable())]
         assert len(keys) == len(set(keys))
         assert all(key_of(queued.pod) == key for key, queued in self._unschedulable_q.items())

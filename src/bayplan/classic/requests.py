@@ -1,4 +1,4 @@
-"""What pods ask of nodes as the scheduler of Kubernetes 1.16 counts it: container by container, each rounded up by itself.
+"""Requests of pods as the scheduler of Kubernetes 1.16 counts them: per container, each rounded up separately.
 
 A pod counts with all its containers together, or with its largest init container where that is more. There are no sidecars, no
 resizes and no pod-level resources yet. Units as in `bayplan.objects.requests`.
@@ -16,7 +16,7 @@ from bayplan.objects.resource_names import CPU, EPHEMERAL_STORAGE, MEMORY, is_sc
 from bayplan.objects.simple_sums import DEFAULT_CPU_MILLI, DEFAULT_MEMORY_BYTES, Amounts, Quantities
 
 MISSING = {CPU: DEFAULT_CPU_MILLI, MEMORY: DEFAULT_MEMORY_BYTES}
-"""What a container counts with in scores where it says nothing about a resource."""
+"""The amount that counts in scores for a container without a request."""
 
 
 def classic_accounting(*, pod_overhead: bool) -> Callable[[Pod, RequestGates], AccountedRequests]:

@@ -1,4 +1,4 @@
-"""The agreement table: what of the recorded answers in a folder this engine reaches, kept in a file beside them.
+"""The agreement table: which recorded answers in a folder this engine reproduces, stored in a file next to them.
 
 `python -m bayplan.conformance.agreement FOLDER` runs all recorded cases of a folder and writes ``FOLDER/agreement.json``. The
 file is committed, and a test compares it with a run: no family, part or plugin gets worse (or better) without a difference that
@@ -43,7 +43,7 @@ class FamilyAgreement(msgspec.Struct, frozen=True):
 
 
 class AgreementTable(msgspec.Struct, frozen=True):
-    """What a run over a folder reached: by file (path within the folder), then by family."""
+    """The agreement of a run over a folder: by file (path within the folder), then by family."""
 
     files: dict[str, dict[str, FamilyAgreement]]
 
@@ -71,7 +71,7 @@ def recorded_files(folder: Path) -> list[str]:
 
 
 def measure(folder: Path, name: str) -> dict[str, FamilyAgreement]:
-    """Run all cases of one file through the engine, and return what was reached in each of its families."""
+    """Run all cases of one file through the engine, and return the agreement of each of its families."""
     summary = Summary()
     [cases] = read_case_files([folder / name])
     for case in _by_fine_families(cases):

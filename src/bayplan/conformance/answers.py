@@ -1,4 +1,4 @@
-"""Who answers a recorded case: one function a kind, imported when the first case of that kind comes. Compares nothing.
+"""Dispatch of recorded cases: one function per kind, imported with the first case of that kind. Compares nothing.
 
 To answer another kind, write the function and add its line to `ANSWERERS`. It takes the case as decoded JSON and
 returns the answer in the recorded format, with the ``id`` of the case; what it returns must be JSON to the last leaf
@@ -36,7 +36,7 @@ Answerer = Callable[[JsonObject], JsonObject]
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What we say to a case.
+    """Our answer to a case.
 
     Attributes:
         body: the answer in the recorded format, after a trip through JSON: what is compared is what would be written.

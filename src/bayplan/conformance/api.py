@@ -166,7 +166,7 @@ class _Replay:
 
 
 def at_pointer(document: Json, pointer: str) -> Json:
-    """Return what a JSON pointer points to, None where there is nothing.
+    """Return the value at a JSON pointer, None if there is nothing.
 
     Raises:
         InputError: it is no pointer.

@@ -1,4 +1,4 @@
-"""Recorded cases: reads the files that hold them and tells the kind of each from its content. Compares nothing.
+"""Recorded cases: reads their files and detects the kind of each case from its content. Compares nothing.
 
 A file holds JSON lines, gzipped or plain, or one JSON object over many lines. Most kinds are ``{"case": ..., "want":
 ...}``; recordings of HTTP exchanges and of whole runs are one object that is both.
@@ -29,7 +29,7 @@ UNPAIRED_KINDS: tuple[tuple[str, frozenset[str]], ...] = (
     ("facts", frozenset({"kubernetes", "constants"})),
     ("facts", frozenset({"actionTypes", "plugins"})),
 )
-"""Kinds whose records are not ``{"case", "want"}``, and the keys that tell them, the first match winning."""
+"""Kinds whose records are not ``{"case", "want"}``, and the keys that identify them, the first match winning."""
 
 _GZIP_MAGIC = b"\x1f\x8b"
 
@@ -100,7 +100,7 @@ def read_case_files(paths: Sequence[Path]) -> list[CaseFile]:
 
 
 def kind_of(record: JsonObject) -> str:
-    """Tell the kind of a record from its content; an empty string when it is none that is known."""
+    """Return the kind of a record, from its content; an empty string if it is unknown."""
     case, want = record.get("case"), record.get("want")
     if isinstance(case, dict) and isinstance(want, dict):
         return _kind_of_pair(case, want)

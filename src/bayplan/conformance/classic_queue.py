@@ -1,4 +1,4 @@
-"""Answer traces of the classic queue: replay the operations of a case and tell the state after each.
+"""Answer traces of the classic queue: replay the operations of a case and return the state after each.
 
 The operations are described in `conformance/classic/README.md`; times are milliseconds since the start.
 """

@@ -1,4 +1,4 @@
-"""The objects of a cycle case, decoded and defaulted as its README says, in the order in which the scheduler comes to know them."""
+"""The objects of a cycle case, decoded and defaulted as its README specifies, in the order in which the scheduler receives them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FINISHED = ("Succeeded", "Failed")
 
 @dataclass
 class ClusterObjects:
-    """What a case holds.
+    """The contents of a case.
 
     Attributes:
         others: everything but pods, namespaces that the case left out among them. Nodes first.

@@ -12,8 +12,8 @@ Everything is compared exactly, down to the type of a number, but for what the d
 - an error of a hint function, and the wording of YAML syntax and Go type errors: see `_loosened_hints` and
   `same_decoding_error`.
 
-A part that is right is told from one that is wrong, in every cycle, so that a plugin that is not there yet does not
-hide the others. A cycle builds on the cluster that the cycles before it left behind: it is compared only where those
+Right parts are distinguished from wrong ones in every cycle, so that a missing plugin does not
+hide the others. A cycle builds on the cluster that the cycles before it left behind: it is compared only if those
 left ours as they left the real one, and counted as not followed otherwise.
 """
 
@@ -38,12 +38,12 @@ FOLLOWED = "followed"
 """Not a part of an answer: how many of the recorded cycles or steps could be compared."""
 
 SCHEDULED_PODS = {"sampled": "sampled", "extenders": "extended"}
-"""Kinds whose answers tell what became of one pod after the other, and where they do."""
+"""Kinds whose answers are sequences of results for single pods, and the keys of these sequences."""
 
 _BY_PLUGIN = frozenset({"filterAll", "scores", "predicates", "priorities"})
 _UNORDERED_REASONS = frozenset({"filterAll", "filter", "predicates"})
 _CARRIED = ("chosen", "reserve", "permit", "reserved", "preEnqueue")
-"""Parts of a cycle that later cycles stand on, besides the nominated node."""
+"""Parts of a cycle that later cycles depend on, besides the nominated node."""
 _NOT_COMPARED = frozenset({"id", "kubernetes"})
 _PLACE = re.compile(r"\b(line \d+)\b|\bdecoding \.([\w.\[\]]+\w\]?)|\bGo struct field \w+\.([\w.]+)")
 _DRY_RUN_ERRORS = re.compile(r"preemption: \[(.*)\]\Z", re.DOTALL)
@@ -51,7 +51,7 @@ _INDEX = re.compile(r"\[\d+\]")
 
 
 class Difference(NamedTuple):
-    """One place where the two answers differ: the part, where in it, and what stands there on either side."""
+    """One difference between two answers: the part, the position in it, and the values on either side."""
 
     part: str
     where: str
@@ -61,7 +61,7 @@ class Difference(NamedTuple):
 
 @dataclass(slots=True)
 class Tally:
-    """How often a part of an answer was compared within one case (once a cycle or step), and how often it agreed."""
+    """How often a part of an answer was compared within one case (every cycle or step), and how often it agreed."""
 
     checks: int = 0
     agreed: int = 0
@@ -69,7 +69,7 @@ class Tally:
 
 @dataclass(slots=True)
 class Comparison:
-    """What came out for one case: the differences, a tally of every part (``scores``) and sub-part (``scores/X``)."""
+    """The result of one case: the differences, a tally of every part (``scores``) and sub-part (``scores/X``)."""
 
     differences: list[Difference] = field(default_factory=list)
     parts: dict[str, Tally] = field(default_factory=dict)
@@ -122,7 +122,7 @@ def compare(case: RecordedCase, answer: Answer) -> Comparison:
 
 
 def differ(part: str, want: Json, got: Json, where: str = "") -> list[Difference]:
-    """Return where two values differ, walking into objects so that each difference is short."""
+    """Return where two values differ, descending into objects so that each difference is short."""
     if _same(want, got):
         return []
     if isinstance(want, dict) and isinstance(got, dict):
@@ -135,7 +135,7 @@ def differ(part: str, want: Json, got: Json, where: str = "") -> list[Difference
 
 
 def _same(want: Json, got: Json) -> bool:
-    # The encoding tells 1, 1.0 and true apart, which Python's own comparison does not.
+    # The encoding distinguishes 1, 1.0 and true, which Python's own comparison does not.
     return want == got and (
         msgspec.json.encode(want, order="deterministic") == msgspec.json.encode(got, order="deterministic")
     )
@@ -214,7 +214,7 @@ def _compare_preemption(comparison: Comparison, case: RecordedCase, want: Json, 
 
 
 def _compare_candidate(want: JsonObject, got: JsonObject, where: str, ranks: "_Ranks") -> list[Difference]:
-    """Compare what is recorded of a candidate (its victims, the budgets they violate) with the same keys of ours."""
+    """Compare the recorded keys of a candidate (its victims, the budgets they violate) with ours."""
     found: list[Difference] = []
     if want.get("ambiguous") and not ranks.exact:
         return found
@@ -285,7 +285,7 @@ def _is_ambiguous(cycle: JsonObject) -> bool:
 
 
 def _compare_scheduled(comparison: Comparison, key: str, want: list[JsonObject], got: list[JsonObject]) -> None:
-    """Compare pod by pod, up to the first that went to another of the best nodes: all later ones stand on it."""
+    """Compare pod by pod, up to the first that went to another of the best nodes: all later ones depend on it."""
     if len(want) != len(got):
         comparison.record(key, [Difference(key, "length", len(want), len(got))])
     followed = True
@@ -304,7 +304,7 @@ def _compare_scheduled(comparison: Comparison, key: str, want: list[JsonObject],
 
 
 def _compare_steps(comparison: Comparison, want: list[JsonObject], got: list[JsonObject]) -> None:
-    """Compare a trace operation by operation, up to the first whose state differs: all later ones stand on it."""
+    """Compare a trace operation by operation, up to the first whose state differs: all later ones depend on it."""
     if len(want) != len(got):
         comparison.record("steps", [Difference("steps", "length", len(want), len(got))])
     followed = True
@@ -320,7 +320,7 @@ def _compare_steps(comparison: Comparison, want: list[JsonObject], got: list[Jso
 
 
 def _flat_step(step: JsonObject) -> JsonObject:
-    """Return a step with the parts of its state beside its result, so that each is counted by itself."""
+    """Return a step with the parts of its state next to its result, so that each is counted separately."""
     state = step.get("state")
     if not isinstance(state, dict):
         return step
@@ -339,7 +339,7 @@ def _compare_whole(comparison: Comparison, case: RecordedCase, want: JsonObject,
 
 
 def same_decoding_error(want: Json, got: Json) -> bool:
-    """Say whether two texts name the same place of a configuration that could not be decoded.
+    """Return whether two texts name the same place of a configuration that could not be decoded.
 
     Only YAML syntax errors and Go type errors are that free (``yaml: line 3: ...``, ``json: cannot unmarshal string
     into Go struct field PluginSet.profiles.plugins.score.enabled of type ...``): ours must name the line, or the path
@@ -418,7 +418,7 @@ def _with_lists(value: Json, *, sorted_by: Callable[[Json], str]) -> Json:
 
 
 def _with_sorted_errors(value: Json) -> Json:
-    """Return a text, or texts, with the errors of a dry run in order; they are told apart no better than by commas."""
+    """Return a text, or texts, with the errors of a dry run in order; only commas separate them."""
     if isinstance(value, list):
         return [_with_sorted_errors(item) for item in value]
     if not isinstance(value, str):

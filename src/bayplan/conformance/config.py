@@ -1,4 +1,4 @@
-"""Answer recorded configuration cases: load the text of a case and write down what came of it, in the recorded format."""
+"""Answer recorded configuration cases: load the text of a case and write the result in the recorded format."""
 
 from collections.abc import Mapping
 

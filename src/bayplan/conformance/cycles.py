@@ -41,7 +41,7 @@ from bayplan.state.arrays import Bools
 
 
 def answer_cycle_case(case: JsonObject) -> JsonObject:
-    """Return our answer to a cycle case; a case that upstream would refuse is answered with an error."""
+    """Return our answer to a cycle case; a case that upstream would reject is answered with an error."""
     answer: JsonObject = {"id": case["id"], "kubernetes": KUBERNETES_VERSION, "error": None, "cycles": None}
     try:
         scheduler, objects = make_scheduler(case)
@@ -90,7 +90,7 @@ def make_scheduler(case: JsonObject, *, sampling: bool = False) -> tuple[Schedul
 
 
 def run_cycle(scheduler: Scheduler, objects: ClusterObjects, key: str) -> JsonObject:
-    """Run one pod's cycle, apply what it decided as the recording does, and return it in the recorded format."""
+    """Run one pod's cycle, apply the decision as the recording does, and return it in the recorded format."""
     pod = objects.as_given(scheduler.pods[key])
     answer = _empty(key)
     profile = scheduler.profiles.get(pod.spec.scheduler_name)
@@ -167,7 +167,7 @@ def _tell_filters(answer: JsonObject, plan: Plan, result: ScheduleResult) -> Non
 
 
 def _every_filter(plan: Plan) -> dict[str, Json]:
-    """Return what every filter alone says of every node that it fails."""
+    """Return the verdicts of every filter, run alone, for the nodes that it rejects."""
     names, alive = plan.state.nodes.names, np.flatnonzero(plan.state.nodes.alive).tolist()
     every: dict[str, Json] = {}
     for number, part in enumerate(plan.filtered.results):
@@ -247,7 +247,7 @@ def _tell_preemption(
     result: ScheduleResult,
     cycle_state: CycleState,
 ) -> None:
-    """Run PostFilter, write what it found and the message, and remember the nomination as the recording does."""
+    """Run PostFilter, write its result and the message, and remember the nomination as the recording does."""
     assert result.diagnosis is not None
     key = key_of(pod)
     if profile.post_filter:

@@ -49,7 +49,7 @@ T = TypeVar("T", bound=KubernetesObject)
 
 EPOCH_NS = 1_767_225_600_000_000_000
 AFTERWARDS_MS = 50
-"""So long after the last step a run goes on: what was waited for has happened, and its event is written."""
+"""How long a run continues after the last step, so that all expected events are written."""
 
 HOST_NAME = "host"
 SCHEDULER_AGENT = "kube-scheduler/v1.36.3"
@@ -79,7 +79,7 @@ def following(
     popped = [""]
 
     class ToldQueue(queue_type):  # type: ignore[misc, valid-type]  # A class as an argument is none to mypy.
-        """A queue that tells which pod it gave out last."""
+        """A queue that records which pod it popped last."""
 
         def pop(self) -> QueuedPod | None:
             """Return the next pod; see `SchedulingQueue.pop`."""

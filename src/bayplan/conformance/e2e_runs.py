@@ -1,9 +1,9 @@
-"""What two runs of the same steps must have in common: requests, events, conditions and pods, what varies masked on both sides.
+"""Comparison of two runs of the same steps: requests, events, conditions and pods, with variable values masked in both.
 
 Masked are versions, times and generated names; uids become the names of their objects. Requests for different objects are
-concurrent, so they are compared in lanes: what goes to one object in its order, and beside that the two orders across objects that
-hold: a binding before its event, and of an eviction the condition, the deletion, the event. Pods that differ in nothing but their
-names are interchangeable as victims: upstream's choice among them hangs on its clock.
+concurrent, so they are compared in lanes: the requests for one object in order, and in addition the two orders across objects
+that are guaranteed: a binding before its event, and for an eviction the condition, the deletion, the event. Pods that differ only
+in their names are interchangeable as victims: upstream's choice among them depends on its clock.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def comparable_run_parts(record: JsonObject, answer: JsonObject) -> Iterator[tup
 
 
 class _Run:
-    """One run, with its names of objects that are to be told instead of their uids."""
+    """One run, with the names of objects that replace their uids."""
 
     def __init__(self, steps: list[JsonObject], observed: JsonObject) -> None:
         self._observed = observed
@@ -69,12 +69,12 @@ class _Run:
             masked = cast("JsonObject", self._masked(call))
             body = cast("JsonObject", masked.get("body") or {})
             path, method = str(masked["path"]), str(masked["method"])
-            told: JsonObject = {"method": method, "path": path, "body": body, "status": masked["status"]}
+            summary: JsonObject = {"method": method, "path": path, "body": body, "status": masked["status"]}
             if body.get("kind") == "Event":
                 regarding = cast("JsonObject", body["regarding"])
-                lanes.setdefault(f"events of {regarding['namespace']}/{regarding['name']}", []).append(told)
+                lanes.setdefault(f"events of {regarding['namespace']}/{regarding['name']}", []).append(summary)
             else:
-                lanes.setdefault(path, []).append(told)
+                lanes.setdefault(path, []).append(summary)
             for lane, step in _ordered(method, path, body):
                 lanes.setdefault(lane, []).append(step)
         return cast("Json", lanes)

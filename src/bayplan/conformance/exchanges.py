@@ -1,6 +1,6 @@
 """Compare our answer to a recorded HTTP exchange with the recorded one: strictly, but for what differs from run to run.
 
-The recording lists what differed between two runs of the real server (uids, versions, times, generated names). Beside
+The recording lists what differed between two runs of the real server (uids, versions, times, generated names). In addition
 that, timestamps that no request of the scenario held are those of its clock, and the uid in the details of a Status is a uid.
 Descriptions of columns are upstream's prose: ours are in words of our own, so that only their presence is compared.
 """
@@ -44,7 +44,7 @@ def comparable_parts(record: JsonObject, answer: JsonObject) -> Iterator[tuple[s
 
 
 def _times_sent(record: JsonObject) -> frozenset[str]:
-    """Return the times, to the second, that clients sent in the scenario of an exchange: those are told, no clock made them."""
+    """Return the times, to the second, that clients sent in the scenario of an exchange: those are inputs, not clock readings."""
     exchanges = cast("list[JsonObject]", record.get("scenario") or [record])
     requests = [each.get(name) for each in exchanges for name in ("request", "template")]
     return frozenset(_SENT.findall(msgspec.json.encode(requests).decode()))

@@ -37,7 +37,7 @@ SCORING_VERBS = ("/prioritize", "/p")
 
 
 def answer_extender_case(case: JsonObject) -> JsonObject:
-    """Return our answer to a case with extenders; a case that upstream would refuse is answered with an error."""
+    """Return our answer to a case with extenders; a case that upstream would reject is answered with an error."""
     answer: JsonObject = {
         "id": case["id"],
         "kubernetes": KUBERNETES_VERSION,
@@ -148,7 +148,7 @@ def _failed(scheduler: Scheduler, pod: Pod, result: ScheduleResult, state: Cycle
 def as_compared(told: JsonObject) -> JsonObject:
     """Return what happened to a pod without what upstream leaves open.
 
-    A cleared nomination is as good as none; errors of dry runs are told, and scores asked for, in any order.
+    A cleared nomination equals none; errors of dry runs and requests for scores may come in any order.
     """
     exchanges: Any = told["exchanges"]
     message = told["message"]

@@ -25,7 +25,7 @@ UNITS = {
     "config": "texts",
     "hints": "changes of an object",
 }
-"""What the cases of a kind are made of."""
+"""The generators of a kind's cases."""
 
 
 def with_table(document: str, table: AgreementTable) -> str:

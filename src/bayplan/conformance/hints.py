@@ -100,7 +100,7 @@ def _plugins_in(setting: bytes) -> Mapping[str, Plugin[object]]:
 
 
 def _changes(asked: _Case, gates: FeatureGates) -> list[ObjectChange]:
-    """Return the events of a case: the one that it names, or what the event handlers make of the change."""
+    """Return the events of a case: the one it names, or those that the event handlers derive from the change."""
     old, new = _decode(asked.old), _decode(asked.new)
     if asked.event is not None:
         return [ObjectChange(_event(asked.event), old, new)]
@@ -114,15 +114,15 @@ def _changes(asked: _Case, gates: FeatureGates) -> list[ObjectChange]:
 
 
 def _ask(registered: Sequence[tuple[ClusterEvent, QueueingHint | None]], pod: Pod, change: ObjectChange) -> JsonObject:
-    """Tell an event to all hints that registered it. An error counts as Queue, and one Queue is enough."""
+    """Run all hints that registered an event. An error counts as Queue, and one Queue is enough."""
     matching = sorted(
         ((event, hint) for event, hint in registered if event.matches(change.event)), key=lambda each: each[0].resource
     )
     hints: list[JsonObject] = []
     for event, hint in matching:
-        said = HintAnswer.QUEUE if hint is None else hint(pod, change.old, change.new)
-        error = f"{event.resource}: unexpected objects" if said is HintAnswer.ERROR else None
-        hints.append({"registered": _told(event, hint), "answer": "Queue" if said else "Skip", "error": error})
+        found = HintAnswer.QUEUE if hint is None else hint(pod, change.old, change.new)
+        error = f"{event.resource}: unexpected objects" if found is HintAnswer.ERROR else None
+        hints.append({"registered": _told(event, hint), "answer": "Queue" if found else "Skip", "error": error})
     answers = [hint["answer"] for hint in hints]
     answer: JsonObject = {
         "event": {"resource": str(change.event.resource), "actions": _actions(change.event.actions)},

@@ -86,7 +86,7 @@ class Difference:
 
 @dataclass(slots=True)
 class Report:
-    """What a run over mutants found."""
+    """The result of a run over mutants."""
 
     kinds: dict[str, KindAgreement] = field(default_factory=dict)
     differences: list[Difference] = field(default_factory=list)

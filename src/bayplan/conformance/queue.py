@@ -1,4 +1,4 @@
-"""Answers queue traces: replays the operations of a case on our scheduling queue and tells the state after each.
+"""Answer queue traces: replay the operations of a case on our scheduling queue and return the state after each.
 
 Traces with ``defaultPlugins`` ask the hints and gates of the default configuration (`bayplan.conformance.default_plugins`).
 """
@@ -137,7 +137,7 @@ def answer_queue_case(case: JsonObject, default_plugins: DefaultPlugins = defaul
 
 
 class _Gate:
-    """A PreEnqueue plugin that holds back the pods it is told to."""
+    """A PreEnqueue plugin that holds back the configured pods."""
 
     def __init__(self) -> None:
         self.held: dict[str, Code] = {}
@@ -292,7 +292,7 @@ class _Replay:
         return self.objects[key] if key in self.objects else self.pods[key]
 
     def _can_pop(self) -> bool:
-        # Where nothing can come out upstream would wait, and the recorded traces don't call it.
+        # If no pod is ready, upstream would block, and the recorded traces don't pop.
         queued = self.queue.active()
         if self.queue.options.pop_from_backoff:
             queued += [each for each in self.queue.backing_off() if not each.failed_by_error]

@@ -24,7 +24,7 @@ from bayplan.state.cluster_state import ClusterState
 
 
 def answer_sampled_case(case: JsonObject) -> JsonObject:
-    """Return our answer to a sampled case; a case that upstream would refuse is answered with an error."""
+    """Return our answer to a sampled case; a case that upstream would reject is answered with an error."""
     answer: JsonObject = {"id": case["id"], "kubernetes": KUBERNETES_VERSION, "error": None, "sampled": None}
     try:
         scheduler, objects = make_scheduler(case, sampling=True)

@@ -17,7 +17,7 @@ from bayplan.conformance.cases import JsonObject
 
 
 class Response(TypedDict, total=False):
-    """How a request is answered; after a while, or by closing the connection."""
+    """The response to a request; optionally delayed, or replaced by closing the connection."""
 
     status: int
     body: str

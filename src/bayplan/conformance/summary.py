@@ -94,7 +94,7 @@ class Summary:
         }
 
     def _family(self, case: RecordedCase) -> FamilySummary:
-        # Two kinds may have families of one name (classic and current volumes): the second is told by its kind.
+        # Two kinds may have families of the same name (classic and current volumes): add the kind to the second one.
         name = case.family
         if name in self.families and self.families[name].kind != case.kind:
             name = f"{case.kind}/{case.family}"

@@ -1,4 +1,4 @@
-"""Plugins that come along and that no profile has by default: worked examples of custom ones, and of use by themselves."""
+"""Optional plugins that no default profile contains: useful by themselves, and worked examples of custom plugins."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
-"""Gang: all pods of a group get nodes, or none does.
+"""Gang: either all pods of a group get nodes, or none does.
 
-A group is told by labels: pods of one namespace with the same `group_label`; `size_label` says how many of them there must be. Two
-jobs that need most of a cluster each can't block one another half placed then.
+Labels define a group: pods of one namespace with the same `group_label`; `size_label` is the number of pods it needs. This way, two
+jobs that need most of a cluster each can't block each other with half of their pods placed.
 
-The plugin is the worked example of one that works over time. PreFilter turns a pod away while its group is incomplete, or while
-the free room could not hold the rest of it. Reserve and Permit let the first members wait on their nodes until enough of them have
-one; then all are bound. When the first member runs out of patience, or loses its node otherwise, Unreserve sends the others back
-too, and their room is free for somebody else. docs/gang.md tells it with an example.
+The plugin is the worked example of a plugin with state over time. PreFilter rejects a pod while its group is incomplete, or while
+the free room can't hold the rest of it. Reserve and Permit let the first members wait on their nodes until enough of them have
+one; then all are bound. When the first member times out, or loses its node in another way, Unreserve rejects the others,
+too, which frees their room for other pods. docs/gang.md explains it with an example.
 
 Labels as in the lightweight mode of the out-of-tree plugin Coscheduling (KEP-42 of kubernetes-sigs/scheduler-plugins).
 """
@@ -41,7 +41,7 @@ class GangArgs:
     """Arguments of Gang, in a configuration ``groupLabel``, ``sizeLabel`` and ``permitTimeoutSeconds``.
 
     Attributes:
-        group_label: whose value names the group of a pod. size_label: whose value says how many members must be placed together.
+        group_label: its value is the group of a pod. size_label: its value is the number of members to place together.
         permit_timeout_seconds: how long members wait on their nodes for the others.
     """
 
@@ -76,7 +76,7 @@ class Gang(PreFilterPlugin[GangSpec], ReservePlugin[GangSpec], PermitPlugin[Gang
         super().__init__(arguments, handle)
         self.args = arguments if isinstance(arguments, GangArgs) else read_arguments(arguments)
 
-    # Who belongs to whom.
+    # Group membership.
 
     def group_of(self, pod: Pod) -> tuple[str, str] | None:
         """Return the group of a pod, by namespace and name."""
@@ -84,7 +84,7 @@ class Gang(PreFilterPlugin[GangSpec], ReservePlugin[GangSpec], PermitPlugin[Gang
         return (pod.metadata.namespace, name) if name else None
 
     def size_of(self, pod: Pod) -> int:
-        """Return how many members a pod says that its group must have; 0 where that can't be read."""
+        """Return the required number of members of a pod's group; 0 if it can't be read."""
         text = pod.metadata.labels.get(self.args.size_label, "")
         return int(text) if text.isascii() and text.isdigit() else 0
 
@@ -107,7 +107,7 @@ class Gang(PreFilterPlugin[GangSpec], ReservePlugin[GangSpec], PermitPlugin[Gang
     # PreFilter: is there any point in trying?
 
     def compile(self, pod: Pod, cluster: ClusterState) -> GangSpec:
-        """Look up the group of a pod and what it requests."""
+        """Look up the group of a pod and its requests."""
         group, size = self.group_of(pod), self.size_of(pod)
         if group is None:
             return GangSpec((None,), None, 0, np.zeros(0, dtype=np.int64))
@@ -115,7 +115,7 @@ class Gang(PreFilterPlugin[GangSpec], ReservePlugin[GangSpec], PermitPlugin[Gang
         return GangSpec((group, size, requests.tobytes()), group, size, requests)
 
     def pre_filter(self, spec: GangSpec, cluster: ClusterState, state: CycleState) -> PreFilterResult | Status:
-        """Reject a pod whose group is incomplete, or that could not be placed as a whole."""
+        """Reject a pod whose group is incomplete, or does not fit as a whole."""
         if spec.group is None:
             return PROCEED
         if not spec.size:
@@ -138,14 +138,14 @@ class Gang(PreFilterPlugin[GangSpec], ReservePlugin[GangSpec], PermitPlugin[Gang
         return SUCCESS
 
     def permit(self, state: CycleState, pod: Pod, node_name: str) -> tuple[Status, int]:
-        """Let a pod wait until its group is placed; the member that completes it lets all go on."""
+        """Let a pod wait until its group is placed; the last member releases them all."""
         group = self.group_of(pod)
         if group is None:
             return SUCCESS, 0
         members = self.members(group)
         placed = [key for key in members if key in self.handle.cluster.pods]
         if len(placed) < self.size_of(pod):
-            # Those that were turned away while there were too few come at once: nothing else tells them.
+            # Activate the members that were rejected while there were too few: no event would.
             state.pods_to_activate = tuple(self.handle.pods[key] for key in members if key not in placed)
             return Status(Code.WAIT), self.args.permit_timeout_seconds * SECOND_NS
         for sibling in self.siblings_waiting(pod):
@@ -157,10 +157,10 @@ class Gang(PreFilterPlugin[GangSpec], ReservePlugin[GangSpec], PermitPlugin[Gang
         for sibling in self.siblings_waiting(pod):
             sibling.reject(self.name, f"gang {_named(self.group_of(pod))} was given up")
 
-    # What brings a group back.
+    # Events that bring a group back.
 
     def events_to_register(self) -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:
-        """Register pods of others that leave, members that come, nodes, and the pod's own labels."""
+        """Register deleted pods of other groups, added members, nodes, and changes of the pod's own labels."""
         pod, node = EventResource.POD, EventResource.NODE
         return (
             (ClusterEvent(pod, ActionType.DELETE), self._is_of_another_group),

@@ -1,4 +1,4 @@
-"""What the engine asks its host to do. The host carries it out, and what changes comes back as events."""
+"""Actions: what the engine asks its host to do. The host executes them, and their effects return as events."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from bayplan.objects.pod import Pod
 class Bind(Struct, frozen=True, gc=False):
     """Bind a pod to a node.
 
-    `extender` names the extender that has bound it already in the API server, "" stands for none: then a host of a real cluster
-    only waits for the pod to come back bound; a host that keeps the cluster itself binds all the same.
+    `extender` names the extender that already bound the pod through the API server; "" if none did. With an extender, the host of a
+    real cluster only waits for the pod to come back bound; a host that owns the cluster state binds it anyway.
     """
 
     pod: Pod
@@ -27,7 +27,7 @@ class Bind(Struct, frozen=True, gc=False):
 class Update(Struct, frozen=True, gc=False):
     """Write a new version of an object that a pod needs on a node, before the pod is bound there.
 
-    Without a node: an attempt has failed, and what is written may help the next one (a claim gives its allocation up).
+    Without a node, an attempt has failed and the update may help the next one (for example, a claim gives up its allocation).
     """
 
     pod: Pod
@@ -72,7 +72,7 @@ Action: TypeAlias = Bind | Update | Nominate | Evict | SetCondition | Emit
 
 
 class CycleReport(Struct, frozen=True, gc=False):
-    """What a scheduling cycle did: the pod, how the cycle ended, and what the host is to do."""
+    """The result of a scheduling cycle: the pod, the outcome, and the actions for the host."""
 
     pod: Pod
     outcome: Outcome

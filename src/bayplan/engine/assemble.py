@@ -1,4 +1,4 @@
-"""Assemble a scheduler from a configuration: the whole of it in reading order."""
+"""Assemble a scheduler from a configuration."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from bayplan.state.cluster_state import ClusterState
 
 
 class Assemble(Protocol):
-    """What `assemble_scheduler` is to hosts, and its counterpart for the classic scheduler."""
+    """The signature of `assemble_scheduler`, shared with its counterpart for the classic scheduler."""
 
     def __call__(
         self,
@@ -64,27 +64,27 @@ def assemble_scheduler(
     sampling: bool = True,
     extenders: Sequence[Extender] = (),
 ) -> Scheduler:
-    """Return a scheduler, for an empty cluster unless it is given a state.
+    """Return a scheduler for an empty cluster, or for `state` if one is given.
 
     Args:
         configuration: profiles and settings, defaulted and validated.
         registry: where plugins come from.
-        feature_gates: settings that change decisions.
-        seed: of the streams that choose among equally good nodes.
+        feature_gates: gates that change decisions.
+        seed: seed of the streams that choose among equally good nodes.
         start_ns: when the scheduler starts; its timers are aligned to it.
         record_level: how much is recorded.
-        pick: how one of several best nodes is chosen; the seeded stream where it is not given.
-        state: a cluster that exists already, e.g. a fork of another scheduler's.
-        queue_type: the kind of scheduling queue; simulations have one of their own.
-        sampling: whether a search ends when it has found as many nodes as the configuration wants; else all are looked at.
-        extenders: those of the configuration, connected by the host; without them none is asked.
+        pick: chooses one of several best nodes; by default, a seeded random stream.
+        state: an existing cluster, e.g. a fork of another scheduler's.
+        queue_type: the kind of scheduling queue; simulations use their own.
+        sampling: whether a search ends once it has found as many nodes as the configuration asks for; otherwise it visits all.
+        extenders: the configured extenders, connected by the host; without them, none is called.
 
     Raises:
-        PluginError: a plugin is unknown or stands where it can't.
+        PluginError: a plugin is unknown or not allowed at its extension point.
     """
-    # The columns come first: every plugin gets to know them through its handle.
+    # The columns come first: every plugin reads them through its handle.
     state = state if state is not None else ClusterState(request_gates(feature_gates))
-    # The queue asks for the newest version of a pod when one fails: the same pods that the event handlers keep.
+    # The queue looks up the newest version of a failed pod in the same mapping that the event handlers update.
     pods: dict[str, Pod] = {}
     streams = RandomStreams(seed)
     dry_runs = _dry_runs(state, pods, streams, pick)
@@ -120,7 +120,7 @@ def assemble_scheduler(
 
 
 def _dry_runs(state: ClusterState, pods: Mapping[str, Pod], streams: RandomStreams, pick: Pick | None) -> DryRunner:
-    # Where upstream draws lots, among equally good nodes and for the start of the search for victims, so do we.
+    # Upstream chooses at random among equally good nodes and for the start of the search for victims, and so does this.
     offsets = streams.stream("preemption_offset").random
     return DryRunner(
         state,
@@ -146,7 +146,7 @@ def _queue_options(configuration: SchedulerConfiguration, feature_gates: Feature
 
 
 def _missing_plugins(configuration: SchedulerConfiguration, registry: Registry) -> tuple[str, ...]:
-    """Return the in-tree plugins that profiles ask for and that this version lacks, in part at least; reports name them."""
+    """Return the enabled in-tree plugins that this version lacks, fully or partly; reports name them."""
     wanted = {
         entry.name for profile in configuration.profiles for entries in profile.plugins.values() for entry in entries
     }
@@ -158,7 +158,7 @@ def _missing_plugins(configuration: SchedulerConfiguration, registry: Registry) 
 
 
 def _profile(profile: ProfileConfiguration, registry: Registry, handle: Handle) -> Profile:
-    """Make the plugins of a profile; in-tree ones that this version lacks are left out."""
+    """Create the plugins of a profile, without the in-tree ones that this version lacks."""
     plugins = {
         str(point): [
             (entry.name, entry.weight)
@@ -181,7 +181,7 @@ def _hints_and_gates(
     profiles: Mapping[str, Profile], *, extended: bool
 ) -> tuple[HintTable, Mapping[str, Sequence[tuple[str, PreEnqueue]]]]:
     """Return, by scheduler name, which events wake the pods that a plugin rejected, and which plugins can keep a pod out."""
-    # Nothing is known about what extenders look at: any event may help.
+    # Nothing is known about what extenders read: any event may help.
     theirs: list[tuple[str, Sequence[tuple[ClusterEvent, QueueingHint | None]]]] = (
         [(EXTENDER, ((ANY_EVENT, None),))] if extended else []
     )
@@ -197,7 +197,7 @@ def _hints_and_gates(
 
 
 def request_gates(feature_gates: FeatureGates) -> RequestGates:
-    """Return the gates that change what a pod takes of its node."""
+    """Return the gates that change how many resources a pod takes."""
     return RequestGates(
         pod_level_resources=feature_gates.enabled("PodLevelResources"),
         in_place_pod_vertical_scaling=feature_gates.enabled("InPlacePodVerticalScaling"),
@@ -207,7 +207,7 @@ def request_gates(feature_gates: FeatureGates) -> RequestGates:
 
 
 def _sort_key(profile: Profile) -> KeyFunction:
-    """Return the order of the active queue; upstream wants all profiles to agree on it."""
+    """Return the order of the active queue; upstream requires all profiles to agree on it."""
     plugin: QueueSortPlugin[object] = profile.queue_sort[0]
     if plugin.name == "PrioritySort":
         return priority_sort

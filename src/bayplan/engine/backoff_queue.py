@@ -1,8 +1,8 @@
 """Pods that wait until some time after their last failure: longer after every failure, up to a maximum.
 
-There are two queues: pods that an error sent back are never popped before their backoff is over, the others may be
-(`QueueOptions.pop_from_backoff`). With that, time is cut into windows of one second (KEP-5142): pods whose backoff ends
-within one window are ordered like the active queue, and all are free when the window is over.
+There are two queues. Pods sent back by an error are never popped before their backoff ends; pods that a plugin rejected may be
+(`QueueOptions.pop_from_backoff`). With that option, time is cut into windows of one second (KEP-5142): pods whose backoff ends
+in the same window are ordered like the active queue, and all become ready when the window ends.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ class BackoffQueue:
     """The pods whose `tier` has the bit BACKOFF or ERROR_BACKOFF.
 
     Attributes:
-        rejected: pods that a plugin rejected, by the end of the backoff.
-        failed: pods that an error sent back, likewise.
+        rejected: pods that a plugin rejected, by the end of their backoff.
+        failed: pods that an error sent back, by the end of their backoff.
     """
 
     __slots__ = ("_options", "_sort_key", "failed", "rejected")
@@ -40,18 +40,18 @@ class BackoffQueue:
         yield from self.failed
 
     def push(self, queued: QueuedPod) -> None:
-        """Add a pod that backs off and is not here."""
+        """Add a pod that backs off and is not in the queue yet."""
         if queued.failed_by_error:
             self.failed.push(queued, queued.backoff_expiry_ns or 0)
         else:
             self.rejected.push(queued, self._rejected_key(queued))
 
     def pop_early(self) -> QueuedPod | None:
-        """Take out the rejected pod whose turn is first, although it backs off."""
+        """Remove and return the first rejected pod, although its backoff has not ended."""
         return self.rejected.pop()
 
     def pop_finished(self, now_ns: int) -> list[QueuedPod]:
-        """Take out the pods whose backoff is over."""
+        """Remove and return the pods whose backoff has ended."""
         finished = []
         for heap in (self.rejected, self.failed):
             while (queued := heap.peek()) is not None and not self.is_backing_off(queued, now_ns):
@@ -60,17 +60,17 @@ class BackoffQueue:
         return finished
 
     def discard(self, queued: QueuedPod) -> None:
-        """Take out a pod that is here."""
+        """Remove a pod that is in the queue."""
         (self.rejected if queued.tier & BACKOFF else self.failed).discard(queued)
 
     def reorder(self, queued: QueuedPod) -> None:
-        """Give a pod that is here, and whose pod has changed, its place."""
-        # The end of the backoff, by which failed pods are ordered, does not depend on the pod.
+        """Move a queued pod to its new position after the pod changed."""
+        # Failed pods are ordered by the end of their backoff, which does not depend on the pod.
         if queued.tier & BACKOFF:
             self.rejected.reorder(queued, self._rejected_key(queued))
 
     def is_backing_off(self, queued: QueuedPod, now_ns: int) -> bool:
-        """Return whether a pod, wherever it waits, must not be tried yet. Works out the end of its backoff once."""
+        """Return whether a pod, in whichever tier it waits, must not be tried yet. Computes the end of its backoff once."""
         options = self._options
         count = queued.error_count or queued.unschedulable_count
         if not count or not options.max_backoff_ns:

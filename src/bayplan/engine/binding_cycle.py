@@ -1,7 +1,7 @@
-"""From the choice of a node to the binding: Reserve, Permit with its wait, PreBind, Bind, PostBind; and the way back.
+"""From assuming a pod to its binding: Reserve, Permit with its wait, PreBind, Bind, PostBind; and the rollback.
 
-A pod that fails on this way gives its node back (Unreserve in reverse order, forget) and returns to the queue. Reserve and Permit
-can find it unschedulable; what PreBind and Bind say is tried again after a backoff.
+A pod that fails in between releases its node (Unreserve in reverse order, forget) and returns to the queue. Reserve and Permit
+can reject it as unschedulable; a failure of PreBind or Bind is retried after a backoff.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     from bayplan.engine.scheduler import Scheduler
 
 MAX_PERMIT_TIMEOUT_NS = 15 * MINUTE_NS
-"""No pod waits longer for a permit, whatever the plugin says."""
+"""Upper limit of the wait for a permit, whatever timeout the plugin returns."""
 
 
 class Binding(Struct, frozen=True, gc=False):
-    """A pod whose binding the host was asked for, and what taking it back would need."""
+    """A pod whose binding was requested from the host, and what a rollback needs."""
 
     queued: QueuedPod
     profile: Profile
@@ -43,16 +43,16 @@ class Binding(Struct, frozen=True, gc=False):
 
 
 class BindingCycle:
-    """Takes the assumed pods of a scheduler to their binding.
+    """Takes the assumed pods of a scheduler through their binding.
 
     Args:
-        scheduler: whose pods these are.
-        nominates_expected: the gate NominatedNodeNameForExpectation: a pod that waits for a permit, or whose PreBind has
-            something to write, is nominated for its node meanwhile.
+        scheduler: the scheduler that assumed the pods.
+        nominates_expected: the gate NominatedNodeNameForExpectation: while a pod waits for a permit, or a PreBind plugin has
+            something to write, it is nominated for its node.
 
     Attributes:
-        pending: bindings that the host was asked for, by key of the pod, until it comes back bound, or the host says that it
-            failed: also where the pod is on its way out or its node has gone in the meantime.
+        pending: bindings requested from the host, by pod key, until the pod comes back bound or the host reports a failure, even
+            if the pod is being deleted or its node has gone.
     """
 
     def __init__(self, scheduler: Scheduler, *, nominates_expected: bool) -> None:
@@ -63,7 +63,7 @@ class BindingCycle:
     def begin(
         self, queued: QueuedPod, profile: Profile, cycle_state: CycleState, node_name: str, now_ns: int
     ) -> CycleReport:
-        """Take a pod that was just assumed as far as it comes in this cycle."""
+        """Take a newly assumed pod as far as this cycle can."""
         status = self._reserve_and_permit(queued, profile, cycle_state, node_name, now_ns)
         if status is not SUCCESS and not status.ok and status.code is not Code.WAIT:
             return self._rolled_back(queued, profile, cycle_state, node_name, status, now_ns)
@@ -103,7 +103,7 @@ class BindingCycle:
             self._scheduler.queue.activate(pods, now_ns)
 
     def _expect(self, queued: QueuedPod, node_name: str) -> Sequence[Action]:
-        """Return the nomination of a pod that will not be bound at once."""
+        """Return the nomination of a pod that will not be bound immediately."""
         newest = self._scheduler.pods.get(queued.key, queued.pod)
         if not self._nominates_expected or newest.status.nominated_node_name == node_name:
             return ()
@@ -112,7 +112,7 @@ class BindingCycle:
     def _bind(
         self, queued: QueuedPod, profile: Profile, cycle_state: CycleState, node_name: str, now_ns: int
     ) -> CycleReport:
-        """Run the rest of the binding cycle; from here on the pod can fail, but not be found unschedulable."""
+        """Run the rest of the binding cycle. From now on the pod can fail, but cannot become unschedulable."""
         scheduler, pod = self._scheduler, queued.pod
         scheduler.queue.done(queued.uid)
         updates: list[Action] = []
@@ -142,7 +142,7 @@ class BindingCycle:
         return CycleReport(pod, Outcome.SCHEDULED, node_name, "", actions)
 
     def succeeded(self, key: str, pod: Pod, now_ns: int) -> list[Action]:
-        """Note that a pod is on the node that it was assumed on; called with the pod as the cluster has it now."""
+        """Record that a pod is on its assumed node; `pod` is its current version in the cluster."""
         binding = self.pending.pop(key, None)
         if binding is None:
             return []
@@ -151,10 +151,10 @@ class BindingCycle:
             told.post_bind(cycle_state, pod, node_name)
         self._activate_pods(cycle_state, now_ns)
         note = f"Successfully assigned {binding.queued.key} to {node_name}"
-        # About the version that was decided on, as upstream tells it.
+        # The event is about the version that was scheduled, as upstream's.
         return [Emit(binding.queued.pod, "Normal", "Scheduled", "Binding", note)]
 
-    # The way back.
+    # Rollback.
 
     def _rolled_back(
         self,
@@ -165,7 +165,7 @@ class BindingCycle:
         status: Status,
         now_ns: int,
     ) -> CycleReport:
-        """Take an assumed pod off its node again, after Reserve or Permit failed. To others it never was there."""
+        """Remove an assumed pod from its node after Reserve or Permit failed. Other pods never saw it there."""
         self._unreserve_and_forget(queued, profile, cycle_state, node_name)
         return self._given_back(queued, status, now_ns, rejected=status.code.rejects)
 
@@ -180,10 +180,10 @@ class BindingCycle:
         *,
         waited: bool = False,
     ) -> CycleReport:
-        """Take an assumed pod off its node again, after a wait for a permit, PreBind or Bind failed.
+        """Remove an assumed pod from its node after a wait for a permit, PreBind or Bind failed.
 
-        To others it leaves the node, which may help them. It waits for an event itself only where a permit was refused it; what
-        PreBind and Bind say is tried again after a backoff.
+        To other pods it leaves the node, which may help them. The pod itself waits for an event only if a permit was denied;
+        failures of PreBind and Bind are retried after a backoff.
         """
         queue, pod, uid = self._scheduler.queue, queued.pod, queued.uid
         assumed = structs.replace(pod, spec=structs.replace(pod.spec, node_name=node_name))
@@ -203,7 +203,7 @@ class BindingCycle:
         self._scheduler.forget(queued.key)
 
     def _given_back(self, queued: QueuedPod, status: Status, now_ns: int, *, rejected: bool = False) -> CycleReport:
-        """Give a pod whose node was taken back to the queue; `rejected`: it waits for an event of the plugin that said so."""
+        """Return a pod that lost its node to the queue. If `rejected`, it waits for an event of the plugin that rejected it."""
         scheduler = self._scheduler
         outcome = Outcome.UNSCHEDULABLE if status.code.rejects else Outcome.ERROR
         message, rejecting, pending = status.message, tuple[str, ...](), tuple[str, ...]()
@@ -222,7 +222,7 @@ class BindingCycle:
     # The wait for a permit.
 
     def settle(self, now_ns: int) -> list[Action]:
-        """Bind the waiting pods that all have allowed, and send back those that were refused."""
+        """Bind the waiting pods that every plugin allowed, and requeue those that were rejected."""
         scheduler = self._scheduler
         actions: list[Action] = []
         while (waiting := scheduler.waiting_pods.take_decided()) is not None:
@@ -240,7 +240,7 @@ class BindingCycle:
 
 
 def _run_bind_plugins(profile: Profile, cycle_state: CycleState, pod: Pod, node_name: str) -> Status:
-    """Ask the Bind plugins until one takes the pod."""
+    """Run the Bind plugins until one handles the pod."""
     for plugin in profile.bind:
         status = plugin.bind(cycle_state, pod, node_name)
         if status is SUCCESS:
@@ -251,7 +251,7 @@ def _run_bind_plugins(profile: Profile, cycle_state: CycleState, pod: Pod, node_
 
 
 def rejected_or_error(status: Status, plugin: str, point: str) -> Status:
-    """Return a status other than success as the failure of a plugin at an extension point."""
+    """Return an unsuccessful status as the failure of a plugin at an extension point."""
     if status.code.rejects:
         return status.by(plugin)
     return error(f'running {point} plugin "{plugin}": {status.message}').by(plugin)

@@ -1,4 +1,4 @@
-"""Rows on which a plan's filters may answer differently with other pods than there are: for answers that are cached row by row."""
+"""Rows whose filter results may have changed, for results that are cached row by row and depend on hypothetical pods."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from bayplan.state.row_log import RowLog
 
 
 class ChangedRows:
-    """A reader of the logs of changed rows, for one plan.
+    """A reader of the change logs, for one plan.
 
     Args:
-        plan: whose filters are asked.
+        plan: the plan whose filters are run.
         nominations: the log of rows whose nominations changed.
     """
 
@@ -27,7 +27,7 @@ class ChangedRows:
         self._own_row = -1
 
     def forget(self) -> None:
-        """Let the next call say that all rows may have changed."""
+        """Make the next `take` return None: all rows may have changed."""
         self._stamp = None
 
     def take(self, crowd: Crowd, stamp: Hashable = None) -> list[int] | None:
@@ -35,13 +35,13 @@ class ChangedRows:
 
         Args:
             crowd: the nominated pods that count now.
-            stamp: what else the answers follow from.
+            stamp: anything else that the results depend on.
         """
         plan = self._plan
         now = (stamp, plan.state.node_log.end, plan.state.columns.capacity, plan.filtered.rules.stamp())
         whole = now != self._stamp
         for part in plan.filtered.results:
-            # What such a rule says of a row moves with pods on other rows, and no log names the rows.
+            # Pods on other rows can change such a rule's result for this row, and no log names the rows.
             if part.rule.reads_others or not part.incremental:
                 whole = True
         nominations, usage_log = self._nominations, self._usage_log
@@ -55,7 +55,7 @@ class ChangedRows:
             return None
         rows = [nominations.at(position) for position in range(nominations_start, nominations.end)]
         rows += [usage_log.at(position) for position in range(usage_start, usage_log.end)]
-        # The pod itself does not count where it is nominated; on the row of the one before it, that one does again.
+        # A pod does not count on the row it is nominated to itself, but does when the next pod is evaluated.
         if own_row >= 0:
             rows.append(own_row)
         if crowd.own_row >= 0:

@@ -1,4 +1,4 @@
-"""What a change of the cluster means to the scheduler: columns to write, pods to queue, waiting pods to wake.
+"""Event handlers: turn a change of the cluster into updated columns, queued pods and woken waiting pods.
 
 The cases are those of kube-scheduler's event handlers.
 """
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from bayplan.engine.scheduler import Scheduler
 
 FINISHED = ("Succeeded", "Failed")
-"""Phases of pods that the scheduler does not watch: to it they don't exist."""
+"""Phases of pods that the scheduler ignores, as if they did not exist."""
 
 
 class ClusterEvents:
@@ -41,7 +41,7 @@ class ClusterEvents:
         self._scheduler = scheduler
 
     def handle(self, old: KubernetesObject | None, new: KubernetesObject | None, now_ns: int) -> list[Action]:
-        """Apply one change; return what the host is to do."""
+        """Apply one change and return the actions for the host."""
         if isinstance(old, Pod) or isinstance(new, Pod):
             before = old if isinstance(old, Pod) and old.status.phase not in FINISHED else None
             after = new if isinstance(new, Pod) and new.status.phase not in FINISHED else None
@@ -78,7 +78,7 @@ class ClusterEvents:
         return []
 
     def _add_assigned_pod(self, pod: Pod, key: str, now_ns: int) -> list[Action]:
-        """Take in a pod with a node: the confirmation of an assumed pod, or one that somebody else bound."""
+        """Add a pod that has a node: either an assumed pod is confirmed, or something else bound it."""
         scheduler, state = self._scheduler, self._scheduler.state
         known = state.pods.get(key)
         row = state.nodes.row_of.get(pod.spec.node_name)
@@ -136,7 +136,7 @@ class ClusterEvents:
         return []
 
     def _delete_assumed_pod(self, pod: Pod, now_ns: int) -> list[Action]:
-        """Free the node of a pod that is not bound yet; one that waits for a permit gets none."""
+        """Free the node of a pod that is not bound yet, or reject the pod if it waits for a permit."""
         scheduler, key = self._scheduler, key_of(pod)
         known, waiting = scheduler.state.pods.get(key), scheduler.waiting_pods.get(key)
         name = waiting.node_name if waiting is not None else None
@@ -149,12 +149,12 @@ class ClusterEvents:
         return list(scheduler.reject_waiting_pod(key, Status(Code.UNSCHEDULABLE, ("removed",)), now_ns))
 
     def assigned_pod_left(self, pod: Pod, now_ns: int) -> list[Action]:
-        """Wake the pods that a node's pod leaving may help."""
+        """Wake the pods that may fit now that a pod left its node."""
         self._scheduler.queue.move_all(ASSIGNED_POD_DELETE, pod, None, now_ns)
         return []
 
     def _nomination_left(self, pod: Pod, now_ns: int) -> None:
-        """Wake the pods that counted a nominated pod as if it were on its node."""
+        """Wake the pods whose cycles counted a nominated pod as if it ran on its node."""
         priority = pod.spec.priority or 0
         self._scheduler.queue.move_all(
             ASSIGNED_POD_DELETE, pod, None, now_ns, lambda other: (other.spec.priority or 0) <= priority
@@ -183,7 +183,7 @@ class ClusterEvents:
             scheduler.queue.move_all(event, old, new, now_ns)
 
     def _place_waiting_for(self, node: Node) -> None:
-        """Place the pods that were bound to this node before it was known."""
+        """Add the pods that were bound to this node before the node was known."""
         state, name = self._scheduler.state, node.metadata.name
         if len(state.pods) + len(self._scheduler.queue) == len(self._scheduler.pods):
             return
@@ -210,13 +210,13 @@ class ClusterEvents:
 
 
 def _takes_the_same(old: Pod, new: Pod) -> bool:
-    """Return whether nothing that the columns hold of a pod differs between two versions."""
+    """Return whether two versions of a pod are equal in all that the columns hold."""
     if old.spec is not new.spec and old.spec != new.spec:
         return False
     before, after = old.metadata, new.metadata
     if before.labels != after.labels or (before.deletion_timestamp is None) != (after.deletion_timestamp is None):
         return False
-    # A resize in progress shows in the status of containers.
+    # Container statuses show a resize in progress.
     return (old.status.container_statuses, old.status.init_container_statuses) == (
         new.status.container_statuses,
         new.status.init_container_statuses,

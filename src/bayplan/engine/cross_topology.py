@@ -1,6 +1,6 @@
-"""Which rejected pods an assigned pod may help by being near: the choice that upstream made before queueing hints.
+"""Which rejected pods a new or changed assigned pod may help through its location, as upstream decided before queueing hints.
 
-The scheduler of 1.36 asks hints instead; the queue keeps the old way for hosts that want it.
+The scheduler of 1.36 uses hints instead; the queue still offers the old rule to hosts that need it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def may_be_helped(queued: QueuedPod, assigned: Pod, namespace_labels: Mapping[st
         return False
     terms = affinity.pod_affinity.required_during_scheduling_ignored_during_execution
     try:
-        # All terms are compiled before any is asked: one that is invalid takes the others with it.
+        # All terms are compiled before any is matched: one invalid term invalidates the others.
         matches = [_selects(term, pod, assigned, namespace_labels) for term in terms]
     except SelectorError:
         return False

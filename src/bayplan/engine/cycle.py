@@ -1,4 +1,4 @@
-"""The scheduling cycle of one pod, its functions in the order of execution and under the names that kube-scheduler uses."""
+"""The scheduling cycle of one pod: functions in execution order, named as in kube-scheduler."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ NO_ROWS: Index = np.zeros(0, dtype=np.intp)
 
 
 class NominatedFailures(NamedTuple):
-    """Rows where a different filter fails first, or none did before, once the pods nominated to them count.
+    """Rows where the first failing filter differs once the pods nominated to them count.
 
     Attributes:
-        rows: intp, ascending. filters: intp, the number of the filter on each. verdicts: uint16, what it says.
+        rows: intp, ascending. filters: intp, the number of the first failing filter. verdicts: uint16, its verdict.
     """
 
     rows: Index
@@ -44,22 +44,22 @@ class NominatedFailures(NamedTuple):
 
 
 class ScheduleResult:
-    """What a cycle found for a pod, before anything is done about it.
+    """The result of a cycle, before it is applied.
 
     Attributes:
         row: the chosen row, or -1.
         ties: rows with the highest total.
-        total: the highest total; 0 where scoring was not needed.
-        feasible_nodes, evaluated_nodes: how many nodes could hold the pod, and how many were looked at.
+        total: the highest total; 0 if no scoring was needed.
+        feasible_nodes, evaluated_nodes: number of nodes that fit the pod, and number of nodes evaluated.
         scored: whether scores were computed (a single feasible node needs none).
-        nominated_node: the name that was tried first, or "". tried_alone: whether the pod goes there, no other being looked at.
+        nominated_node: the node that was tried first, or "". tried_alone: whether it was chosen without looking at any other.
         failure: why there is no node: an Error, or a rejection with `diagnosis`.
-        refused_row, refusal: the row of the nominated node that could not hold the pod, with (filter, verdict); else -1.
-        sample: the feasible rows that a search came upon before it had enough, where that is not all of them; else None.
-        sample_span: where that search began (see `NodeSampling.next_start`), and how many nodes it came by.
-        first_failures: why the pod fits which node, if nominated pods make a difference; else None.
-        table: the scores, where they are not the plan's own because the feasible nodes are not; else None.
-        extended: what extenders said; None where there are none, or they were not reached.
+        refused_row, refusal: the row of a nominated node that does not fit the pod, with (filter, verdict); -1 if there is none.
+        sample: the feasible rows found before the search ended early; None if it visited all nodes.
+        sample_span: where that search began (see `NodeSampling.next_start`), and how many nodes it visited.
+        first_failures: the first failing filter by row, if nominated pods make a difference; else None.
+        table: the scores, if they cover other feasible nodes than the plan's; else None.
+        extended: the extenders' results; None if there are no extenders or the cycle did not reach them.
         check_all: whether every failing filter of a node counts, not just the first (alwaysCheckAllPredicates).
     """
 
@@ -86,7 +86,7 @@ class ScheduleResult:
 
     @property
     def nominated_failures(self) -> NominatedFailures | None:
-        """Return what fails where nominated pods count; None if that is what the plan says. Read it before the cluster changes."""
+        """Return the failures that nominated pods cause; None if they change nothing. Read it before the cluster changes."""
         if self._nominated_failures is None and self.first_failures is not None:
             self._nominated_failures = _nominated_failures(self.first_failures.overrides)
         return self._nominated_failures
@@ -97,7 +97,7 @@ class ScheduleResult:
 
 
 class CountedIn(Protocol):
-    """The nominated pods, as far as a cycle asks for them.
+    """The nominated pods, as a cycle needs them.
 
     Attributes:
         log: rows whose nominations changed.
@@ -119,9 +119,9 @@ def schedule_pod(
     sampling: NodeSampling | None = None,
     extenders: Sequence[Extender] = (),
 ) -> ScheduleResult:
-    """Find the node for a pod: filter, score, choose. Changes nothing but what the plan caches and where `sampling` stands.
+    """Find a node for a pod: filter, score, select. Changes only the plan's caches and the position of `sampling`.
 
-    Without `sampling` all nodes are looked at.
+    Without `sampling`, all nodes are evaluated.
     """
     result = ScheduleResult()
     state = plan.state
@@ -150,12 +150,12 @@ def schedule_pod(
         return result
     if result.feasible_nodes == 0:
         result.diagnosis = diagnose(plan, result, first_failures(plan, crowd, nominated_pods.log))
-        # The words are the diagnosis's, once PostFilter has had its say.
+        # The message comes from the diagnosis, after PostFilter has run.
         result.failure = Status(Code.UNSCHEDULABLE)
         cycle_state.write(PLAN, plan)
         return result
     if result.feasible_nodes == 1:
-        # When only one node is left, it is taken without being scored.
+        # A single remaining node is chosen without scoring.
         result.row = int(feasible.argmax()) if result.sample is None else int(result.sample[0])
         result.ties = [result.row]
         return result
@@ -174,9 +174,9 @@ def find_nodes_that_fit_pod(
     result: ScheduleResult,
     sampling: NodeSampling | None = None,
 ) -> Bools:
-    """Return bool[capacity], the feasible nodes, with pods nominated to nodes counted in.
+    """Return bool[capacity], the feasible nodes when nominated pods count.
 
-    With `sampling` the result names those that the search came upon before it had enough.
+    With `sampling`, the result lists the nodes found before the search ended.
     """
     state = plan.state
     narrowed = plan.pre.node_names is not None
@@ -194,12 +194,12 @@ def find_nodes_that_fit_pod(
         _take_sample(plan, feasible, result, sampling, count)
     elif plan.failure is not None:
         result.failure = _first_error(plan, result)
-    # The nominated node counts as evaluated, also where the search did not come by it again.
+    # The nominated node counts as evaluated, even if the search did not visit it again.
     return feasible
 
 
 def first_failures(plan: Plan, crowd: Crowd, nominations: RowLog) -> FirstFailures:
-    """Return why a pod fits which node, with nominated pods counted in; the plan's filters must be up to date."""
+    """Return the first failing filter by row when nominated pods count; the plan's filters must be up to date."""
     if not isinstance(plan.first_failed, FirstFailures):
         plan.first_failed = FirstFailures(plan, nominations)
     plan.first_failed.refresh(crowd)
@@ -207,7 +207,7 @@ def first_failures(plan: Plan, crowd: Crowd, nominations: RowLog) -> FirstFailur
 
 
 def _count_nominated_pods(plan: Plan, failures: FirstFailures, result: ScheduleResult) -> None:
-    """Note on which rows nominated pods change what filters say, and the Error of a filter that they bring about."""
+    """Record the rows whose verdicts change with nominated pods, and the Error of a filter that they cause."""
     found = failures.overrides
     if not found:
         return
@@ -227,7 +227,7 @@ def _nominated_failures(overrides: dict[int, int]) -> NominatedFailures:
 
 
 def _first_error(plan: Plan, result: ScheduleResult, visited: Index | None = None) -> Status | None:
-    """Return the Error that ends the cycle: that of the first row of `visited`, or of the first node by name; or None."""
+    """Return the Error that ends the cycle, or None: the first one in `visited`, or on the first node by name."""
     first, verdicts = plan.filtered.first_failures()
     if result.nominated_failures is not None:
         result.nominated_failures.write_to(first, verdicts)
@@ -241,13 +241,13 @@ def _first_error(plan: Plan, result: ScheduleResult, visited: Index | None = Non
 
 
 def _take_sample(plan: Plan, feasible: Bools, result: ScheduleResult, sampling: NodeSampling, count: int) -> None:
-    """Let the search end where it has found enough nodes."""
+    """End the search once it has found enough nodes."""
     state, profile = plan.state, plan.profile
     nodes = len(state.nodes.row_of)
     failed = plan.failure is not None or result.failure is not None
     scoring = bool(profile.score) or sampling.extended
     if scoring and count == nodes and not failed and sampling.wants_all(profile.percentage_of_nodes_to_score):
-        # All nodes are visited, and the next search starts where this one did.
+        # All nodes are visited, and the next search starts at the same node as this one.
         return
     wanted = sampling.wanted(profile.percentage_of_nodes_to_score, count, scoring)
     if result.feasible_nodes > wanted or failed:
@@ -270,7 +270,7 @@ def _take_sample(plan: Plan, feasible: Bools, result: ScheduleResult, sampling: 
 
 
 def evaluate_nominated_node(plan: Plan, pod: Pod, crowd: Crowd, result: ScheduleResult) -> bool:
-    """Try the node that the pod is nominated to, first and alone; return whether it is taken."""
+    """Try the nominated node first and alone; return whether it is chosen."""
     row = plan.state.nodes.row_of.get(pod.status.nominated_node_name)
     result.nominated_node = pod.status.nominated_node_name
     if row is None:
@@ -295,14 +295,14 @@ def evaluate_nominated_node(plan: Plan, pod: Pod, crowd: Crowd, result: Schedule
 def nominated_node_passes_extenders(
     plan: Plan, pod: Pod, extenders: Sequence[Extender], result: ScheduleResult
 ) -> bool:
-    """Ask extenders about the nominated node, which filters let pass; what they have against it stays noted."""
+    """Run the extenders on the nominated node, which passed the filters; their rejections stay recorded."""
     extended = result.extended = ExtendedCycle(extenders)
     rows = np.array([result.row], dtype=np.intp)
     left = find_nodes_that_pass_extenders(extenders, extended, pod, plan.state.nodes, rows)
     if not isinstance(left, Status) and result.row in left:
         result.evaluated_nodes += len(extended.statuses)
         return True
-    # An extender that fails here is asked again with the other nodes. Only then is the pod told.
+    # An extender that fails here is called again with the other nodes. Only then does its failure count.
     extended.bare = False
     result.row, result.ties, result.tried_alone = -1, [], False
     return False
@@ -316,13 +316,13 @@ def pass_extenders(
     result: ScheduleResult,
     sampling: NodeSampling | None,
 ) -> Bools:
-    """Ask extenders about the feasible nodes; return bool[capacity], those that are left."""
+    """Run the extenders on the feasible nodes; return bool[capacity], the nodes that remain."""
     nodes = plan.state.nodes
     extended = result.extended if result.extended is not None else ExtendedCycle(extenders)
     result.extended = extended
     rows = result.sample if result.sample is not None else _as_visited(plan, feasible, result, sampling)
     if sampling is not None:
-        # What was noted of the nominated node counts as a node that the search has processed.
+        # A recorded status of the nominated node counts as a node that the search processed.
         sampling.advance(len(extended.statuses), len(nodes))
     left = find_nodes_that_pass_extenders(extenders, extended, pod, nodes, rows)
     if isinstance(left, Status):
@@ -346,11 +346,11 @@ def pass_extenders(
 
 
 def _as_visited(plan: Plan, feasible: Bools, result: ScheduleResult, sampling: NodeSampling | None) -> Index:
-    """Return the feasible rows of a search that looked at all nodes, in the order in which it came by them."""
+    """Return the feasible rows of a search over all nodes, in visiting order."""
     nodes = plan.state.nodes
     order = nodes.tree.order(nodes.row_of)
     if sampling is not None:
-        # The search has gone on from where it began.
+        # The search has continued from where it began.
         order = np.roll(order, -((sampling.next_start - result.evaluated_nodes) % len(order)))
     return order[feasible[order]]
 
@@ -368,7 +368,7 @@ def prioritize_nodes(plan: Plan, feasible: Bools, result: ScheduleResult) -> Non
                 result.total, result.ties = plan.best()
             return
         if plan.scores_samples:
-            # Without the nodes that nominated pods take, feasible ones are a sample too.
+            # Without the nodes taken by nominated pods, the feasible nodes are a sample, too.
             sample = result.sample if result.sample is not None else feasible.nonzero()[0]
             result.total, result.ties = plan.score_sample(sample)
             if plan.failure is None:
@@ -382,24 +382,24 @@ def prioritize_nodes(plan: Plan, feasible: Bools, result: ScheduleResult) -> Non
 
 
 def mask_of(rows: Index, capacity: int) -> Bools:
-    """Return bool[capacity], true in these rows (intp)."""
+    """Return bool[capacity], true for these rows (intp)."""
     mask = np.zeros(capacity, dtype=np.bool_)
     mask[rows] = True
     return mask
 
 
 def _is_bare(result: ScheduleResult) -> bool:
-    """Return whether scores must not know of the pods on nodes: an extender has put nodes of its own in their place."""
+    """Return whether scoring must ignore the pods on nodes, because an extender returned its own node objects."""
     return result.extended is not None and result.extended.bare
 
 
 def prioritize_with_extenders(plan: Plan, pod: Pod, extenders: Sequence[Extender], result: ScheduleResult) -> None:
-    """Add what extenders say to the totals of the nodes that they left, and find the tie set anew."""
+    """Add the extenders' scores to the totals of the remaining nodes, and find the tie set again."""
     extended = result.extended
     assert extended is not None
     total = plan.totals.total if result.table is None else result.table.total
     rows = extended.left
-    # Without score plugins nodes have one point each only where there are no extenders either.
+    # Without score plugins, each node gets one point only if there are no extenders, either.
     totals = total[rows] if plan.profile.score else np.zeros(len(rows), dtype=np.int64)
     result.total, result.ties = add_extender_scores(extenders, extended, pod, plan.state, rows, totals)
 
@@ -413,7 +413,7 @@ def diagnose(plan: Plan, result: ScheduleResult, failures: FirstFailures) -> Dia
     if refusing and plan.pre.node_names is not None:
         rejecting[refusing] = None
         if not examined[result.refused_row]:
-            # PreFilter left the nominated node out, but its status has been noted.
+            # PreFilter excluded the nominated node, but its status has been recorded.
             outside[result.refused_row] = plan.explain(*result.refusal)
     if plan.pre.node_names is not None:
         rejecting.update(dict.fromkeys(sorted(plan.pre.narrowed_by)))
@@ -446,7 +446,7 @@ def diagnose(plan: Plan, result: ScheduleResult, failures: FirstFailures) -> Dia
 
 
 def _visited(plan: Plan, result: ScheduleResult, examined: Bools) -> Bools:
-    """Return which nodes a search came by that ended early, and whose finds extenders then rejected; else all examined ones."""
+    """Return the nodes visited by a search that ended early and whose results extenders then rejected; else all examined ones."""
     if result.sample is None:
         return examined
     start, evaluated = result.sample_span
@@ -458,9 +458,9 @@ def _visited(plan: Plan, result: ScheduleResult, examined: Bools) -> Bools:
 
 
 def absent_status(plan: Plan, refusing: str = "") -> Status | None:
-    """Return the status of the nodes that PreFilter kept from the filters, or None where it kept none.
+    """Return the status of the nodes that PreFilter excluded, or None if it excluded none.
 
-    It also names the filter that refused the pod's nominated node, if one did, as upstream does.
+    It also names the filter that rejected the pod's nominated node, if any, as upstream does.
     """
     if plan.pre.node_names is None:
         return None
@@ -469,7 +469,7 @@ def absent_status(plan: Plan, refusing: str = "") -> Status | None:
 
 
 def diagnose_pre_filter(plan: Plan, status: Status) -> Diagnosis:
-    """Return the diagnosis of a pod that PreFilter rejected: every node has that status."""
+    """Return the diagnosis of a pod that PreFilter rejected: all nodes have the same status."""
     capacity = plan.state.nodes.capacity
     rejecting = (status.plugin,) if status.plugin else tuple(sorted(plan.pre.narrowed_by))
     return Diagnosis(

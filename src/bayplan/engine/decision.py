@@ -1,4 +1,4 @@
-"""One decision: its summary (`Record`), where its full record is (`Frame`), and all of it as arrays (`Decision`)."""
+"""One decision: its summary (`Record`), a reference to its full record (`Frame`), and the full record as arrays (`Decision`)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from bayplan.state.arrays import Bools, Codes, Index, Ints
 
 
 class Outcome(IntEnum):
-    """How a cycle ended."""
+    """The outcome of a cycle."""
 
     SCHEDULED = 0
     UNSCHEDULABLE = 1
@@ -29,16 +29,16 @@ class Outcome(IntEnum):
 
 
 class Record(Struct, frozen=True, gc=False):
-    """One cycle.
+    """The summary of one cycle.
 
     Attributes:
-        time_ns: when it ran. pod: ``namespace/name``. attempt: the how manieth of this pod.
+        time_ns: when it ran. pod: ``namespace/name``. attempt: 1-based attempt number of this pod.
         outcome: how it ended. node: the chosen node, or "".
-        feasible_nodes, evaluated_nodes: how many could hold the pod, how many were looked at.
-        ties: size of the tie set. total: its total score; 0 where nothing had to be scored.
-        message: why there is no node; "" where there is one.
-        nominated_node: the node that preemption made room on, or "". victims: keys of the pods that had to go for it.
-        frame: number of the full record in `Records`; -1 where there is none.
+        feasible_nodes, evaluated_nodes: number of nodes that fit the pod, and number of nodes evaluated.
+        ties: size of the tie set. total: its total score; 0 if no scoring was needed.
+        message: why there is no node; "" if there is one.
+        nominated_node: the node on which preemption made room, or "". victims: keys of the preempted pods.
+        frame: number of the full record in `Records`; -1 if there is none.
     """
 
     time_ns: int
@@ -56,12 +56,12 @@ class Record(Struct, frozen=True, gc=False):
     frame: int = -1
 
     def with_frame(self, number: int) -> Record:
-        """Return it with the number of its full record."""
+        """Return the record with the number of its full record."""
         return structs.replace(self, frame=number)
 
 
 class KeyframeValues(Protocol):
-    """What `rebuild` reads of a keyframe: one in memory, or one that was stored (`bayplan.analysis.result_directory`)."""
+    """What `rebuild` needs of a keyframe, in memory or stored (`bayplan.analysis.result_directory`)."""
 
     names: tuple[str | None, ...]
     order: Index
@@ -93,21 +93,21 @@ class KeyframeValues(Protocol):
 
 
 class Frame(NamedTuple):
-    """Where a full record is, and what was particular to the cycle.
+    """A reference to a full record, and what is specific to the cycle.
 
     Attributes:
         keyframe, changes: the keyframe, and how many of its changes had been made.
-        scored: whether nodes were scored. scales: per scorer what its scores were normalised by.
-        overrides: (row, filter, verdict) of rows that pods nominated to them shut.
-        ties: rows of the tie set; None where it follows from the totals.
+        scored: whether nodes were scored. scales: the scale by which each scorer's scores were normalised.
+        overrides: (row, filter, verdict) of rows that are infeasible because of the pods nominated to them.
+        ties: rows of the tie set; None if it follows from the totals.
         pre_filter: the rejection by PreFilter, or None.
-        only: the one row that was looked at, because the pod was nominated to it; -1 where others were.
-        sample: where the search began in the order of visits, and how many nodes it came by, if it ended early; else None.
-        extenders: what extenders said; None where there are none, or they were not reached.
-        preemption: how the search for victims went, where there was one.
+        only: the only row evaluated, because the pod was nominated to it; -1 if there were more.
+        sample: where the search began in visiting order, and how many nodes it visited, if it ended early; else None.
+        extenders: the extenders' results; None if there are no extenders or the cycle did not reach them.
+        preemption: the result of preemption, if it ran.
         check_all: whether every failing filter of a node counts, not just the first (alwaysCheckAllPredicates).
-        pre_filters: what each PreFilter plugin said that was asked. pre_scores: likewise, SKIP or SUCCESS. Both are empty where
-            that is not known.
+        pre_filters: the result of each PreFilter plugin that ran. pre_scores: SKIP or SUCCESS for each PreScore plugin. Both are
+            empty if unknown.
     """
 
     keyframe: KeyframeValues
@@ -128,25 +128,25 @@ class Frame(NamedTuple):
 
 @dataclass(frozen=True)
 class Decision:
-    """One cycle as arrays, rows being the nodes of `names`.
+    """One cycle as arrays; row i is the node `names[i]`.
 
     Attributes:
         record: the summary.
-        names: node names, one a row.
+        names: node names, one per row.
         filters, scorers: names of plugins, then of extenders (see `extenders`). weights: of the scorers.
-        codes: uint16[filters, rows], packed verdicts, 0 passes.
-        allowed: bool[rows], nodes that PreFilter left to the filters. examined: bool[rows], those of them that were looked at
-            before there were enough.
-        raw, normalized: int64[scorers, rows]; meaningful where `feasible`.
-        feasible: bool[rows]. total: int64[rows], -1 where not feasible.
+        codes: uint16[filters, rows], packed verdicts; 0 passes.
+        allowed: bool[rows], nodes that PreFilter left to the filters. examined: bool[rows], those of them that the search evaluated
+            before it had enough.
+        raw, normalized: int64[scorers, rows]; undefined if not `feasible`.
+        feasible: bool[rows]. total: int64[rows], -1 if not feasible.
         ties: names of the tie set, in row order.
         pre_filter: the rejection by PreFilter, or None.
-        absent: the status of nodes that PreFilter kept from the filters, or None.
-        statuses: what the verdicts mean, by (filter, verdict).
-        overrides: rows that were shut by pods nominated to them, with (filter, verdict).
-        extenders: what each extender said; they are the last of `filters`, and those that gave scores the last of `scorers`.
-            Their codes stand for what they said, rows that they were not asked about have 0; rows are those of `names`.
-        preemption: how the search for victims went, or None.
+        absent: the status of nodes that PreFilter excluded, or None.
+        statuses: the statuses of the verdicts, by (filter, verdict).
+        overrides: rows that are infeasible because of the pods nominated to them, with (filter, verdict).
+        extenders: the result of each extender. Extenders are the last of `filters`, and those that scored the last of `scorers`.
+            Their codes are 0 for nodes that they were not called with; rows are those of `names`.
+        preemption: the result of preemption, or None.
         check_all, pre_filters, pre_scores: as in `Frame`.
     """
 
@@ -174,7 +174,7 @@ class Decision:
     pre_scores: tuple[tuple[str, Code], ...] = ()
 
     def was_asked(self, number: int, row: int) -> bool:
-        """Return whether a filter was asked about a node: plugins are about all, extenders only about what is left."""
+        """Return whether a filter ran on a node: plugins run on all nodes, extenders only on the remaining ones."""
         first = len(self.filters) - len(self.extenders)
         return number < first or row in self.extenders[number - first].asked
 
@@ -184,7 +184,7 @@ class Decision:
         return self.normalized * np.array(self.weights, dtype=np.int64).reshape(-1, 1)
 
     def first_failure(self, row: int) -> Status | None:
-        """Return the status with which a node was rejected: PreFilter's, or that of its first failing filter; or None."""
+        """Return the status with which a node was rejected, or None: PreFilter's, or that of its first failing filter."""
         if self.pre_filter is not None:
             return self.pre_filter
         if not self.examined[row] and self.allowed[row]:
@@ -197,19 +197,19 @@ class Decision:
         return self.statuses[int(failing[0]), int(self.codes[failing[0], row])] if len(failing) else None
 
     def rejecting_plugin(self, row: int) -> str:
-        """Return the plugin that rejected a node first; "" where none did."""
+        """Return the plugin that rejected a node first; "" if none did."""
         status = self.first_failure(row)
         if status is None or status.plugin:
             return "" if status is None else status.plugin
-        # Several plugins may have narrowed the nodes together, so that the status names none: the first that left this one out.
+        # If several plugins narrowed the nodes together, the status names none: find the first that excluded this node.
         name = self.names[row]
         narrowed = ((said.plugin, said.node_names) for said in self.pre_filters if said.node_names is not None)
         return next((plugin for plugin, names in narrowed if name not in names), "")
 
     def failures(self, row: int) -> tuple[Status, ...]:
-        """Return the statuses with which a node was rejected: the first failure, with `check_all` those of all failing filters.
+        """Return the statuses with which a node was rejected: the first failure or, with `check_all`, those of all failing filters.
 
-        Of a node that pods nominated to it shut, the first is all that is kept.
+        If nominated pods make a node infeasible, only the first failure is known.
         """
         first = self.first_failure(row)
         if first is None:
@@ -221,7 +221,7 @@ class Decision:
 
 
 def rebuild(record: Record, frame: Frame) -> Decision:
-    """Put a decision together from its keyframe and the changes up to it."""
+    """Rebuild a decision from its keyframe and the changes up to it."""
     keyframe = frame.keyframe
     codes, raw = keyframe.values_until(frame.changes)
     overrides = {row: (number, verdict) for row, number, verdict in frame.overrides}
@@ -277,9 +277,9 @@ def rebuild(record: Record, frame: Frame) -> Decision:
 
 @lru_cache(maxsize=16)
 def _rows_with_nodes(names: tuple[str | None, ...]) -> tuple[tuple[str, ...], Index | slice, Mapping[int, int]]:
-    """Return the names without gaps, the rows that have one, and the place of each of these rows among them.
+    """Return the names without gaps, the rows that have one, and the position of each of these rows among them.
 
-    The answers are kept, because the same nodes are those of many decisions.
+    Results are cached, because many decisions share the same nodes.
     """
     kept = [row for row, name in enumerate(names) if name is not None]
     place = {row: number for number, row in enumerate(kept)}
@@ -288,9 +288,9 @@ def _rows_with_nodes(names: tuple[str | None, ...]) -> tuple[tuple[str, ...], In
 
 
 def with_extenders(decision: Decision, extenders: Sequence[ExtenderSaid], floor: int) -> Decision:
-    """Return a decision with what extenders said behind what plugins said; rows are those of the decision.
+    """Return a decision with the extenders' results after the plugins'; rows are those of the decision.
 
-    `floor` is what each node has without them where no plugin scores: with extenders it has nothing.
+    `floor` is the score of each node without extenders if no plugin scores; with extenders it is 0.
     """
     codes, statuses = list(decision.codes), dict(decision.statuses)
     for number, said in enumerate(extenders, start=len(decision.filters)):
@@ -327,7 +327,7 @@ def with_extenders(decision: Decision, extenders: Sequence[ExtenderSaid], floor:
 
 
 def _visited(frame: Frame, allowed: Bools) -> Bools:
-    """Return which of the nodes that PreFilter left to the filters were looked at."""
+    """Return which of the nodes that PreFilter left to the filters were evaluated."""
     if frame.only >= 0:
         rows = np.array([frame.only], dtype=np.intp)
     elif frame.sample is not None:

@@ -1,18 +1,18 @@
-"""The scheduling queue of a simulation: time alone never brings a rejected pod back, because it could not help.
+"""The scheduling queue of simulations: time alone never brings back a rejected pod, because it cannot help.
 
-Upstream tries every unschedulable pod again after five minutes, in case an event was missed. In a simulation none is missed:
-plugins say which events may help a pod that they rejected, every event comes by here, and a pod that none of them woke would
-fail for the same reasons as before. Over months of virtual time with pods that wait, such attempts would be nearly all
-there is to do.
+Upstream retries every unschedulable pod after five minutes, in case an event was missed. A simulation misses none: plugins
+register the events that may help a pod they rejected, the queue sees every event, and a pod that no event woke would fail for
+the same reasons again. Over months of virtual time with waiting pods, such attempts would take nearly all of the time.
 
-So they are not made, but counted: when a pod leaves the unschedulable pods at last, its number of attempts, its backoff and the
-time of its last failure, by which pods of equal priority are ordered, are what they would be after them. Two kinds of pods are
-still brought back by time: those that no plugin rejected, and those rejected by a plugin that names no events. So is every pod
-when the last node has gone, because an attempt then ends with an error, from which pods come back in another way.
+So the queue counts them without making them: when a pod finally leaves the unschedulable pods, its number of attempts, its
+backoff and the time of its last failure (the order among pods of equal priority) are what they would be after those attempts.
+Time still brings back two kinds of pods: those that no plugin rejected, and those rejected by a plugin that registers no events.
+When the last node has gone it brings back every pod, because an attempt then ends with an error, which requeues pods in another
+way.
 
-Events are dealt with in the same spirit. Most that wake a pod don't help it: room came free, but not enough, or on the wrong
-node. With an outlook (`bayplan.engine.outlook`) a flock of pods that are alike is woken by sending one of them ahead, and only
-where the plan has found a node for it; the others follow one by one while there is room, and fail together when there is none.
+Events are handled in the same spirit. Most that wake a pod don't help it: they free too little room, or room on the wrong node.
+With a retry predictor (`bayplan.engine.retry_predictor`), an event wakes a flock of similar pods by sending one of them ahead,
+and only if the plan has found a node for it. The others follow one by one while there is room, then fail together.
 The order in which pods get nodes is that of upstream's queue, where all would be woken and all but the first fail.
 """
 
@@ -41,17 +41,17 @@ from bayplan.framework.events import UNSCHEDULABLE_TIMEOUT, ClusterEvent, HintTa
 from bayplan.objects.pod import Pod
 
 if TYPE_CHECKING:
-    from bayplan.engine.outlook import Outlook
     from bayplan.engine.plan import Plan
+    from bayplan.engine.retry_predictor import RetryPredictor
 
 
 class EventDrivenQueue(SchedulingQueue):
-    """A scheduling queue that trusts the hints. Arguments as for `SchedulingQueue`.
+    """A scheduling queue that relies on queueing hints. Arguments as for `SchedulingQueue`.
 
     Attributes:
-        timed_retries: whether time brings back all pods after all, as upstream; a simulation sets it when nothing but time is
-            left, so that every pod that waits is tried on the final state of the cluster.
-        outlook: tells whether a pod that waits could be placed; None: every pod that is woken is tried.
+        timed_retries: whether time brings back all pods, as upstream; a simulation sets it when no events but timers are
+            left, so that every waiting pod is tried on the final state of the cluster.
+        retry_predictor: predicts whether a waiting pod can be scheduled; without it, every woken pod is tried.
     """
 
     def __init__(
@@ -65,28 +65,28 @@ class EventDrivenQueue(SchedulingQueue):
     ) -> None:
         super().__init__(hints, pre_enqueue, pod_lister, sort_key=sort_key, options=options)
         self.timed_retries = False
-        self.outlook: Outlook | None = None
+        self.retry_predictor: RetryPredictor | None = None
         self._listening = {profile: frozenset(plugin for _, plugin, _ in table) for profile, table in hints.items()}
         self._trusted: dict[Rejection, bool] = {}
         self._waiting = self._unschedulable = FlockedPods(self._plan_of)
-        # Flocks are ordered by age, and a head is tried at the instant at which it is woken.
+        # Flocks are ordered by age, and a head is tried at the instant when it is woken.
         self._has_flocks = sort_key is priority_sort and options.pop_from_backoff
         self._woken: dict[Flock, None] = {}
         self._flock_of_head: dict[QueuedPod, Flock] = {}
         self._tried_head: tuple[Flock, QueuedPod] | None = None
-        # The pod that fails just now with a node that preemption makes room on for it.
+        # The pod that is failing right now with a node on which preemption makes room for it.
         self._nominee: QueuedPod | None = None
         self._event: tuple[ClusterEvent, int, PreCheck | None] | None = None
 
     # Flocks.
 
     def _plan_of(self, queued: QueuedPod) -> Plan | None:
-        """Return the plan of a pod that may join a flock: one that events alone bring back, after the longest backoff."""
+        """Return the plan of a pod that may join a flock: only events bring it back, and its backoff is at the maximum."""
         options, count = self.options, queued.unschedulable_count
         if (
-            self.outlook is None
+            self.retry_predictor is None
             or not self._has_flocks
-            # For others its room is taken, for it it is not: a nominated pod is like no other.
+            # Its nominated node is taken for other pods but not for itself: no other pod is like it.
             or queued is self._nominee
             or self.nominator.node_by_uid.get(queued.uid)
             or queued.gating_plugin
@@ -96,7 +96,7 @@ class EventDrivenQueue(SchedulingQueue):
             or not self._is_trusted(_rejection(queued))
         ):
             return None
-        return self.outlook.plan_of(queued)
+        return self.retry_predictor.plan_of(queued)
 
     def move_all(
         self,
@@ -135,20 +135,20 @@ class EventDrivenQueue(SchedulingQueue):
     def _resolve_woken(self) -> None:
         """Send the heads of the flocks that events have woken since the last pop.
 
-        Not at the event itself: another one at the same instant may help where the first did not.
+        This waits for the next pop, because another event at the same instant may help if the first did not.
         """
         woken, self._woken = self._woken, {}
         for flock in woken:
             self._send_next_head(flock)
 
     def _send_next_head(self, flock: Flock) -> None:
-        """Take out the member that is to be tried for all; or let all fail, because none would fit."""
-        assert self.outlook is not None
+        """Take out the next member to try on behalf of all, or fail all members if none would fit."""
+        assert self.retry_predictor is not None
         flock.head = None
         if not len(flock):
             return
         now_ns = flock.woken_ns
-        if self.outlook.is_hopeless(flock.plan, flock.rejection[1], now_ns):
+        if self.retry_predictor.cannot_succeed(flock.plan, flock.rejection[1], now_ns):
             flock.fail_all(now_ns, self._retries_since)
             return
         flock.head = head = flock.first(now_ns, self._retries_since)
@@ -157,15 +157,15 @@ class EventDrivenQueue(SchedulingQueue):
         self._requeue(head, AFTER_BACKOFF, now_ns, flock.label)
 
     def pop(self) -> QueuedPod | None:
-        """Return the next pod, which is in flight from now on; None where upstream would wait for one."""
+        """Pop the next pod, which is then in flight; None if upstream would block."""
         tried, self._tried_head = self._tried_head, None
         if tried is None and not self._records:
-            # A simulation asks at every instant, and at most of them nobody waits.
+            # A simulation calls this at every instant, and usually no pod waits.
             return None
         if tried is not None and tried[0].head is tried[1]:
             flock, head = tried
             if head.tier == NOWHERE:
-                # It has a node, or waits for a permit: there may be room for the next.
+                # It has a node or waits for a permit: there may be room for the next one.
                 self._send_next_head(flock)
             else:
                 self._scatter(flock)
@@ -185,7 +185,7 @@ class EventDrivenQueue(SchedulingQueue):
         pending_plugins: frozenset[str] = NO_PLUGINS,
         nominating: NominatingInfo | None = None,
     ) -> Requeue:
-        """Take back a popped pod whose attempt failed, and end the attempt; see `SchedulingQueue.fail`."""
+        """Return a popped pod whose attempt failed to the queue and end the attempt; see `SchedulingQueue.fail`."""
         self._nominee = queued if nominating is not None and nominating.node_name else None
         try:
             return super().fail(
@@ -205,7 +205,7 @@ class EventDrivenQueue(SchedulingQueue):
             self._fail_with(flock, queued)
 
     def _fail_with(self, flock: Flock, head: QueuedPod) -> None:
-        """Let all members fail as their head did, or be tried one by one where it was for other reasons than theirs."""
+        """Fail all members as their head failed, or try them one by one if the head failed for another reason."""
         flock.head = None
         if self._waiting.flock_of.get(head) is flock:
             flock.fail_all(head.timestamp_ns, self._retries_since, tried=head)
@@ -220,7 +220,7 @@ class EventDrivenQueue(SchedulingQueue):
             self._requeue(queued, AFTER_BACKOFF, flock.woken_ns, flock.label)
 
     def delete(self, pod: Pod) -> None:
-        """Forget a pod that was deleted, or bound by somebody else. A pod in flight stays in flight."""
+        """Remove a pod that was deleted, or bound by something else. A pod in flight stays in flight."""
         queued = self._records.get(f"{pod.metadata.namespace}/{pod.metadata.name}")
         super().delete(pod)
         flock = self._flock_of_head.pop(queued, None) if queued is not None else None
@@ -236,7 +236,7 @@ class EventDrivenQueue(SchedulingQueue):
         return self._retry(overdue, now_ns)
 
     def next_flush_ns(self, now_ns: int) -> int | None:
-        """Return the earliest instant, now or later, at which one of the timers would change something; None: never."""
+        """Return the earliest instant, now or later, at which a timer would change something; None if there is none."""
         ticks = [] if (tick_ns := self._backoff.next_flush_ns(now_ns)) is None else [tick_ns]
         oldest_ns = min((self._last_failure_ns(queued, now_ns) for queued in self._timed()), default=None)
         if oldest_ns is not None:
@@ -244,7 +244,7 @@ class EventDrivenQueue(SchedulingQueue):
         return min(ticks, default=None)
 
     def retry_overdue(self, now_ns: int) -> int:
-        """Move the pods that upstream would have tried again since they failed; return how many."""
+        """Move the pods that upstream would have retried since they failed; return their number."""
         members = [
             queued for group in self._unschedulable.groups if not group.gating_plugin for queued in group.members
         ]
@@ -253,13 +253,13 @@ class EventDrivenQueue(SchedulingQueue):
 
     @property
     def has_timers(self) -> bool:
-        """Return whether time brings back any of the waiting pods."""
+        """Return whether any waiting pod comes back by time."""
         return bool(len(self._backoff)) or next(self._timed(), None) is not None
 
     def catch_up(self, now_ns: int) -> None:
-        """Count the attempts by time, up to but not including now, that a host left out because nothing had changed.
+        """Count the timed attempts, up to but excluding now, that the host skipped because nothing had changed.
 
-        These are those of pods that an error sent back, and of pods that only time brings back.
+        These are the attempts of pods that an error sent back, and of pods that only time brings back.
         """
         for queued in [*self._backoff.failed]:
             self._catch_up_failed(queued, now_ns)
@@ -276,7 +276,7 @@ class EventDrivenQueue(SchedulingQueue):
         while tick_ns < now_ns:
             period_ns = tick_ns - queued.timestamp_ns
             longest = self.options.initial_backoff_ns << queued.error_count >= 4 * self.options.max_backoff_ns
-            # Once the backoff grows no more, failures are equally far apart.
+            # Once the backoff has reached its maximum, failures are equally far apart.
             more = (now_ns - 1 - tick_ns) // period_ns if longest else 0
             queued.attempts += 1 + more
             queued.error_count += 1 + more
@@ -287,7 +287,7 @@ class EventDrivenQueue(SchedulingQueue):
         self._backoff.push(queued)
 
     def _end_of_backoff(self, queued: QueuedPod) -> int:
-        """Return when the timer finds that a pod's backoff is over."""
+        """Return when the timer finds that the backoff of a pod is over."""
         options = self.options
         self._backoff.is_backing_off(queued, queued.timestamp_ns)
         expiry_ns, start_ns = queued.backoff_expiry_ns or 0, options.start_ns
@@ -301,8 +301,8 @@ class EventDrivenQueue(SchedulingQueue):
         return self._move(movers, UNSCHEDULABLE_TIMEOUT, None, None, now_ns) if movers else 0
 
     def _timed(self) -> Iterator[QueuedPod]:
-        """Yield the pods that time brings back: all of them where they would fail in another way than before."""
-        everybody = self.timed_retries or (self.outlook is not None and self.outlook.has_no_nodes)
+        """Yield the pods that time brings back: all of them if they would now fail differently than before."""
+        everybody = self.timed_retries or (self.retry_predictor is not None and self.retry_predictor.has_no_nodes)
         for group in self._unschedulable.groups:
             if group.members and not group.gating_plugin and (everybody or not self._is_trusted(group.rejection)):
                 yield from group.members
@@ -310,7 +310,7 @@ class EventDrivenQueue(SchedulingQueue):
             yield from self._waiting.flock_of
 
     def _is_trusted(self, rejection: Rejection) -> bool:
-        """Return whether every plugin that rejected a pod says which events may help it."""
+        """Return whether every plugin that rejected a pod registers the events that may help it."""
         trusted = self._trusted.get(rejection)
         if trusted is None:
             profile, unschedulable, pending = rejection
@@ -319,14 +319,14 @@ class EventDrivenQueue(SchedulingQueue):
             self._trusted[rejection] = trusted
         return trusted
 
-    # Attempts that were not made.
+    # Attempts that are counted, but not made.
 
     def _last_failure_ns(self, queued: QueuedPod, now_ns: int) -> int:
-        """Return when a waiting pod would have failed last, up to but not including now."""
+        """Return the time of a waiting pod's last failure, up to but excluding now, counted attempts included."""
         return self._retries(queued, now_ns)[1]
 
     def _retries(self, queued: QueuedPod, now_ns: int) -> tuple[int, int]:
-        """Return how often a waiting pod would have been tried in vain by time since it failed, and when last."""
+        """Return how often time would have retried a waiting pod in vain since it failed, and when last."""
         flock = self._waiting.flock_of.get(queued)
         failed_ns = queued.timestamp_ns if flock is None else flock.failure_ns(queued)
         if queued.gating_plugin or not self._is_trusted(_rejection(queued)):
@@ -346,7 +346,7 @@ class EventDrivenQueue(SchedulingQueue):
         return first_on_grid(max(earliest_ns, start_ns), start_ns, FLUSH_UNSCHEDULABLE_PERIOD_NS)
 
     def _catch_up(self, queued: QueuedPod, now_ns: int) -> None:
-        """Count the attempts that a waiting pod would have seen by now."""
+        """Count the attempts that a waiting pod would have had by now."""
         self._count(queued, *self._retries(queued, now_ns))
 
     def _count(self, queued: QueuedPod, count: int, last_ns: int) -> None:

@@ -1,4 +1,4 @@
-"""What one extender said in one cycle: the part of a decision record that tells of extenders."""
+"""The result of one extender in one cycle: its part of a decision record."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from bayplan.framework.status import Status
 
 
 class ExtenderSaid(msgspec.Struct):
-    """What one extender was asked and said in one cycle. Rows are row numbers of the cluster.
+    """The requests to one extender in one cycle, and its responses. Rows are row numbers of the cluster.
 
     Attributes:
-        name: its URL prefix. weight: of its scores. scale: what they are multiplied by before that.
-        asked: the rows that its filter was asked about, in that order; empty where it was not asked.
-        refused: rows that it rejected, with the status (its text, or none where it left a row out without a word).
-        unknown: names that it rejected and that are no nodes.
-        scores: its scores by row, as it gave them; None where it was not asked, or failed.
-        filter_error, prioritize_error: why it could not be asked, or "". ignored: whether the cycle went on without its filter.
+        name: its URL prefix. weight: of its scores. scale: the factor applied to its scores before the weight.
+        asked: the rows sent to its filter, in order; empty if the filter was not called.
+        refused: rows that it rejected, with the status (empty if it left a node out without a reason).
+        unknown: names in its rejections that are not nodes of the cluster.
+        scores: its scores by row, unscaled; None if it was not called, or failed.
+        filter_error, prioritize_error: why the call failed, or "". ignored: whether the cycle continued despite a filter error.
     """
 
     name: str
@@ -34,7 +34,7 @@ class ExtenderSaid(msgspec.Struct):
     ignored: bool = False
 
     def moved(self, place: Mapping[int, int]) -> ExtenderSaid:
-        """Return the same with other row numbers; rows that have none are left out."""
+        """Return a copy with other row numbers, without the rows that have none."""
         return replace(
             self,
             asked=tuple(place[row] for row in self.asked if row in place),

@@ -1,6 +1,6 @@
-"""The part of a cycle that asks extenders: which of the feasible nodes they leave, and what these are worth to them.
+"""Extenders in a scheduling cycle: filtering the feasible nodes, scoring the remaining ones, binding.
 
-The functions stand in the order of execution; `bayplan.engine.cycle` calls them. Nothing here runs where no extender is configured.
+Functions are in execution order; `bayplan.engine.cycle` calls them. None of them runs if no extender is configured.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from bayplan.state.cluster_state import ClusterState
 from bayplan.state.node_table import NodeTable
 
 LEFT_OUT = Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
-"""The status of a node that an extender left out without a word: upstream's for nodes of which it knows none."""
+"""The status of a node that an extender left out without a reason: upstream's for nodes without a known status."""
 
 
 class ExtendedCycle:
-    """What the extenders said in one cycle.
+    """The extenders' results in one cycle.
 
     Attributes:
-        statuses: of nodes that they rejected, by name.
-        refused_some: whether they left another number of nodes than they were asked about.
-        bare: whether one of them answered with nodes instead of names, so that scores know of no pods on them.
-        left: the rows (intp) that they left, in their order.
+        statuses: of the nodes that they rejected, by name.
+        refused_some: whether they returned a different number of nodes than they were called with.
+        bare: whether an extender returned node objects instead of names, so that scoring sees no pods on them.
+        left: the rows (intp) that remain, in the extenders' order.
     """
 
     def __init__(self, extenders: Sequence[Extender]) -> None:
@@ -42,71 +42,73 @@ class ExtendedCycle:
 
     @property
     def said(self) -> tuple[ExtenderSaid, ...]:
-        """Return what each of them said, in the order in which they are asked; those that were asked nothing left out."""
-        return tuple(said for said in self._said if said != ExtenderSaid(said.name, said.weight, said.scale))
+        """Return the result of each extender that was called, in order."""
+        return tuple(
+            result for result in self._said if result != ExtenderSaid(result.name, result.weight, result.scale)
+        )
 
     def of(self, number: int) -> ExtenderSaid:
-        """Return what the extender with this number said, to be added to."""
+        """Return the mutable result of the extender with this number."""
         return self._said[number]
 
     def statuses_by_row(self, row_of: Mapping[str, int]) -> dict[int, Status]:
-        """Return the statuses of nodes that there are."""
+        """Return the statuses of existing nodes."""
         return {row_of[name]: status for name, status in self.statuses.items() if name in row_of}
 
     def statuses_of_others(self, row_of: Mapping[str, int]) -> tuple[Status, ...]:
-        """Return the statuses of names that are no nodes; they count in messages all the same."""
+        """Return the statuses of names that are not nodes; they still count in messages."""
         return tuple(status for name, status in self.statuses.items() if name not in row_of)
 
 
 def find_nodes_that_pass_extenders(
     extenders: Sequence[Extender], cycle: ExtendedCycle, pod: Pod, nodes: NodeTable, rows: Index
 ) -> Index | Status:
-    """Ask extenders one after the other, each about what those before it left (rows, intp); return what is left, or an Error.
+    """Call the extenders in order, each with the rows (intp) left by the previous one; return the remaining rows or an Error.
 
-    The failure of an extender that can be ignored counts as if it had none to object to.
+    A failure of an ignorable extender counts as if it had rejected no node.
     """
     for number, extender in enumerate(extenders):
         if not len(rows):
             break
         if not extender.is_filter or not extender.is_interested(pod):
             continue
-        said = cycle.of(number)
-        said.asked = tuple(rows.tolist())
-        found = extender.filter(pod, [node for row in said.asked if (node := nodes.nodes[row]) is not None])
+        result = cycle.of(number)
+        result.asked = tuple(rows.tolist())
+        found = extender.filter(pod, [node for row in result.asked if (node := nodes.nodes[row]) is not None])
         if isinstance(found, Filtered):
-            found = _refuse_strangers(found, extender, nodes.row_of)
+            found = _reject_unknown_nodes(found, extender, nodes.row_of)
         if isinstance(found, ExtenderFailure):
-            said.filter_error, said.ignored = found.message, extender.ignorable
+            result.filter_error, result.ignored = found.message, extender.ignorable
             if extender.ignorable:
                 continue
             return error(found.message)
-        said.filter_error = ""
-        rows = _what_is_left(found, cycle, said, nodes.row_of)
+        result.filter_error = ""
+        rows = _remaining_rows(found, cycle, result, nodes.row_of)
     return rows
 
 
-def _refuse_strangers(found: Filtered, extender: Extender, row_of: Mapping[str, int]) -> Filtered | ExtenderFailure:
-    """Return a failure where a node passes that the cluster does not have; upstream would go on, and know nothing of it."""
+def _reject_unknown_nodes(found: Filtered, extender: Extender, row_of: Mapping[str, int]) -> Filtered | ExtenderFailure:
+    """Return a failure if a node passes that the cluster does not have; upstream would continue with it."""
     for name in found.nodes:
         if name not in row_of:
             return ExtenderFailure(unknown_node(extender.name, name))
     return found
 
 
-def _what_is_left(found: Filtered, cycle: ExtendedCycle, said: ExtenderSaid, row_of: Mapping[str, int]) -> Index:
-    """Note why an extender rejected nodes; return the rows that it left, in its order."""
-    statuses = {name: _refusal(Code.UNSCHEDULABLE, text, said.name) for name, text in found.failed.items()}
+def _remaining_rows(found: Filtered, cycle: ExtendedCycle, result: ExtenderSaid, row_of: Mapping[str, int]) -> Index:
+    """Record why an extender rejected nodes; return the remaining rows, in its order."""
+    statuses = {name: _refusal(Code.UNSCHEDULABLE, text, result.name) for name, text in found.failed.items()}
     for name, text in found.unresolvable.items():
-        statuses[name] = _refusal(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, text, said.name)
+        statuses[name] = _refusal(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, text, result.name)
     cycle.statuses.update(statuses)
     cycle.bare |= found.bare
     left = [row_of[name] for name in found.nodes]
-    gone = set(said.asked).difference(left)
+    gone = set(result.asked).difference(left)
     names = {row_of[name]: name for name in statuses if name in row_of}
-    said.refused = tuple(
-        (row, statuses[names[row]] if row in names else LEFT_OUT.by(said.name)) for row in said.asked if row in gone
+    result.refused = tuple(
+        (row, statuses[names[row]] if row in names else LEFT_OUT.by(result.name)) for row in result.asked if row in gone
     )
-    said.unknown = tuple((name, status) for name, status in statuses.items() if name not in row_of)
+    result.unknown = tuple((name, status) for name, status in statuses.items() if name not in row_of)
     return np.array(left, dtype=np.intp)
 
 
@@ -117,16 +119,16 @@ def _refusal(code: Code, text: str, name: str) -> Status:
 def add_extender_scores(
     extenders: Sequence[Extender], cycle: ExtendedCycle, pod: Pod, state: ClusterState, rows: Index, totals: Ints
 ) -> tuple[int, Ties]:
-    """Ask extenders what nodes (rows, intp) are worth; return the highest total with that, and the rows that have it.
+    """Call the extenders to score nodes (rows, intp); return the highest total including their scores, and the rows that have it.
 
-    An extender that fails here gives no scores, and nothing else happens.
+    An extender that fails gives no scores; the cycle continues.
 
     Args:
-        extenders: all of them. cycle: takes what they say.
+        extenders: all of them. cycle: receives their results.
         pod: the pod.
         state: the cluster.
         rows: the feasible rows.
-        totals: int64, one a row of `rows`: what the plugins say.
+        totals: int64, one per row of `rows`: the plugins' scores.
     """
     nodes = state.nodes
     places = {nodes.names[row] or "": place for place, row in enumerate(rows.tolist())}
@@ -135,26 +137,26 @@ def add_extender_scores(
     for number, extender in enumerate(extenders):
         if not extender.is_prioritizer or not extender.is_interested(pod):
             continue
-        said = cycle.of(number)
+        result = cycle.of(number)
         answer = extender.prioritize(pod, asked)
         if isinstance(answer, ExtenderFailure):
-            said.prioritize_error = answer.message
+            result.prioritize_error = answer.message
             continue
         known = [(places[name], score) for name, score in answer if name in places]
         index = np.array([place for place, _ in known], dtype=np.intp)
         scores: Ints = np.zeros(len(rows), dtype=np.int64)
         with np.errstate(over="ignore"):
-            # A host that is named twice is given both; sums wrap, as Go's do.
+            # A host that is listed twice gets both scores; sums wrap, as Go's do.
             np.add.at(scores, index, np.array([score for _, score in known], dtype=np.int64))
             worths += scores * wrap_int64(extender.weight * extender.scale)
         given = np.unique(index)
-        said.scores = tuple(zip(rows[given].tolist(), scores[given].tolist(), strict=True))
+        result.scores = tuple(zip(rows[given].tolist(), scores[given].tolist(), strict=True))
     best = worths.max()
     return int(best), np.sort(rows[worths == best])
 
 
 def bind_by_extenders(extenders: Sequence[Extender], pod: Pod, node_name: str) -> tuple[str, Status]:
-    """Have the first extender bind a pod that binds such pods; return its name ("": none does) and how that ended."""
+    """Bind a pod with the first extender that binds such pods; return its name ("" if there is none) and the status."""
     for extender in extenders:
         if not extender.is_binder or not extender.is_interested(pod):
             continue

@@ -1,6 +1,6 @@
-"""What becomes of a pod whose attempt failed: it goes back to the queue, and its event, condition and nomination tell why.
+"""Handling of a failed attempt: the pod is requeued and gets its event, condition and nomination.
 
-Upstream's handleSchedulingFailure, and what preemption does to others once a node and victims are chosen.
+This is upstream's handleSchedulingFailure, and how preemption affects other pods once a node and victims are chosen.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from bayplan.engine.scheduler import Scheduler
 
 MAX_EVENT_NOTE = 1024
-"""Longer notes of events are cut off by upstream, with three dots."""
+"""Upstream truncates longer event notes and appends three dots."""
 
 
 class FailureHandler:
-    """Gives pods back to the queue of a scheduler, and says what the host is to write about it."""
+    """Requeues the pods of a scheduler and returns what the host must write about them."""
 
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
@@ -42,8 +42,8 @@ class FailureHandler:
         Args:
             queued: the popped record.
             failure: code and message; a rejection makes the condition's reason Unschedulable, else it is SchedulerError.
-            rejecting: plugins whose events bring the pod back; none where an error ended the attempt.
-            found: what PostFilter said: a node to nominate, "" to clear the nomination; None leaves it.
+            rejecting: plugins whose events bring the pod back; empty if an error ended the attempt.
+            found: the result of PostFilter: a node to nominate, "" to clear the nomination; None leaves it unchanged.
             now_ns: the time.
             pending: those of `rejecting` that make the pod wait for something.
         """
@@ -60,7 +60,7 @@ class FailureHandler:
             nominating=nominating,
         )
         if known is not None and not known.spec.node_name and uid_of(known) != queued.uid:
-            # Another pod of the same name has come in between; nothing is said about it.
+            # Another pod of the same name has been created since; nothing is reported about this one.
             return []
         pod = queued.pod
         note = failure.message
@@ -78,7 +78,7 @@ class FailureHandler:
         return actions
 
     def _actuate_preemption(self, preemptor: Pod, found: PostFilterResult, now_ns: int) -> list[Action]:
-        """Make room: nominations of lower priority end, victims go. One that only waits for a permit is refused it instead."""
+        """Make room: clear nominations of lower priority and evict victims. Victims that wait for a permit are rejected instead."""
         scheduler = self._scheduler
         node_name = found.nominated_node_name or ""
         actions: list[Action] = []

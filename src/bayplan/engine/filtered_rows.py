@@ -1,4 +1,4 @@
-"""Which rows pass all filters of a plan: what the filters said, combined, and brought up to date by the rows that changed."""
+"""The rows that pass all filters of a plan: the combined verdicts, updated for the rows that changed."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from bayplan.state.cluster_state import ClusterState
 
 
 class FilteredRows:
-    """The filters of a plan and what they come to.
+    """The filters of a plan and their combined verdicts.
 
     Args:
-        state: the cluster. shared: where results come from.
+        state: the cluster. shared: provides the results.
 
     Attributes:
         rules: the filters that take part. results: theirs.
-        feasible: bool[capacity]. flags: the same as uint8. count: how many rows are feasible.
+        feasible: bool[capacity]. flags: the same as uint8. count: number of feasible rows.
         has_errors: whether some verdict may be an Error.
-        combined: moves when all rows were combined again. flips: moves when a row became feasible or ceased to be.
+        combined: changes when all rows are combined again. flips: changes when a row becomes feasible or infeasible.
     """
 
     def __init__(self, state: ClusterState, shared: RuleResults) -> None:
@@ -40,7 +40,7 @@ class FilteredRows:
         self._node_position = self._capacity = -1
         self._node_names: frozenset[str] | None = None
         self._examined: Any = None
-        # The filters that some row fails, while single rows are combined.
+        # The filters that fail on some row, while single rows are combined.
         self._failing: list[FilterResult] = []
 
     @property
@@ -49,7 +49,7 @@ class FilteredRows:
         return self.rules.results
 
     def refresh(self, node_names: frozenset[str] | None) -> None:
-        """Ask the filters about what changed, and combine their verdicts. `node_names`: those that PreFilter left; None: all."""
+        """Run the filters on what changed, and combine their verdicts. `node_names`: the nodes left by PreFilter; None for all."""
         whole = self.rules.refresh(self._state, None)
         columns = self._columns
         if node_names is not self._node_names:
@@ -68,7 +68,7 @@ class FilteredRows:
                 self._combine(rows[place])
 
     def _combine_all(self) -> None:
-        """Find again which rows pass all filters."""
+        """Recompute which rows pass all filters."""
         columns = self._columns
         if self._capacity != columns.capacity:
             self._capacity = columns.capacity
@@ -93,7 +93,7 @@ class FilteredRows:
         self.combined += 1
 
     def _combine(self, row: int) -> None:
-        """Find again whether a row passes all filters."""
+        """Recompute whether a row passes all filters."""
         passes = self._examined[row] != 0
         if passes:
             for number in range(len(self._failing)):
@@ -109,7 +109,7 @@ class FilteredRows:
             self.flips += 1
 
     def examined(self) -> Bools:
-        """Return bool[capacity]: the nodes that PreFilter left for the filters to look at."""
+        """Return bool[capacity]: the nodes that PreFilter left to the filters."""
         nodes = self._state.nodes
         if self._node_names is None:
             return nodes.alive

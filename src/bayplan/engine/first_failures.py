@@ -1,8 +1,8 @@
-"""Why a plan's pod fits which node: the first filter that fails on each row, with nominated pods counted in, and how often.
+"""The first filter that fails on each row for a plan's pod when nominated pods count, and the number of rows per failure.
 
-Preemptors that wait for their nodes leave thousands of nominations, and pods that fit nowhere ask why again and again; between two
-cycles a few rows change. (PreemptionBasic, 1,000 preemptors on 5,000 nodes: 2,640 to 2,740 preemptors/s with values that are
-refreshed by rows, 240 to 320 if all rows are asked again.)
+Preemptors that wait for their nodes leave thousands of nominations, and pods that fit nowhere need their failures again and again,
+while between two cycles only a few rows change. (PreemptionBasic, 1,000 preemptors on 5,000 nodes: 2,640 to 2,740 preemptors/s
+when values are updated row by row, 240 to 320 when all rows are evaluated again.)
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ class FirstFailures:
     """The first filter that fails on each row, as ``number << 16 | verdict``.
 
     Args:
-        plan: whose filters are asked.
+        plan: the plan whose filters are run.
         nominations: the log of rows whose nominations changed.
 
     Attributes:
-        values: int64[capacity]; `PASSES` on rows that pass, and on those that the filters don't look at.
-        feasible: bool[capacity], the rows that pass. examined: bool[capacity], those that filters look at.
-        counts: how many rows have which value, without `PASSES`.
-        overrides: values that differ from what filters say without nominated pods, by row.
-        shut: those of these rows that are feasible without nominated pods, as keys.
-        asked_rows: how many rows were asked one by one in all. full_passes: how often all rows were.
+        values: int64[capacity]; `PASSES` on rows that pass, and on those excluded from the filters.
+        feasible: bool[capacity], the rows that pass. examined: bool[capacity], the rows that filters run on.
+        counts: number of rows per value, without `PASSES`.
+        overrides: values that differ from the verdicts without nominated pods, by row.
+        shut: the rows among these that are feasible without nominated pods, as keys.
+        asked_rows: number of rows evaluated one by one. full_passes: number of times that all rows were.
     """
 
     def __init__(self, plan: Plan, nominations: RowLog) -> None:
@@ -53,7 +53,7 @@ class FirstFailures:
         self.full_passes = 0
 
     def refresh(self, crowd: Crowd) -> None:
-        """Bring everything up to date; the plan's filters must be."""
+        """Update all attributes; the plan's filters must be up to date."""
         changed = self._changed_rows.take(crowd, self._plan.pre.node_names)
         if changed is None:
             self._ask_all()
@@ -67,14 +67,14 @@ class FirstFailures:
             for row in rows:
                 self._ask(row, crowd, trial)
         except BaseException:
-            # What has been asked of other rows is lost.
+            # Results for other rows are lost.
             self._changed_rows.forget()
             raise
         finally:
             trial.close()
 
     def _ask_all(self) -> None:
-        """Take over what the plan's filters say of all rows, without nominated pods."""
+        """Copy the verdicts of the plan's filters for all rows, without nominated pods."""
         plan, columns, parts = self._plan, self._plan.state.columns, self._plan.filtered.results
         capacity = columns.capacity
         self.full_passes += 1
@@ -113,7 +113,7 @@ class FirstFailures:
         return -1
 
     def _ask(self, row: int, crowd: Crowd, trial: Trial) -> None:
-        """Ask about one row, with its nominated pods, if any, and without them."""
+        """Evaluate one row, with its nominated pods, if any, and without them."""
         self.asked_rows += 1
         value = own = self._own(row)
         if self._examined[row] and row in crowd.infos:

@@ -1,7 +1,7 @@
-"""Evaluate filters and scores in full, keeping nothing: the reference for what plans keep, and the way for what they don't.
+"""Full evaluation of filters and scores without caching: the reference for cached results, and the path for uncached ones.
 
-That is: scores over a set of feasible nodes that is not the plan's own (nominated pods, extenders), and the one feasible node
-that upstream does not score.
+Uncached are scores over a set of feasible nodes that is not the plan's own (nominated pods, extenders), and the single feasible
+node that upstream does not score.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from bayplan.state.views import Rows
 
 @dataclass
 class PluginScores:
-    """What one score plugin said: its weight, int64[rows] raw and normalised scores, meaningful where feasible.
+    """The result of one score plugin: its weight, and int64[rows] raw and normalised scores, defined for feasible rows.
 
-    `plugin` and `spec` tell how raw scores came about, `scale` how they were normalised (None: they are as they were).
+    `plugin` and `spec` identify the source of the raw scores, `scale` the normalisation (None if there is none).
     """
 
     weight: int
@@ -42,8 +42,8 @@ class ScoreTable:
     """Scores of all plugins over a set of feasible nodes.
 
     Attributes:
-        scores: per plugin, in order; skipped ones are not in it.
-        total: int64[rows], -1 where not feasible.
+        scores: per plugin, in order, without skipped ones.
+        total: int64[rows], -1 if not feasible.
         skipped: plugins whose PreScore returned Skip.
         failure: the Error that ended scoring, or None.
     """
@@ -55,15 +55,15 @@ class ScoreTable:
 
 
 def score_over(plan: Plan, feasible: Bools, *, bare: bool = False) -> ScoreTable:
-    """Score a plan's pod over the feasible rows (bool[rows], at least one true), evaluating everything anew.
+    """Score a plan's pod over the feasible rows (bool[rows], at least one true), without using caches.
 
-    `bare`: nothing is known of what is on the nodes (see `ClusterState.without_pods_and_images`).
+    `bare`: ignore what is on the nodes (see `ClusterState.without_pods_and_images`).
     """
     state, profile = plan.state, plan.profile
     table = ScoreTable()
     feasible = feasible[: state.nodes.count]
     params: dict[str, Params] = {}
-    # Where nothing is scored, nobody is asked to prepare for it.
+    # Without scoring, PreScore plugins don't run.
     for plugin in profile.pre_score if profile.score else ():
         answer = plugin.pre_score(plan.specs[plugin.name], state, feasible)
         if not isinstance(answer, Status):
@@ -114,7 +114,7 @@ def score_over(plan: Plan, feasible: Bools, *, bare: bool = False) -> ScoreTable
 
 
 def filter_over(plan: Plan, index: Index, *, changed: bool = False) -> tuple[Index, Codes]:
-    """Run the filters of a plan, in order, over some rows as the state is now.
+    """Run the filters of a plan, in order, on some rows of the current state.
 
     Args:
         plan: its PreFilter must have been run.

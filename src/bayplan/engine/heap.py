@@ -1,9 +1,9 @@
 """Pods in the order of a key, with removal in constant time: the active queue and the backoff queues.
 
-Entries arrive mostly in order, since time only goes forward: where many wait, a new entry is put at the end of a sorted
-run that it fits to, and only what fits to none goes into a binary heap. Taking the first of a million pods that came in
-order, of a few priorities, costs a comparison or two instead of twenty. Removal leaves the entry where it is; an entry
-counts only while its pod is in the queue under that very key.
+Entries arrive mostly in order, since time only goes forward. If many wait, a new entry is appended to a sorted run that it
+fits; only entries that fit none go into a binary heap. Popping the first of a million pods that came in order, with few
+priorities, takes one or two comparisons instead of twenty. Removal leaves the entry in place; an entry counts only while
+its pod is in the queue under that very key.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Entry: TypeAlias = tuple[SortKey, int, QueuedPod]
 Run: TypeAlias = deque[Entry]
 
 MAX_RUNS = 32
-"""More runs than there are priorities in most clusters; few enough to be searched in no time."""
+"""More runs than most clusters have priorities, and few enough for a fast search."""
 
 SMALL = 64
 """Up to this size a binary heap alone is fastest."""
@@ -30,7 +30,7 @@ class PodHeap:
     """Pods ordered by (key, sequence). A pod is in it at most once.
 
     Args:
-        tier: the bit of `QueuedPod.tier` that says that a pod is in this heap.
+        tier: the bit of `QueuedPod.tier` that marks pods in this heap.
     """
 
     def __init__(self, tier: int) -> None:
@@ -76,7 +76,7 @@ class PodHeap:
             heappush(self._rest, entry)
 
     def pop(self) -> QueuedPod | None:
-        """Take out the first pod; None when there is none."""
+        """Remove and return the first pod; None if there is none."""
         if not self._live:
             return None
         tier = self._tier
@@ -90,7 +90,7 @@ class PodHeap:
             self._dead -= 1
 
     def peek(self) -> QueuedPod | None:
-        """Return the first pod without taking it out."""
+        """Return the first pod without removing it."""
         if not self._live:
             return None
         while True:
@@ -104,7 +104,7 @@ class PodHeap:
             self._dead -= 1
 
     def discard(self, queued: QueuedPod) -> None:
-        """Take out a pod that is in the heap."""
+        """Remove a pod that is in the heap."""
         queued.heap_key = None
         queued.tier &= ~self._tier
         self._live -= 1
@@ -113,7 +113,7 @@ class PodHeap:
             self._compact()
 
     def reorder(self, queued: QueuedPod, key: SortKey) -> None:
-        """Give a pod that is in the heap another key."""
+        """Change the key of a pod that is in the heap."""
         if key == queued.heap_key:
             return
         self.discard(queued)
@@ -128,7 +128,7 @@ class PodHeap:
         return min(rest[0], heads[0][0])
 
     def _take_first(self) -> Entry:
-        """Take out the first entry, while there are runs."""
+        """Remove the first entry; there must be runs."""
         heads, rest = self._heads, self._rest
         entry, run = heads[0]
         if rest and rest[0] < entry:
@@ -146,7 +146,7 @@ class PodHeap:
         entries = [*self._rest]
         for run in self._runs:
             entries += run
-        # A key object that a pod left behind and got again makes an old entry valid once more: count the pod once.
+        # If a pod leaves and returns with the same key object, its old entry becomes valid again: count the pod once.
         return [*{id(e[2]): e for e in entries if e[2].heap_key is e[0] and e[2].tier & self._tier}.values()]
 
     def _compact(self) -> None:

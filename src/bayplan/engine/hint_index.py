@@ -1,7 +1,7 @@
-"""Which hints an event asks for which rejected pods: the registrations of all plugins, looked up once an event.
+"""The queueing hints that an event runs for rejected pods: the registrations of all plugins, looked up once per event.
 
-What an event means to a pod depends on the pod's profile and on the plugins that rejected it, of which there are few
-combinations; the answer for each is worked out once and kept.
+The effect of an event on a pod depends on the pod's profile and on the plugins that rejected it. There are few such
+combinations, so the answer for each is computed once and cached.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from bayplan.objects.pod import Pod
 
 
 class Strategy(IntEnum):
-    """What an event does for a pod; the greatest of several counts."""
+    """The effect of an event on a pod; if several apply, the greatest counts."""
 
     SKIP = 0
     AFTER_BACKOFF = 1
@@ -25,16 +25,16 @@ class Strategy(IntEnum):
 SKIP, AFTER_BACKOFF, IMMEDIATELY = Strategy.SKIP, Strategy.AFTER_BACKOFF, Strategy.IMMEDIATELY
 
 Rejection: TypeAlias = tuple[str, frozenset[str], frozenset[str]]
-"""Scheduler name, unschedulable plugins and pending plugins of a pod: all that decides which hints are asked."""
+"""Scheduler name, unschedulable plugins and pending plugins of a pod, which decide the hints to run."""
 
 
 class Interest(NamedTuple):
-    """Whom an event asks for pods with one rejection. A plugin without a hint function makes the answer certain.
+    """The hints that an event runs for pods with one rejection. A plugin without a hint function makes the answer certain.
 
     Attributes:
         pending: hints of plugins for which the pod is pending.
         others: hints of the other plugins that rejected it.
-        at_least: the answer that is certain.
+        at_least: the minimum strategy, whatever the hints return.
     """
 
     pending: tuple[QueueingHint, ...]
@@ -60,13 +60,13 @@ ALL_AFTER_BACKOFF = Interest((), (), AFTER_BACKOFF)
 
 
 class EventMatch:
-    """What the registrations say about one event.
+    """The registrations that match one event.
 
     Attributes:
         event: the event.
-        of_interest: whether anybody registered it, in any profile. A wildcard always is of interest.
+        of_interest: whether any plugin of any profile registered it. A wildcard always is of interest.
         wildcard: whether it concerns all pods.
-        gating_plugins: plugins that registered it in any profile; of gated pods only theirs are looked at.
+        gating_plugins: plugins of any profile that registered it; gated pods are considered only for their own gate.
     """
 
     __slots__ = ("_hints", "_interests", "event", "gating_plugins", "of_interest", "wildcard")
@@ -84,9 +84,9 @@ class EventMatch:
         self._interests: dict[Rejection, Interest | None] = {}
 
     def interest(self, rejection: Rejection) -> Interest | None:
-        """Return whom to ask for pods with a rejection; None: nobody, the event does nothing for them.
+        """Return the hints to run for pods with a rejection; None if the event has no effect on them.
 
-        For a wildcard this leaves out that it may be meant for one pod: see `strategy`.
+        For a wildcard, this ignores that it may concern a single pod: see `strategy`.
         """
         try:
             return self._interests[rejection]
@@ -97,7 +97,7 @@ class EventMatch:
     def _find_interest(self, rejection: Rejection) -> Interest | None:
         profile, unschedulable, pending = rejection
         hints = self._hints.get(profile)
-        # A pod that no plugin rejected is tried again at any event, as is one of a profile that nobody told hints of.
+        # Any event retries a pod that no plugin rejected, and any pod of a profile without registered hints.
         if self.wildcard or hints is None or not (unschedulable or pending):
             return ALL_AFTER_BACKOFF
         pending_hints = [hint for plugin, found in hints.items() if plugin in pending for hint in found]
@@ -117,10 +117,10 @@ class EventMatch:
         )
 
     def strategy(self, queued: QueuedPod, old: object | None, new: object | None) -> Strategy:
-        """Return what the event does for a pod."""
+        """Return the effect of the event on a pod."""
         unschedulable, pending = queued.unschedulable_plugins, queued.pending_plugins
         if self.wildcard and new is not None and (unschedulable or pending):
-            # A wildcard with an object is meant for that pod alone.
+            # A wildcard with an object concerns that pod only.
             return AFTER_BACKOFF if isinstance(new, Pod) and uid_of(new) == queued.uid else SKIP
         interest = self.interest((queued.pod.spec.scheduler_name, unschedulable, pending))
         return SKIP if interest is None else interest.ask(queued.pod, old, new)
@@ -136,7 +136,7 @@ class HintIndex:
         self._matches: dict[ClusterEvent, EventMatch] = {}
 
     def match(self, event: ClusterEvent) -> EventMatch:
-        """Return what the registrations say about an event."""
+        """Return the registrations that match an event."""
         try:
             return self._matches[event]
         except KeyError:

@@ -1,7 +1,7 @@
-"""Pods that were popped and not done, and the events that came meanwhile.
+"""Pods that were popped and are not done, and the events received since.
 
-An event that comes while a pod is being scheduled could have made it schedulable: when the pod comes back rejected, the
-queue asks the hints about all events since its pop. Source: KEP-4247.
+An event received while a pod is being scheduled could have made it schedulable: when the pod comes back rejected, the
+queue runs the hints for all events since its pop. Source: KEP-4247.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class InFlightEvent(NamedTuple):
 
 
 class InFlight:
-    """Pods by uid, and one list of events for all of them. Events that no pod in flight has to look at are dropped."""
+    """Pods by uid, and one list of events for all of them. Events that no pod in flight still needs are dropped."""
 
     def __init__(self) -> None:
         self._pods: dict[str, QueuedPod] = {}
@@ -39,7 +39,7 @@ class InFlight:
         return uid in self._pods
 
     def __iter__(self) -> Iterator[QueuedPod | InFlightEvent]:
-        """Yield pods and events in the order in which they came."""
+        """Yield pods and events in the order in which they were added."""
         number = self._base
         for queued in self._pods.values():
             while number < queued.popped_at:
@@ -49,7 +49,7 @@ class InFlight:
         yield from self._events[number - self._base :]
 
     def start(self, queued: QueuedPod) -> bool:
-        """Note that a pod was popped; False when a pod with that uid is in flight already."""
+        """Add a popped pod; return False if a pod with that uid is in flight already."""
         uid = queued.uid
         if uid in self._pods:
             return False
@@ -59,7 +59,7 @@ class InFlight:
         return True
 
     def done(self, uid: str) -> None:
-        """Forget a pod, and the events that only it had to look at. Of no effect for a pod that is not in flight."""
+        """Remove a pod, and the events that only it needed. No effect if the pod is not in flight."""
         queued = self._pods.pop(uid, None)
         if queued is None:
             return
@@ -74,24 +74,24 @@ class InFlight:
         self._base += held
 
     def append(self, event: ClusterEvent, old: object | None, new: object | None) -> None:
-        """Note an event. Only to be called while a pod is in flight."""
+        """Add an event. Call it only while a pod is in flight."""
         self._events.append(InFlightEvent(event, old, new))
         self._popped.append(0)
 
     def events_since_pop(self, uid: str) -> list[InFlightEvent] | None:
-        """Return the events since a pod was popped; None when it is not in flight."""
+        """Return the events since a pod was popped; None if it is not in flight."""
         queued = self._pods.get(uid)
         return None if queued is None else self._events[queued.popped_at - self._base :]
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Remove everything."""
         self._pods.clear()
         self._base += len(self._events)
         self._events.clear()
         self._popped = [0]
 
     def check_invariants(self) -> None:
-        """Raise AssertionError where the counts contradict the pods."""
+        """Raise AssertionError if the counts contradict the pods."""
         end = self._base + len(self._events)
         assert len(self._popped) == len(self._events) + 1
         for at, count in enumerate(self._popped):

@@ -1,4 +1,4 @@
-"""Normalised scores outside of 0 to 100: the Error with which they end a cycle."""
+"""Normalised scores outside of 0 to 100, which end a cycle with an Error."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from bayplan.state.cluster_state import ClusterState
 
 
 def invalid_score(state: ClusterState, scores: Iterable[tuple[str, Ints]], feasible: Bools) -> Status | None:
-    """Return the Error for the first feasible node, by name, with such a score; None where there is none.
+    """Return the Error for the first feasible node, by name, with such a score; None if there is none.
 
     Args:
-        state: whose nodes these are.
+        state: the cluster.
         scores: per plugin int64[rows in use], in order. feasible: bool[rows in use].
     """
     worst: tuple[str, str, int] | None = None

@@ -1,4 +1,4 @@
-"""Keyframes: what the plugins of a plan said about all nodes at one moment, and what changed since: the stuff of full records."""
+"""Keyframes: the results of a plan's plugins on all nodes at one moment, and the changes since. They make up full records."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from bayplan.state.arrays import Bools, Codes, Index, Ints
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.views import Rows
 
-FEW_ROWS = 12
-"""Up to so many rows are copied one by one, which is faster than gathering them."""
+MAX_SINGLE_ROWS = 12
+"""Up to this many rows are copied one by one, which is faster than gathering them."""
 
-MOST_COPIES = 256
-"""So many copies are held ready to be shared."""
+MAX_COPIES = 256
+"""Maximum number of cached copies to share; then all are dropped."""
 
 
-class Said(NamedTuple):
-    """What one plugin says now: whose rule it is, what it was asked with, and its values on all rows.
+class PluginOutput(NamedTuple):
+    """The current results of one plugin: its spec, its params and its values on all rows.
 
-    `still` says that placements can't change the values while the params stay the same. `part` is the part that keeps the
-    values, None where none does.
+    `still`: placements can't change the values while the params stay the same. `part`: the cached rule result that holds the
+    values, or None.
     """
 
     plugin: Any
@@ -42,39 +42,42 @@ class Said(NamedTuple):
     part: RuleResult | None
 
 
-def what_is_said(plan: Plan, *, scored: bool, table: ScoreTable | None) -> list[Said]:
-    """Return what the filters of a plan say now, then its scorers (those of `table`, if it is given)."""
-    said = [
-        Said(part.plugin, part.spec, part.params, 0, part.values, part.static, part) for part in plan.filtered.results
+def plugin_outputs(plan: Plan, *, scored: bool, table: ScoreTable | None) -> list[PluginOutput]:
+    """Return the current results of a plan's filters, then of its scorers (of `table`, if given)."""
+    outputs = [
+        PluginOutput(part.plugin, part.spec, part.params, 0, part.values, part.static, part)
+        for part in plan.filtered.results
     ]
     if table is not None:
-        return said + [Said(it.plugin, it.spec, None, it.weight, it.raw, False, None) for it in table.scores.values()]
+        return outputs + [
+            PluginOutput(it.plugin, it.spec, None, it.weight, it.raw, False, None) for it in table.scores.values()
+        ]
     if scored:
         weighted = zip(plan.totals.results, plan.totals.weights, strict=True)
-        said += [
-            Said(part.plugin, part.spec, part.params, weight, part.values, part.static, part)
+        outputs += [
+            PluginOutput(part.plugin, part.spec, part.params, weight, part.values, part.static, part)
             for part, weight in weighted
         ]
-    return said
+    return outputs
 
 
 class Keyframe:
-    """All that the plugins of one plan said about all nodes at one moment, and what changed row by row since then.
+    """The results of one plan's plugins on all nodes at one moment, and the row-by-row changes since.
 
     Attributes:
         names: node names by row; None in freed rows. order: rows in the order in which a search visits them. Both are shared
             by the keyframes between two changes of the nodes.
-        examined: bool[rows], nodes that PreFilter left to the filters; None for all there are.
+        examined: bool[rows], nodes that PreFilter left to the filters; None for all.
         absent: the status of the other nodes, or None.
-        verdicts: per filter part its verdicts. raw: per score part its raw scores. In the narrowest type that holds them; one
-            element stands for as many equal ones.
-        filters: per filter part its plugin, its spec and the params that its reasons need.
-        scorers: per score part its plugin, its spec and its weight.
-        floor: what a feasible node scores before any plugin is asked: 1 where the profile has no score plugin.
-        moving: parts that placements change although no log tells of it, as their params move.
-        dynamic: the parts whose changes are kept, by number (filters first, then scorers): those, and what logs tell of.
-        rows: rows that changed later, in order. values: for each of them the values of the dynamic parts.
-        texts: per filter the reasons of verdicts, where they were noted when they were given: their params are gone.
+        verdicts: the verdicts of each filter part. raw: the raw scores of each score part. In the narrowest type that holds them; a
+            single element stands for equal values.
+        filters: plugin, spec and the params for its reasons, per filter part.
+        scorers: plugin, spec and weight, per score part.
+        floor: the score of a feasible node before any plugin runs: 1 if the profile has no score plugin.
+        moving: parts that placements change through their params, without a log entry.
+        dynamic: numbers of the parts whose changes are recorded (filters first, then scorers): the moving and the logged ones.
+        rows: rows that changed later, in order. values: the dynamic parts' values for each of them.
+        texts: reasons of verdicts by filter, recorded with the verdicts if their params are gone.
     """
 
     __slots__ = (
@@ -120,10 +123,10 @@ class Keyframe:
         self.rows = array("q")
         self.values = array("q")
 
-    def take(self, plan: Plan, said: Sequence[Said], copies: Copies, *, scored: bool) -> None:
-        """Copy what the plugins of a plan say, filters first. The plan is not kept: its arrays are to go when it goes."""
+    def take(self, plan: Plan, outputs: Sequence[PluginOutput], copies: Copies, *, scored: bool) -> None:
+        """Copy the results of a plan's plugins, filters first. Keeps no reference to the plan, so that its arrays can be freed."""
         count = len(self.names)
-        filters, scorers = said[: len(plan.filtered.results)], said[len(plan.filtered.results) :]
+        filters, scorers = outputs[: len(plan.filtered.results)], outputs[len(plan.filtered.results) :]
         self.examined = None if plan.pre.node_names is None else plan.examined()[:count].copy()
         self.absent = absent_status(plan)
         self.verdicts = [copies.of(it, count, self.state.node_log.end) for it in filters]
@@ -132,12 +135,12 @@ class Keyframe:
         self.floor = 0 if plan.profile.score else 1
         self.raw = [copies.of(it, count, self.state.node_log.end) for it in scorers]
         self.scorers = [(it.plugin, it.spec, it.weight) for it in scorers]
-        self.dynamic = [number for number, it in enumerate(said) if not it.still or number in self.moving]
+        self.dynamic = [number for number, it in enumerate(outputs) if not it.still or number in self.moving]
 
     def take_changes(self, columns: Sequence[Any], rows: Collection[int]) -> None:
-        """Note the values that rows have now; `columns` are those of all parts."""
+        """Record the current values of rows; `columns` holds those of all parts."""
         followed = [columns[number] for number in self.dynamic]
-        if len(rows) <= FEW_ROWS:
+        if len(rows) <= MAX_SINGLE_ROWS:
             for row in rows:
                 self.rows.append(row)
                 self.values.extend([column.item(row) for column in followed])
@@ -150,12 +153,12 @@ class Keyframe:
         self.values.frombytes(values.tobytes())
 
     def add_changes(self, rows: Sequence[int], values: array[int]) -> None:
-        """Note the values that rows have now: row by row those of the dynamic parts."""
+        """Record the current values of rows: the dynamic parts' values, row by row."""
         self.rows.extend(rows)
         self.values.extend(values)
 
     def changes_of(self, number: int, changes: int) -> Ints | None:
-        """Return the values that a part's rows changed to, one for each of the first changes; None where none is kept."""
+        """Return the values that a part's rows changed to, for each of the first changes; None if they are not recorded."""
         if number not in self.dynamic:
             return None
         width = len(self.dynamic)
@@ -187,7 +190,7 @@ class Keyframe:
         return plugin.normalize(spec, scale, raw, Rows(self.state, np.arange(len(raw), dtype=np.intp)))
 
     def values_until(self, changes: int) -> tuple[Codes, Ints]:
-        """Return uint16[filters, rows] and int64[scorers, rows] as they were after so many changes."""
+        """Return uint16[filters, rows] and int64[scorers, rows] after the first `changes` changes."""
         filters, count = len(self.verdicts), len(self.names)
         codes = np.zeros((filters, count), dtype=np.uint16)
         raw = np.zeros((len(self.raw), count), dtype=np.int64)
@@ -214,34 +217,34 @@ class Keyframe:
 
     @property
     def whole_nbytes(self) -> int:
-        """Return about how many bytes this keyframe takes by itself, names and changes left out."""
+        """Return the approximate size of this keyframe on its own, without names and changes."""
         return 500 + sum(int(values.nbytes) for values in self.arrays)
 
 
 class Copies:
-    """Copies of what many plans share, as pods of several kinds tolerate the same taints: each is made once."""
+    """Shared copies of equal results: many plans share some, such as those for pods that tolerate the same taints."""
 
     def __init__(self) -> None:
         self._known: OrderedDict[int, tuple[RuleResult, int, int, Any]] = OrderedDict()
 
-    def of(self, said: Said, count: int, position: int) -> Any:
-        """Return a copy of the first `count` values, narrowed; it may be shared. `position` is the end of the log of nodes."""
-        part = said.part
-        if part is None or not said.still:
-            return _narrow(said.values[:count])
+    def of(self, output: PluginOutput, count: int, position: int) -> Any:
+        """Return a copy of the first `count` values, narrowed; it may be shared. `position` is the end of the node log."""
+        part = output.part
+        if part is None or not output.still:
+            return _narrow(output.values[:count])
         known = self._known.get(id(part))
-        # The entry holds the part, so that no other part gets its address. Its values change with its epoch and with nodes only.
+        # The entry holds the part, so that its address is not reused. Its values change only with its epoch and with nodes.
         if known is not None and known[1:3] == (part.epoch, position):
             return known[3]
-        copy = _narrow(said.values[:count])
+        copy = _narrow(output.values[:count])
         self._known[id(part)] = (part, part.epoch, position, copy)
-        if len(self._known) > MOST_COPIES:
+        if len(self._known) > MAX_COPIES:
             self._known.popitem(last=False)
         return copy
 
 
 def _narrow(values: Any) -> Any:
-    """Return a copy in the narrowest type that holds all values; one element where all are equal."""
+    """Return a copy in the narrowest type that holds all values; a single element if all are equal."""
     if not len(values):
         return values.copy()
     low, high = int(values.min()), int(values.max())

@@ -1,4 +1,4 @@
-"""Read from the logs of changed rows what was added since the last time: for results that are brought up to date row by row."""
+"""Read rows added to the change logs since the last time, for results that are updated row by row."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ FIRST_ROWS = 64
 
 
 class LogReader:
-    """One reader of some logs.
+    """One reader of several logs.
 
     Args:
         logs: the logs.
 
     Attributes:
-        rows: intp, the rows that the last `take` found, with repetitions; as many as it returned.
+        rows: intp, the rows found by the last `take`, with repetitions; as many as it returned.
     """
 
     def __init__(self, logs: Sequence[RowLog]) -> None:
@@ -36,17 +36,17 @@ class LogReader:
         return True
 
     def skip(self) -> None:
-        """Go to the ends of the logs: everything was looked at."""
+        """Move to the ends of the logs."""
         for number in range(len(self._logs)):
             log: RowLog = self._logs[number]
             self._positions[number] = log.end
 
     def take(self, limit: int) -> int:
-        """Find the rows that were added, and go to the ends.
+        """Find the rows that were added, and move to the ends of the logs.
 
         Returns:
-            How many there are (see `rows`), or -1 if all rows must be looked at: some are no longer in the logs, there are `limit`
-            of them or more, or this is the first time.
+            The number of rows (see `rows`), or -1 if all rows must be evaluated: some entries were dropped from the logs, there are
+            `limit` rows or more, or this is the first call.
         """
         missed, reached = 0, True
         for number in range(len(self._logs)):

@@ -1,6 +1,6 @@
-"""Which pods count as if they ran on the node they are nominated to, by row: what filtering reads of the nominator.
+"""The pods that count as if they ran on the node they are nominated to, by row: the nominator as filters see it.
 
-Thousands of nominations cost little while they stand: records of the pods are cached and follow the nominator's changes.
+Thousands of unchanged nominations cost little: pod records are cached and updated from the nominator's changes.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from bayplan.state.row_log import RowLog
 
 
 class Crowd:
-    """The nominated pods that one pod has to count in. To be read before nominations change.
+    """The nominated pods that count for one pod. Valid until nominations change.
 
     Args:
-        infos: nominated pods by row, then by uid; an attribute, too.
-        floor: the lowest priority that counts; an attribute, too.
+        infos: nominated pods by row, then by uid; also an attribute.
+        floor: the lowest priority that counts; also an attribute.
         own_uid: of the pod itself, which does not count.
-        own_row: the row that the pod itself is nominated to; -1: none. An attribute, too.
+        own_row: the row that the pod itself is nominated to, or -1; also an attribute.
     """
 
     __slots__ = ("_own_uid", "floor", "infos", "own_row")
@@ -57,15 +57,15 @@ NOBODY = Crowd({}, 0, "", -1)
 
 
 class NominatedPods:
-    """The nominations of a nominator as filtering needs them.
+    """The nominations of a nominator in the form that filtering needs.
 
     Args:
         state: the cluster.
-        nominator: who is nominated where.
+        nominator: the nominations by node.
         pods: the newest versions of pods, by key.
 
     Attributes:
-        log: rows whose nominations changed, as far as somebody has asked since. If nodes changed, all may have.
+        log: rows whose nominations changed, up to the last call. If nodes changed, all may have.
     """
 
     def __init__(self, state: ClusterState, nominator: Nominator, pods: Mapping[str, Pod]) -> None:
@@ -78,23 +78,23 @@ class NominatedPods:
         self.log = RowLog()
 
     def __call__(self, pod: Pod) -> Crowd:
-        """Return the nominated pods that count when a pod is filtered: others of at least its priority."""
+        """Return the nominated pods that count when a pod is filtered: other pods of at least its priority."""
         if not len(self._nominator) and not self._infos:
             return NOBODY
         self._follow()
         return Crowd(self._infos, pod.spec.priority or 0, uid_of(pod), self.row_of(pod))
 
     def expect(self, pod: Pod, info: PodInfo) -> None:
-        """Note what is known of a pod that is about to be nominated: it need not be found out again."""
+        """Cache the record of a pod that is about to be nominated."""
         self._expected = (pod, info)
 
     def row_of(self, pod: Pod) -> int:
-        """Return the row that a pod itself is nominated to; -1: none."""
+        """Return the row that a pod itself is nominated to, or -1."""
         node_name = self._nominator.node_by_uid.get(uid_of(pod))
         return self._state.nodes.row_of.get(node_name, -1) if node_name else -1
 
     def _follow(self) -> None:
-        """Take over what changed in the nominator."""
+        """Apply the nominator's changes."""
         row_of = self._state.nodes.row_of
         changed = self._nominator.take_changed_nodes()
         if self._node_position != self._state.node_log.end:
@@ -130,7 +130,7 @@ class NominatedPods:
 
 
 def _take_the_same(before: Pod, after: Pod) -> bool:
-    """Return whether two versions of one pod are the same in all that its record follows from."""
+    """Return whether two versions of one pod lead to the same record."""
     old, new = before.metadata, after.metadata
     return (
         before.spec is after.spec
@@ -138,7 +138,7 @@ def _take_the_same(before: Pod, after: Pod) -> bool:
         and old.namespace == new.namespace
         and old.labels is new.labels
         and (old.deletion_timestamp is None) == (new.deletion_timestamp is None)
-        # The status says what a pod takes while it is resized; it differs in the nomination and in conditions.
+        # The status affects the record while a pod is resized; otherwise only the nomination and conditions differ.
         and before.status
         == structs.replace(
             after.status, nominated_node_name=before.status.nominated_node_name, conditions=before.status.conditions

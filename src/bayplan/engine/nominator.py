@@ -1,4 +1,4 @@
-"""Which pods preemption (or their status) has nominated to which node, although they are not there yet."""
+"""Nominations: the pods that preemption (or their status) has nominated to a node, before they run there."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ PodLister: TypeAlias = Callable[[str], Pod | None]
 
 
 class NominatingMode(Enum):
-    """Whether the scheduler has a say about the nomination, or the pod's status."""
+    """Whether the scheduler sets the nomination, or the pod's status does."""
 
     NOOP = 0
     OVERRIDE = 1
 
 
 class NominatingInfo(msgspec.Struct, frozen=True):
-    """What the end of a cycle says about the pod's nomination. With OVERRIDE and no name the nomination is cleared."""
+    """The nomination that results from a cycle. OVERRIDE without a name clears the nomination."""
 
     mode: NominatingMode
     node_name: str = ""
 
 
 class NominatedPod(NamedTuple):
-    """A nominated pod, as the nominator remembers it."""
+    """A nominated pod, as the nominator stores it."""
 
     key: str
     uid: str
@@ -40,7 +40,7 @@ class Nominator:
     """Nominations by node, each node's in the order in which they were made. A pod has at most one.
 
     Attributes:
-        node_by_uid: where each nominated pod is nominated to; read-only for others.
+        node_by_uid: the node that each nominated pod is nominated to; read-only for callers.
     """
 
     __slots__ = ("_by_node", "_changed", "_pod_lister", "node_by_uid")
@@ -64,15 +64,15 @@ class Nominator:
         return tuple(pods.values()) if pods else ()
 
     def take_changed_nodes(self) -> list[str]:
-        """Return the nodes whose nominations changed since the last call, each once. There is one reader."""
+        """Return the nodes whose nominations changed since the last call, each once. There must be only one reader."""
         changed, self._changed = self._changed, {}
         return list(changed)
 
     def add(self, pod: Pod, nominating: NominatingInfo | None = None) -> None:
-        """Nominate a pod anew: to the node that is given, else to the one in its status, else nowhere.
+        """Nominate a pod, replacing its nomination: to the given node, else to the one in its status, else to none.
 
         A pod that the lister does not know, or knows as assigned, is not nominated. An override with an empty name
-        files the pod under the node "", as upstream: no node has that name.
+        stores the pod under the node "", as upstream: no node has that name.
         """
         self.remove(uid_of(pod))
         if nominating is not None and nominating.mode is NominatingMode.OVERRIDE:
@@ -91,9 +91,9 @@ class Nominator:
         self._by_node.setdefault(node_name, {})[uid] = NominatedPod(key, uid)
 
     def update(self, old: Pod, new: Pod) -> None:
-        """Take over a pod's new version; the pod moves to the end of the list.
+        """Replace a pod by its new version; it moves to the end of the list.
 
-        An update whose versions both name no node can come late, after the scheduler nominated the pod by itself: then
+        An update whose versions both name no node can arrive late, after the scheduler nominated the pod itself: then
         the nomination stays.
         """
         nominating = None
@@ -105,7 +105,7 @@ class Nominator:
         self.add(new, nominating)
 
     def remove(self, uid: str) -> None:
-        """Drop the nomination of a pod, if it has one."""
+        """Remove the nomination of a pod, if it has one."""
         node_name = self.node_by_uid.pop(uid, None)
         if node_name is None:
             return

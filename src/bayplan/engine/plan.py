@@ -1,7 +1,7 @@
-"""One pod template compiled for one profile: which nodes pass its filters, and what each node is worth to it.
+"""One pod template compiled for one profile: which nodes pass its filters, and the score of each node.
 
-Pods with the same signature share a plan, so a workload of 10,000 pods is compiled once. Bringing a plan up to date costs what
-changed since this plan was last asked: the log of changed rows names the rows, and each is asked once per rule.
+Pods with the same signature share a plan, so a workload of 10,000 pods is compiled once. The cost of updating a plan is
+proportional to the changes since its last use: the change logs name the rows, and each rule runs once on each of them.
 """
 
 from __future__ import annotations
@@ -30,25 +30,25 @@ NO_PLUGINS: frozenset[str] = frozenset()
 
 
 class Plan:
-    """The plugins of a profile, asked about the pods of one signature.
+    """The plugins of a profile, compiled for the pods of one signature.
 
     Args:
-        profile: whose plugins are asked.
+        profile: the profile with the plugins.
         pod: the first pod with this signature.
         state: the cluster.
-        shared: where results are shared.
-        akin: a plan of the same profile whose pod differs in what some plugins compile only. stale: the names of these.
-        footprint: of the pod, if it is known.
+        shared: the results shared between plans.
+        akin: a plan of the same profile whose pod differs only in what some plugins compile. stale: the names of these plugins.
+        footprint: of the pod, if known.
 
     Attributes:
-        specs: by plugin what it compiled of the pod.
-        footprint, pod_class, owned_counters, priority: of the pods, for the cluster that they are counted in.
+        specs: what each plugin compiled, by plugin name.
+        footprint, pod_class, owned_counters, priority: of the pods, for the cluster that counts them.
         pre: the outcome of PreFilter in the last cycle.
-        pre_filters, pre_scores: the plugins that prepare for filters and scorers.
-        filtered: the filters, and which rows they let pass. totals: the scorers, and what they come to.
+        pre_filters, pre_scores: the PreFilter and PreScore plugins.
+        filtered: the filters, and the rows that pass them. totals: the scorers and the total scores.
         failure: the status that ended the last refresh early (an Error of a plugin), or None.
         signature, signing, signed: for the cache of plans.
-        history, first_failed, dry_run: what records, the cycle and preemption cache of this plan; None until it is needed.
+        history, first_failed, dry_run: caches of records, the cycle and preemption for this plan; None until needed.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class Plan:
         self.first_failed: object | None = None
         self.dry_run: object | None = None
         self._shared = shared
-        # Results that outlive the plan that is replaced by this one, by kind and plugin.
+        # Results to reuse from the plan that this one replaces, by kind and plugin.
         self._handed_over: dict[tuple[type, str], RuleResult] = {}
         if akin is not None:
             for result in (*akin._handed_over.values(), *akin.filtered.results, *akin.totals.results):
@@ -104,13 +104,13 @@ class Plan:
         self._has_custom_scores = False
 
     def take_over(self, akin: Plan) -> None:
-        """Take what a plan of the same kind knows of all rows; that plan starts from the beginning if it is asked again."""
+        """Take the cached rows of a plan of the same kind, which then starts over if it is used again."""
         self.filtered, akin.filtered = akin.filtered, self.filtered
         self.totals, akin.totals = akin.totals, self.totals
         akin.start_over()
 
     def start_over(self) -> None:
-        """Forget what the filters and scorers said, and what depends on it."""
+        """Drop the cached results of filters and scorers, and all that depends on them."""
         self._pre_seen = self._pre_score_seen = None
         self._filters_skipped = self._scores_skipped = None
         self.history = self.first_failed = self.dry_run = None
@@ -118,12 +118,12 @@ class Plan:
     # PreFilter and Filter.
 
     def run_pre_filter_plugins(self, cycle_state: CycleState) -> PreFilterOutcome:
-        """Ask the PreFilter plugins; the outcome is the same object as long as no plugin answers otherwise."""
+        """Run the PreFilter plugins; the outcome is the same object while no plugin returns anything else."""
         self.pre = self.pre_filters.run(cycle_state)
         return self.pre
 
     def refresh_filters(self) -> None:
-        """Bring `filtered` up to date; PreFilter must have been run and must not have rejected."""
+        """Update `filtered`; PreFilter must have been run and must not have rejected the pod."""
         self.failure = None
         if self.pre is not self._pre_seen:
             self._choose_filters()
@@ -132,7 +132,7 @@ class Plan:
             self._find_filter_error()
 
     def _choose_filters(self) -> None:
-        """Take the filters that PreFilter left in, and their params."""
+        """Select the filters that PreFilter did not skip, and their params."""
         pre, filtered, known = self.pre, self.filtered, self.profile.pre_filter_names
         self._pre_seen = None
         if pre.skipped != self._filters_skipped:
@@ -152,7 +152,7 @@ class Plan:
         self._pre_seen = pre
 
     def filter_params(self, result: FilterResult) -> Params | None:
-        """Return what a filter gets as params now: None if the profile leaves out its PreFilter."""
+        """Return the current params of a filter: None if the profile disables its PreFilter."""
         if result.name in self.profile.pre_filter_names:
             return self.pre.params.get(result.name, ())
         return self._observed(result)
@@ -161,7 +161,7 @@ class Plan:
         return None if isinstance(result.plugin, PreFilterPlugin) else result.plugin.observe(result.spec, self.state)
 
     def _find_filter_error(self) -> None:
-        """Set `failure` if a filter that was reached says Error; upstream ends the cycle with the first it meets."""
+        """Set `failure` if a filter returned an Error on a row that it reached; upstream ends the cycle with the first one."""
         names = self.state.nodes.names
         first, verdicts = self.filtered.first_failures()
         rows = ((verdicts >= ERROR_BIT) & self.examined()).nonzero()[0]
@@ -180,13 +180,13 @@ class Plan:
         return Status(verdict_code(verdict), result.plugin.reasons(result.spec, result.params, verdict), result.name)
 
     def examined(self) -> Bools:
-        """Return bool[capacity]: the nodes that PreFilter left for the filters to look at."""
+        """Return bool[capacity]: the nodes that PreFilter left to the filters."""
         return self.filtered.examined()
 
     # PreScore and Score.
 
     def refresh_scores(self, sample: Index | None = None) -> None:
-        """Bring `totals` up to date; filters must be, and some node must be feasible. For `sample` see `Totals.refresh`."""
+        """Update `totals`; filters must be up to date, and some node feasible. For `sample` see `Totals.refresh`."""
         count = self.state.nodes.count
         outcome = self.pre_scores.run(self.filtered.feasible[:count])
         if outcome is not self._pre_score_seen and not self._choose_scores(outcome):
@@ -201,7 +201,7 @@ class Plan:
                 self._pre_score_seen = None
 
     def _choose_scores(self, outcome: PreScoreOutcome) -> bool:
-        """Take the scorers that PreScore left in, and their params; return False, with `failure` set, if scoring ended there."""
+        """Select the scorers that PreScore did not skip, and their params. If it failed, set `failure` and return False."""
         totals, known = self.totals, self.profile.pre_score_names
         self._pre_score_seen = None
         self.failure = outcome.failure
@@ -248,11 +248,11 @@ class Plan:
 
     @property
     def scores_samples(self) -> bool:
-        """Return whether `score_sample` can be asked: PreScore must say the same whatever nodes are feasible."""
+        """Return whether `score_sample` may be called: PreScore must not depend on which nodes are feasible."""
         return not self.pre_scores.reads_feasible and not self._has_custom_scores and self.state.small
 
     def score_sample(self, sample: Index) -> tuple[int, Index]:
-        """Return the highest total of some feasible rows (intp), as if no others were feasible, and the rows that have it.
+        """Return the highest total among some feasible rows (intp), as if no others were feasible, and the rows that have it.
 
         Filters must be up to date. -1 and no rows if scoring failed.
         """

@@ -1,7 +1,7 @@
-"""Plans by pod signature, kept within a budget of memory.
+"""Plans by pod signature, cached within a memory budget.
 
 A signature is the bytes of all that plugins may read of a pod: namespace, labels, controlling owner and spec, and what plugins sign
-beside these. Pods of one kind differ only in requests and volumes; a new plan shares what plugins compiled of everything else.
+in addition. Pods of one kind differ only in requests and volumes; a new plan shares what plugins compiled of everything else.
 """
 
 from __future__ import annotations
@@ -23,27 +23,27 @@ from bayplan.state.cluster_state import ClusterState
 from bayplan.state.pod_info import Footprint
 
 BYTES_PER_ROW = 48
-"""About what a plan and the results that only it needs hold per row."""
+"""Approximate size per row of a plan and the results that only it needs."""
 
 MAX_PROBATION = 4
-"""Plans of pods that came once, one of each kind: pods that all differ don't push out templates."""
+"""Plans of pods that came only once, one of each kind, so that unique pods don't evict templates."""
 
 MAX_REMEMBERED = 8192
-"""Signatures that are remembered longer than their plans: one that comes again earns its plan a place."""
+"""Signatures remembered longer than their plans: the plan of one that comes again is cached."""
 
 NO_RESOURCES = ResourceRequirements()
 
 
 class PlanCache:
-    """Finds or makes the plan of a pod.
+    """Finds or compiles the plan of a pod.
 
     Args:
         state: the cluster.
-        budget_bytes: about how much memory plans may hold together.
+        budget_bytes: approximate limit of the memory of all plans.
 
     Attributes:
-        compiled: how many plans were made. shared: how many of them with specs of a plan of the same kind.
-        taken_over: how many of these took over its rows, too, since its pod came only once. All three are for measurements.
+        compiled: number of compiled plans. shared: how many of them share specs with a plan of the same kind.
+        taken_over: how many of these also reused its rows, since its pod came only once. All three are for measurements.
     """
 
     def __init__(self, state: ClusterState, *, budget_bytes: int = 256 << 20) -> None:
@@ -61,15 +61,15 @@ class PlanCache:
         self._encode = msgspec.msgpack.Encoder().encode
 
     def time_rules(self, timer: Callable[..., object] | None) -> None:
-        """Let a timer call the rules from now on (see `RuleResults`); None: nobody measures."""
+        """Measure the rules with a timer (see `RuleResults`); None stops measuring."""
         self._results.timer = timer
 
     def __iter__(self) -> Iterator[Plan]:
-        """Iterate over the plans that are kept, the one that was asked last at the end."""
+        """Iterate over the cached plans, the most recently used one last."""
         return iter(self._plans.values())
 
     def plan_for(self, profile: Profile, pod: Pod) -> Plan:
-        """Return the plan of a pod under a profile, compiling it where none is kept."""
+        """Return the plan of a pod under a profile, and compile it if it is not cached."""
         metadata = pod.metadata
         owners = metadata.owner_references
         controller = _controller_of(owners) if owners else None
@@ -85,7 +85,7 @@ class PlanCache:
         return self._find(signature, profile, pod)
 
     def _find(self, signature: bytes, profile: Profile, pod: Pod) -> Plan:
-        """Return a plan that was not found at once: other pods of this spec are told apart, or it came at most once."""
+        """Return a plan that was not found directly: plugins sign other parts of these pods, or the signature came at most once."""
         signing = tuple([plugin for plugin in profile.signing if plugin.signs(pod.spec)])
         signs, signed = [], False
         for plugin in signing:
@@ -117,7 +117,7 @@ class PlanCache:
         return plan
 
     def _compile(self, profile: Profile, pod: Pod, signing: tuple[Plugin[object], ...], signed: bool) -> Plan:
-        """Make a plan, with what the latest plan of the same kind knows already."""
+        """Create a plan, reusing what the latest plan of the same kind already has."""
         metadata, spec = pod.metadata, pod.spec
         owners = metadata.owner_references
         controller = _controller_of(owners) if owners else None
@@ -170,7 +170,7 @@ def _kind_of(spec: PodSpec) -> PodSpec:
 
 
 def _request_alike(spec: PodSpec, other: PodSpec) -> bool:
-    """Return whether pods of one kind request and claim the same."""
+    """Return whether pods of one kind have equal requests and claims."""
     return (
         spec.containers == other.containers
         and spec.init_containers == other.init_containers

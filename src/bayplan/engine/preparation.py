@@ -1,4 +1,4 @@
-"""Run the PreFilter and PreScore plugins of a profile for one plan, asking again only those whose answer can have changed."""
+"""Run the PreFilter and PreScore plugins of a profile for one plan, and only those whose result can have changed."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from bayplan.state.cluster_state import ClusterState
 
 
 class PreFilterSaid(NamedTuple):
-    """What one PreFilter plugin said, for records.
+    """The result of one PreFilter plugin, for records.
 
     Attributes:
-        plugin: its name. code: SUCCESS, SKIP, or that of a rejection or an error. message: of the last two.
-        node_names: the only nodes that it left, or None.
+        plugin: its name. code: SUCCESS, SKIP, or that of a rejection or an error. message: of a rejection or an error.
+        node_names: the only nodes left, or None if it did not restrict them.
     """
 
     plugin: str
@@ -29,7 +29,7 @@ class PreFilterSaid(NamedTuple):
 
 
 class PreFilterOutcome:
-    """What the PreFilter plugins of a profile said together (upstream's RunPreFilterPlugins)."""
+    """The combined result of a profile's PreFilter plugins (upstream's RunPreFilterPlugins)."""
 
     def __init__(self) -> None:
         self.status: Status | None = None
@@ -40,11 +40,11 @@ class PreFilterOutcome:
 
 
 class PreFilters:
-    """The PreFilter plugins of a profile with their last answers for one plan's specs.
+    """The PreFilter plugins of a profile with their last results for one plan's specs.
 
     Args:
-        profile: whose plugins. specs: by plugin what it compiled. state: the cluster.
-        akin: those of a plan of the same profile; plugins with the very same spec need not answer again what only nodes decide.
+        profile: the profile. specs: what each plugin compiled. state: the cluster.
+        akin: those of a plan of the same profile; results that depend only on nodes are reused for plugins with the identical spec.
     """
 
     def __init__(
@@ -53,18 +53,18 @@ class PreFilters:
         self._state = state
         self._node_log = state.node_log
         self._plugins = [(plugin, specs[plugin.name]) for plugin in profile.pre_filter]
-        # Those that are asked in every cycle, by number.
+        # Those that run in every cycle, by number.
         self._dynamic: list[int] = []
         self._answers: list[PreFilterResult | Status | None] = [None] * len(self._plugins)
         self._outcome = PreFilterOutcome()
-        # How many plugins were asked in the last run; -1: there was none.
+        # Number of plugins that ran last time; -1 if there was no run.
         self._asked = -1
         self._node_position = state.node_log.end
         self._said: tuple[PreFilterOutcome, tuple[PreFilterSaid, ...]] | None = None
         self._prepare(akin)
 
     def _prepare(self, akin: PreFilters | None) -> None:
-        """Find the plugins that are asked in every cycle, and what others have answered already."""
+        """Find the plugins that run in every cycle, and the results to reuse."""
         for number, (plugin, spec) in enumerate(self._plugins):
             if akin is not None and akin._plugins[number][1] is spec:
                 if number in akin._dynamic:
@@ -75,14 +75,14 @@ class PreFilters:
                 self._dynamic.append(number)
 
     def run(self, cycle_state: CycleState) -> PreFilterOutcome:
-        """Return the outcome of this cycle: the same object as before where every answer is the same."""
+        """Return the outcome of this cycle: the same object as before if no result changed."""
         outcome = self._bring_up_to_date(cycle_state)
         if outcome.status is not None:
             cycle_state.unreached_pre_filters = tuple([plugin.name for plugin, _ in self._plugins[self._asked :]])
         return outcome
 
     def said(self) -> tuple[PreFilterSaid, ...]:
-        """Return what each plugin said that was asked in the last run, in order; the same object while the outcome is."""
+        """Return the result of each plugin that ran last time, in order; the same object while the outcome is."""
         if self._said is None or self._said[0] is not self._outcome:
             asked = zip(self._plugins[: self._asked], self._answers, strict=False)
             self._said = (self._outcome, tuple(_said(plugin.name, answer) for (plugin, _), answer in asked))
@@ -107,10 +107,10 @@ class PreFilters:
         return self._outcome
 
     def _fold(self, known: int, cycle_state: CycleState) -> PreFilterOutcome:
-        """Put the answers together, in order, asking those plugins from number `known` on that must be asked.
+        """Combine the results in order, running those plugins from number `known` on that have to run.
 
-        As upstream does it: the last Unschedulable wins, UnschedulableAndUnresolvable, an error and an empty set of nodes stop
-        at once, and what comes after is not asked.
+        As upstream: the last Unschedulable wins; UnschedulableAndUnresolvable, an error and an empty set of nodes stop
+        immediately, and later plugins don't run.
         """
         outcome = self._outcome = PreFilterOutcome()
         self._asked = len(self._plugins)
@@ -132,7 +132,7 @@ def _said(plugin: str, answer: PreFilterResult | Status | None) -> PreFilterSaid
 
 
 def _take(outcome: PreFilterOutcome, plugin: PreFilterPlugin[Any], answer: PreFilterResult | Status) -> bool:
-    """Fold one answer into the outcome; return whether the next plugin is to be asked."""
+    """Merge one result into the outcome; return whether the next plugin runs."""
     if isinstance(answer, Status):
         if answer.code is Code.SKIP:
             outcome.skipped.add(plugin.name)
@@ -164,17 +164,17 @@ def _take(outcome: PreFilterOutcome, plugin: PreFilterPlugin[Any], answer: PreFi
 
 def _no_answer(plugin: PreFilterPlugin[Any], got: str) -> PluginError:
     wanted = "a PreFilterResult, or a Status that skips or rejects"
-    hint = "'return PROCEED' (bayplan.framework.plugin) where the pod may go on"
+    hint = "'return PROCEED' (bayplan.framework.plugin) if the pod may proceed"
     return PluginError(f"{plugin.name}.pre_filter", got=got, wanted=wanted, hint=hint)
 
 
 def is_static(reads: Reads) -> bool:
-    """Return whether what reads so depends on the spec and on what describes nodes alone."""
+    """Return whether a rule that reads this depends only on the spec and on the descriptions of nodes."""
     return reads is Reads.NOTHING or reads is Reads.NODES
 
 
 class PreScoreOutcome:
-    """The outcome of all PreScore plugins of a profile: params, skipped plugins, and the Error that ended it."""
+    """The outcome of a profile's PreScore plugins: params, skipped plugins, and the Error that ended it."""
 
     def __init__(self) -> None:
         self.params: dict[str, Params] = {}
@@ -183,16 +183,16 @@ class PreScoreOutcome:
 
 
 class PreScores:
-    """The PreScore plugins of a profile with their last answers for one plan's specs.
+    """The PreScore plugins of a profile with their last results for one plan's specs.
 
     Attributes:
-        reads_feasible: whether some answer depends on which nodes are feasible.
+        reads_feasible: whether some result depends on which nodes are feasible.
     """
 
     def __init__(self, profile: Profile, specs: Mapping[str, Any], state: ClusterState) -> None:
         self._state = state
         self._node_log = state.node_log
-        # Without score plugins, no PreScore plugin is asked.
+        # Without score plugins, no PreScore plugin runs.
         preparing = profile.pre_score if profile.score else ()
         self._plugins = [(plugin, specs[plugin.name]) for plugin in preparing]
         self._dynamic = [
@@ -205,7 +205,7 @@ class PreScores:
         self._said: tuple[PreScoreOutcome | None, tuple[tuple[str, Code], ...]] | None = None
 
     def run(self, feasible: Bools) -> PreScoreOutcome:
-        """Return the outcome of this cycle: the same object as before where every answer is the same."""
+        """Return the outcome of this cycle: the same object as before if no result changed."""
         position = self._node_log.end
         known = self._outcome is not None and position == self._node_position
         self._node_position = position
@@ -222,7 +222,7 @@ class PreScores:
         return self._outcome
 
     def said(self) -> tuple[tuple[str, Code], ...]:
-        """Return the code of each plugin that was asked in the last run, in order; the same object while the outcome is."""
+        """Return the code of each plugin that ran last time, in order; the same object while the outcome is."""
         if self._said is None or self._said[0] is not self._outcome:
             found = []
             for (plugin, _), answer in zip(self._plugins, self._answers, strict=True):
@@ -249,7 +249,7 @@ def failed_pre_score(plugin: PreScorePlugin[Any], answer: Status) -> Status:
     """Return the Error with which a PreScore plugin ends scoring.
 
     Raises:
-        PluginError: it has not failed: such a plugin must return params.
+        PluginError: it has not failed; such a plugin must return params.
     """
     if answer.ok:
         wanted = "params, or a Status that skips or fails"

@@ -1,9 +1,9 @@
-"""The scheduling queue: which pod is next, and what brings back the pods that failed.
+"""The scheduling queue: the order of pods, and what brings back the pods that failed.
 
-A pod waits in the active queue (ready), in one of two backoff queues (ready when its backoff ends), among the
-unschedulable pods (ready when an event makes a difference, or after a long time; gated pods wait there too), or is in
-flight: popped, and its attempt not done. The queue is a state machine without clock, lock or thread: every method that
-needs the time is given it as ``now_ns``, nanoseconds since the epoch, never going backwards. Sources: KEP-4247
+A pod waits in the active queue (ready), in one of two backoff queues (ready when its backoff ends), or among the
+unschedulable pods (ready when an event makes a difference, or after a long time; gated pods wait there too), or it is in
+flight: popped, with its attempt not done. The queue is a state machine without clock, lock or thread: every method that
+needs the time takes it as ``now_ns``, nanoseconds since the epoch, never going backwards. Sources: KEP-4247
 (queueing hints), KEP-3521 (gates), KEP-5142 (popping from the backoff queue).
 """
 
@@ -58,11 +58,11 @@ PreCheck: TypeAlias = Callable[[Pod], bool]
 
 
 class Requeue(msgspec.Struct, frozen=True):
-    """What became of a pod that failed.
+    """The result of requeueing a failed pod.
 
     Attributes:
-        requeued: False where the pod is gone, assigned or replaced by another of its name.
-        error: why the queue refused it, in upstream's words; empty when all is well.
+        requeued: False if the pod is gone, assigned, or replaced by another of its name.
+        error: why the queue refused it, in upstream's words; empty on success.
     """
 
     requeued: bool
@@ -70,12 +70,12 @@ class Requeue(msgspec.Struct, frozen=True):
 
 
 class SchedulingQueue(QueueTiers):
-    """The pods that wait for a node. Pods are found by ``namespace/name``; those in flight, and nominations, by uid.
+    """The pods that wait for a node. Pods are stored by ``namespace/name``; those in flight, and nominations, by uid.
 
     Args:
         hints: what the plugins of each profile registered (`bayplan.framework.events.registrations`).
-        pre_enqueue: by scheduler name, the PreEnqueue plugins in the order in which they are asked.
-        pod_lister: the cluster's newest version of a pod; asked at failures and nominations.
+        pre_enqueue: the PreEnqueue plugins in order, by scheduler name.
+        pod_lister: returns the cluster's newest version of a pod; called at failures and nominations.
         sort_key: the order of the active queue; see `priority_sort` and `key_from_less`.
         options: settings.
 
@@ -104,15 +104,15 @@ class SchedulingQueue(QueueTiers):
     # Pods come and go.
 
     def add(self, pod: Pod, now_ns: int) -> None:
-        """Take in a pod that is new in the cluster."""
+        """Add a pod that is new in the cluster."""
         self._to_active(self.new_record(pod, now_ns), now_ns, LABEL_ADD)
 
     def update(self, old: Pod, new: Pod, now_ns: int) -> None:
-        """Take in a changed version of a pod that has no node.
+        """Replace a pod without a node by its new version.
 
-        The event handler drops updates whose resource version did not change. In the active and the backoff queues the
-        pod takes its place by its new version; nothing else is asked. An unschedulable pod is asked like by any event,
-        but only it, and even if it is gated.
+        The event handler drops updates whose resource version did not change. In the active and the backoff queues, the pod
+        only moves to the position of its new version. For an unschedulable pod the update is an event, but only for this pod, and
+        even if the pod is gated.
         """
         uid = uid_of(new)
         if uid in self._in_flight:
@@ -137,13 +137,13 @@ class SchedulingQueue(QueueTiers):
         for event in pod_update_events(old, new, self.options.request_gates):
             strategy = self._hints.match(event).strategy(queued, old, new)
             self._requeue(queued, strategy, now_ns, event.label)
-            # Without popping from the backoff queue upstream does not stop at a move to it: a later event can list the
-            # pod as unschedulable as well.
+            # Without popping from the backoff queue, upstream does not stop after a move to it: a later event can add the
+            # pod to the unschedulable pods as well.
             if queued.tier & (ACTIVE | WAITS_FOR_BACKOFF if self._pop_from_backoff else ACTIVE):
                 return
 
     def delete(self, pod: Pod) -> None:
-        """Forget a pod that was deleted, or bound by somebody else. A pod in flight stays in flight."""
+        """Remove a pod that was deleted, or bound by something else. A pod in flight stays in flight."""
         self.nominator.remove(uid_of(pod))
         queued = self._records.get(key_of(pod))
         if queued is None:
@@ -155,10 +155,10 @@ class SchedulingQueue(QueueTiers):
         else:
             self._leave(queued, UNSCHEDULABLE)
 
-    # Attempts begin and end.
+    # Attempts start and end.
 
     def pop(self) -> QueuedPod | None:
-        """Return the next pod, which is in flight from now on; None where upstream would wait for one."""
+        """Pop the next pod, which is then in flight; None if upstream would block."""
         while True:
             queued = self._active.pop()
             if queued is None:
@@ -170,10 +170,10 @@ class SchedulingQueue(QueueTiers):
             if self._in_flight.start(queued):
                 self.scheduling_cycle += 1
                 return queued
-            # The same pod is in flight under another record: this one is thrown away.
+            # The same pod is in flight under another record: discard this one.
 
     def pop_specific(self, pod: Pod, now_ns: int) -> QueuedPod | None:
-        """Activate a pod and pop it out of turn; None when it is not in the active queue then."""
+        """Activate a pod and pop it out of turn; None if it is not in the active queue after activation."""
         self._activate(pod, now_ns)
         queued = self._records.get(key_of(pod))
         if queued is None or not queued.tier & ACTIVE:
@@ -186,7 +186,7 @@ class SchedulingQueue(QueueTiers):
         return queued
 
     def done(self, uid: str) -> None:
-        """Note that an attempt is over: the pod was bound, or failed and is back in the queue."""
+        """End an attempt: the pod was bound, or failed and is back in the queue."""
         self._in_flight.done(uid)
 
     def fail(
@@ -198,15 +198,15 @@ class SchedulingQueue(QueueTiers):
         pending_plugins: frozenset[str] = NO_PLUGINS,
         nominating: NominatingInfo | None = None,
     ) -> Requeue:
-        """Take back a popped pod whose attempt failed, and end the attempt.
+        """Requeue a popped pod whose attempt failed, and end the attempt.
 
         Args:
             queued: the popped record.
             now_ns: the time.
-            unschedulable_plugins: plugins that rejected the pod. Without any here and in `pending_plugins` an error
+            unschedulable_plugins: plugins that rejected the pod. If this and `pending_plugins` are empty, an error
                 ended the attempt.
             pending_plugins: plugins that make it wait.
-            nominating: what the cycle says about the nomination; None leaves it to the pod's status.
+            nominating: the nomination that results from the cycle; None leaves it to the pod's status.
         """
         queued.unschedulable_plugins = unschedulable_plugins
         queued.pending_plugins = pending_plugins
@@ -225,7 +225,7 @@ class SchedulingQueue(QueueTiers):
         return Requeue(True, error)
 
     def add_unschedulable_if_not_present(self, queued: QueuedPod, now_ns: int) -> str:
-        """Put a pod that failed where its rejection, and the events since its pop, say; end the attempt.
+        """Requeue a failed pod in the tier that its rejection and the events since its pop determine; end the attempt.
 
         Called by `fail`. Returns why the queue refuses the pod, in upstream's words, or "".
         """
@@ -264,7 +264,7 @@ class SchedulingQueue(QueueTiers):
         best = SKIP
         for event, old, new in happened:
             best = max(best, self._hints.match(event).strategy(queued, old, new))
-            # Without pending plugins nothing better than this can come.
+            # Without pending plugins, no better strategy is possible.
             if best is IMMEDIATELY or (best is AFTER_BACKOFF and not queued.pending_plugins):
                 break
         return best
@@ -279,14 +279,14 @@ class SchedulingQueue(QueueTiers):
         now_ns: int,
         pre_check: PreCheck | None = None,
     ) -> int:
-        """Move the unschedulable pods that an event may help; return how many left for the active or backoff queues.
+        """Move the unschedulable pods that an event may help; return how many went to the active or backoff queues.
 
         Args:
             event: what happened; `bayplan.framework.events` derives it from the objects.
             old: the object before; None for an addition.
             new: the object after; None for a deletion.
             now_ns: the time.
-            pre_check: if given, pods that it refuses are passed over.
+            pre_check: if given, pods for which it returns False are skipped.
         """
         match = self._hints.match(event)
         if not match.of_interest:
@@ -309,7 +309,7 @@ class SchedulingQueue(QueueTiers):
             if interest is None:
                 continue
             if interest.at_least is SKIP and not interest.pending and len(interest.others) == 1:
-                # Nearly every event in a large cluster comes by here: one hint, asked about thousands of pods.
+                # Nearly every event in a large cluster takes this path: one hint, run for thousands of pods.
                 hint = interest.others[0]
                 movers += [(queued, AFTER_BACKOFF) for queued in members if hint(queued.pod, old, new)]
             else:
@@ -336,9 +336,9 @@ class SchedulingQueue(QueueTiers):
         return moved
 
     def assigned_pod_added(self, pod: Pod, now_ns: int, namespace_labels: Mapping[str, str] = NO_LABELS) -> int:
-        """Move the pods that a new assigned pod may help by being near; return how many.
+        """Move the pods that a new assigned pod may help through its location; return how many.
 
-        The scheduler of 1.36 calls `move_all` with AssignedPod/Add instead, which leaves the choice to the hints.
+        The scheduler of 1.36 calls `move_all` with AssignedPod/Add instead, which leaves the decision to the hints.
         """
         return self._move_cross_topology(ASSIGNED_POD_ADD, None, pod, now_ns, namespace_labels)
 
@@ -363,7 +363,7 @@ class SchedulingQueue(QueueTiers):
         return self._move(movers, event, old, new, now_ns)
 
     def activate(self, pods: Iterable[Pod], now_ns: int) -> int:
-        """Move pods to the active queue at once, as plugins ask for; return how many went there.
+        """Move pods to the active queue immediately, at the request of plugins; return how many moved.
 
         A pod that is in flight is tried again when it comes back.
         """
@@ -389,7 +389,7 @@ class SchedulingQueue(QueueTiers):
     # Time passes.
 
     def flush_backoff(self, now_ns: int) -> int:
-        """Move the pods whose backoff is over to the active queue; return how many. Upstream: at every whole second."""
+        """Move the pods whose backoff has ended to the active queue; return how many. Upstream does so every whole second."""
         moved = 0
         for queued in self._backoff.pop_finished(now_ns):
             if queued.tier == NOWHERE:
@@ -398,10 +398,10 @@ class SchedulingQueue(QueueTiers):
         return moved
 
     def flush_unschedulable(self, now_ns: int) -> int:
-        """Move the pods that have been unschedulable for too long; return how many. Upstream: every 30 s.
+        """Move the pods that have been unschedulable for too long; return how many. Upstream does so every 30 s.
 
-        Gated pods stay where they are, but count: while there is one of that age, pods in flight that fail are tried
-        again without waiting for an event.
+        Gated pods stay, but count: while there is one of that age, pods in flight that fail are retried without waiting
+        for an event.
         """
         self._unschedulable_flushed_ns = now_ns
         overdue = self._unschedulable.mark_overdue(now_ns - self.options.max_in_unschedulable_ns)
@@ -416,18 +416,18 @@ class SchedulingQueue(QueueTiers):
         return self._move(movers, UNSCHEDULABLE_TIMEOUT, None, None, now_ns)
 
     def next_flush_ns(self, now_ns: int) -> int | None:
-        """Return the earliest instant, now or later, at which one of the timers would change something; None: never.
+        """Return the earliest instant, now or later, at which a timer would change something; None if there is none.
 
         The instant is on upstream's grid: whole seconds for `flush_backoff` (whole seconds since the start without
         popping from the backoff queue), multiples of 30 s since the start for `flush_unschedulable`. A host that calls
-        both at that instant misses nothing; after that the next instant is a later one.
+        both at that instant misses nothing; the next instant is then a later one.
         """
         ticks = [self._backoff.next_flush_ns(now_ns)]
         waiting = self._unschedulable
         oldest_ns = waiting.oldest_timestamp_ns()
         due = [] if oldest_ns is None else [oldest_ns + self.options.max_in_unschedulable_ns + 1]
         if waiting.overdue:
-            # Gated pods that are overdue only matter to pods in flight, or where their gate hears the timer.
+            # Overdue gated pods only matter to pods in flight, or if their gate registers the timer event.
             held = self._hints.match(UNSCHEDULABLE_TIMEOUT).gating_plugins
             if self._in_flight or any(not gate or gate in held for gate in waiting.overdue_by_gate):
                 due.append(self._unschedulable_flushed_ns + 1)
@@ -437,20 +437,20 @@ class SchedulingQueue(QueueTiers):
         return min((tick for tick in ticks if tick is not None), default=None)
 
     def close(self) -> None:
-        """Forget what is in flight: the scheduler is about to end. Pops still empty the queue."""
+        """Drop the pods in flight because the scheduler is about to stop. Pops still empty the queue."""
         self._in_flight.clear()
         self.closed = True
 
     # Nominations.
 
     def nominate(self, pod: Pod, nominating: NominatingInfo | None = None) -> None:
-        """Nominate a pod to a node, or take its nomination back; None leaves it to the pod's status."""
+        """Nominate a pod to a node, or clear its nomination; None leaves it to the pod's status."""
         self.nominator.add(pod, nominating)
 
     def unnominate(self, pod: Pod) -> None:
-        """Drop a pod's nomination."""
+        """Clear a pod's nomination."""
         self.nominator.remove(uid_of(pod))
 
     def update_nominated(self, old: Pod, new: Pod) -> None:
-        """Take over a new version of a pod that may be nominated."""
+        """Replace a pod that may be nominated by its new version."""
         self.nominator.update(old, new)

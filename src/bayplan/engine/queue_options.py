@@ -15,10 +15,10 @@ class QueueOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         initial_backoff_ns, max_backoff_ns: ``podInitialBackoffSeconds`` and ``podMaxBackoffSeconds``. A maximum of 0
-            switches backoff off.
-        max_in_unschedulable_ns: after how long an unschedulable pod is tried again without any event.
+            disables backoff.
+        max_in_unschedulable_ns: the time after which an unschedulable pod is retried without any event.
         pop_from_backoff: the gate SchedulerPopFromBackoffQ: pods that back off are popped when nothing else waits.
-        start_ns: when the scheduler started, which the timers are aligned to.
+        start_ns: when the scheduler started; timers are aligned to it.
         request_gates: how requests are summed up; decides whether an update scales a pod down.
     """
 

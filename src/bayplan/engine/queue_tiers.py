@@ -1,7 +1,7 @@
-"""Where each pod waits, and how pods get from one place to another: the part of the queue that no event or pod tells.
+"""The tiers of the scheduling queue, and how pods move between them: the part of the queue that depends on no event or pod.
 
-Every move to the active queue, and with popping from the backoff queue every move to a backoff queue, goes past the
-PreEnqueue plugins, the gates; a pod that one of them holds back is put among the unschedulable pods.
+Every move to the active queue, and with popping from the backoff queue every move to a backoff queue, runs the
+PreEnqueue plugins, the gates; if one of them holds a pod back, the pod joins the unschedulable pods.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ LABEL_UPDATE = UNSCHEDULABLE_POD_UPDATE.label
 _NOMINATING_LABELS = (LABEL_ADD, LABEL_UPDATE)
 
 PreEnqueue: TypeAlias = Callable[[Pod], Status | None]
-"""A PreEnqueue plugin: None or a status that is ok lets the pod into the active queue; any other holds it back."""
+"""A PreEnqueue plugin: returns None or an ok status to let the pod into the active queue; any other status holds it back."""
 
 
 class QueueTiers:
-    """The places of the scheduling queue, which is built on this class and documents the arguments.
+    """The tiers of the scheduling queue, which extends this class and documents the arguments.
 
     Attributes:
         options: settings.
-        nominator: nominations; to be changed through the queue only.
+        nominator: nominations; change them only through the queue.
         incoming: how often pods entered ``active``, ``backoff`` or ``unschedulable``, by the label of the event.
     """
 
@@ -71,7 +71,7 @@ class QueueTiers:
         self._sort_key = sort_key
         self._pop_from_backoff = options.pop_from_backoff
         self._sequence = 0
-        # Every record that is not in flight, wherever it waits.
+        # Every record that is not in flight, in any tier.
         self._records: dict[str, QueuedPod] = {}
         self._active = PodHeap(ACTIVE)
         self._backoff = BackoffQueue(options, sort_key)
@@ -79,7 +79,7 @@ class QueueTiers:
         self._in_flight = InFlight()
 
     def new_record(self, pod: Pod, now_ns: int) -> QueuedPod:
-        """Return a record of a pod that is not in the queue; `add` makes its own."""
+        """Return a record of a pod that is not in the queue; `add` creates its own."""
         self._sequence += 1
         metadata = pod.metadata
         key = f"{metadata.namespace}/{metadata.name}"
@@ -90,7 +90,7 @@ class QueueTiers:
         plugins = self._pre_enqueue.get(pod.spec.scheduler_name, ())
         gating_plugin = queued.gating_plugin
         if gating_plugin:
-            # The gate that held the pod goes first: most likely it still does.
+            # The gate that held the pod runs first: most likely it still does.
             held_by = [plugin for plugin in plugins if plugin[0] == gating_plugin]
             plugins = (*held_by, *[plugin for plugin in plugins if plugin[0] != gating_plugin])
         for name, pre_enqueue in plugins:
@@ -108,8 +108,8 @@ class QueueTiers:
             self._gate(queued)
         present = self._records.get(queued.key)
         if queued.gating_plugin:
-            # A pod that stands among the unschedulable pods as well as in a backoff queue stays in both, but in the group
-            # of the gate that holds it now.
+            # A pod that is both unschedulable and in a backoff queue stays in both, but moves to the group of the gate that
+            # holds it now.
             elsewhere = present is not None and present.tier & (ACTIVE | WAITS_FOR_BACKOFF)
             if queued.tier & UNSCHEDULABLE or not elsewhere:
                 self._to_unschedulable(queued, label)
@@ -170,12 +170,12 @@ class QueueTiers:
             del self._records[queued.key]
 
     def __len__(self) -> int:
-        """Return how many pods wait; those in flight don't."""
+        """Return the number of waiting pods, without those in flight."""
         return len(self._records)
 
     @property
     def has_next(self) -> bool:
-        """Return whether there is something to pop."""
+        """Return whether there is a pod to pop."""
         return bool(len(self._active)) or (self._pop_from_backoff and bool(len(self._backoff.rejected)))
 
     def get(self, key: str) -> QueuedPod | None:
@@ -187,11 +187,11 @@ class QueueTiers:
         return [*self._active]
 
     def backing_off(self) -> list[QueuedPod]:
-        """Return the pods of both backoff queues, the rejected ones first, in their order."""
+        """Return the pods of both backoff queues in order, the rejected ones first."""
         return [*self._backoff]
 
     def unschedulable(self) -> list[QueuedPod]:
-        """Return the unschedulable pods, gated ones included, in no particular order that would mean something."""
+        """Return the unschedulable pods, including gated ones, in no particular order."""
         return [*self._unschedulable]
 
     def in_flight(self) -> list[QueuedPod | InFlightEvent]:
@@ -199,7 +199,7 @@ class QueueTiers:
         return [*self._in_flight]
 
     def pending_counts(self) -> dict[str, int]:
-        """Return the sizes of the queues under the names that upstream's metric ``pending_pods`` has for them."""
+        """Return the sizes of the queues under their names in upstream's metric ``pending_pods``."""
         gated = self._unschedulable.count_gated()
         return {
             "active": len(self._active),
@@ -209,7 +209,7 @@ class QueueTiers:
         }
 
     def check_invariants(self) -> None:
-        """Raise AssertionError where the queue contradicts itself. For tests and simulations under ``--check``."""
+        """Raise AssertionError if the queue is inconsistent. For tests and simulations under ``--check``."""
         self._unschedulable.check_invariants()
         self._in_flight.check_invariants()
         for tier, pods in (

@@ -1,4 +1,4 @@
-"""The scheduling queue's record of a pod: what it remembers of past attempts, and where the pod waits."""
+"""The scheduling queue's record of a pod: its past attempts, and the tier in which it waits."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bayplan.objects.pod import Pod
 
 NO_PLUGINS: frozenset[str] = frozenset()
 
-# Where a pod waits; bits, because a record can stand in a backoff queue and among the unschedulable pods at once
+# The tiers of the queue; bits, because a pod can be in a backoff queue and unschedulable at once
 # (see `SchedulingQueue.update`).
 NOWHERE = 0
 ACTIVE = 1
@@ -23,7 +23,7 @@ UNSCHEDULABLE = 8
 
 
 class SortKey(Protocol):
-    """What a heap of pods is ordered by: anything that compares with its like."""
+    """The sort key of a heap of pods: anything that compares with its own kind."""
 
     def __lt__(self, other: Any, /) -> bool: ...
 
@@ -31,25 +31,25 @@ class SortKey(Protocol):
 class QueuedPod(Struct, eq=False, gc=False):
     """A pod in the scheduling queue, or in flight. Compares by identity.
 
-    The cyclic garbage collector does not look at these records, which is what makes a million of them affordable:
-    nothing that a record refers to (`plan` above all) may refer back to it.
+    The cyclic garbage collector does not track these records, which makes a million of them affordable:
+    nothing that a record refers to (above all `plan`) may refer back to it.
 
     Attributes:
-        pod: the newest version of the pod that the queue was told.
+        pod: the newest version of the pod that the queue received.
         key: ``namespace/name``.
-        uid: the pod's uid, or `key` where it has none.
-        sequence: number of the record; of equals the older record goes first.
-        timestamp_ns: when the record was made or last failed; nothing else changes it.
+        uid: the pod's uid, or `key` if it has none.
+        sequence: number of the record; among equals, the older record goes first.
+        timestamp_ns: when the record was created or last failed; nothing else changes it.
         attempts: how often it was popped.
-        unschedulable_count: attempts that a plugin's rejection ended.
-        error_count: attempts in a row that an error ended.
+        unschedulable_count: attempts that ended with a plugin's rejection.
+        error_count: consecutive attempts that ended with an error.
         initial_attempt_ns: when the pod first entered the active queue.
         unschedulable_plugins: plugins that rejected the last attempt, and gates that held the pod since.
         pending_plugins: plugins that make the pod wait for something; their events skip the backoff.
         gating_plugin: the PreEnqueue plugin that holds the pod back, or "".
-        flushed: whether the pod left the unschedulable pods for having been there too long.
-        backoff_expiry_ns: the end of the backoff after the last failure; None until someone asked.
-        plan: free for the engine: what it compiled for `pod`. The queue forgets it whenever it replaces `pod`.
+        flushed: whether the pod left the unschedulable pods because it had been there for too long.
+        backoff_expiry_ns: the end of the backoff after the last failure; None until it is needed.
+        plan: reserved for the engine: what it compiled for `pod`. The queue clears it whenever it replaces `pod`.
         tier, heap_key, group, popped_at: bookkeeping of the queue.
     """
 
@@ -75,7 +75,7 @@ class QueuedPod(Struct, eq=False, gc=False):
 
     @property
     def priority(self) -> int:
-        """Return the pod's priority; none is 0."""
+        """Return the pod's priority, 0 if it has none."""
         return self.pod.spec.priority or 0
 
     @property
@@ -85,11 +85,11 @@ class QueuedPod(Struct, eq=False, gc=False):
 
     @property
     def failed_by_error(self) -> bool:
-        """Return whether no plugin rejected the pod: it came back for an error, or was never tried."""
+        """Return whether no plugin rejected the pod: an error sent it back, or it was never tried."""
         return not self.unschedulable_plugins and not self.pending_plugins
 
     def take(self, pod: Pod) -> None:
-        """Hold another version of the pod."""
+        """Replace the pod by another version."""
         if pod is not self.pod:
             self.pod = pod
             self.uid = pod.metadata.uid or self.key
@@ -97,23 +97,23 @@ class QueuedPod(Struct, eq=False, gc=False):
 
 
 KeyFunction: TypeAlias = Callable[[QueuedPod], SortKey]
-"""Gives the place of a pod in the active queue; the smallest key goes first. Called when the pod enters the queue."""
+"""Returns the position of a pod in the active queue; the smallest key goes first. Called when the pod enters the queue."""
 
 Less: TypeAlias = Callable[[QueuedPod, QueuedPod], bool]
-"""Whether the first pod goes before the second: the form that queue sort plugins have upstream."""
+"""Whether the first pod goes before the second: the signature of upstream's queue sort plugins."""
 
 
 def priority_sort(queued: QueuedPod) -> int:
-    """Order by priority, then by age, as the PrioritySort plugin: the key of the default configuration.
+    """Order by priority, then by age, like the PrioritySort plugin: the key of the default configuration.
 
-    The key is one number, because heaps compare numbers faster than pairs: a point of priority outweighs all time.
+    The key is one number, because heaps compare numbers faster than pairs: a higher priority outweighs any age.
     """
     priority = queued.pod.spec.priority
     return queued.timestamp_ns - (priority << 64) if priority else queued.timestamp_ns
 
 
 def key_from_less(less: Less) -> KeyFunction:
-    """Return the key function for a less-based order. Slower than a key of numbers by an order of magnitude.
+    """Return the key function for a less-based order. It is slower than a numeric key by an order of magnitude.
 
     Each key holds a copy of the record: entries of a heap must not change their order when the record changes.
     """
@@ -128,12 +128,12 @@ def key_from_less(less: Less) -> KeyFunction:
 
 
 def key_of(pod: Pod) -> str:
-    """Return ``namespace/name``, which the queue finds pods by."""
+    """Return ``namespace/name``, the queue's key of a pod."""
     metadata = pod.metadata
     return f"{metadata.namespace}/{metadata.name}"
 
 
 def uid_of(pod: Pod) -> str:
-    """Return the pod's uid, or its key where it has none, so that pods without uid are not taken for one another."""
+    """Return the pod's uid, or its key if it has none, so that pods without uid stay distinct."""
     metadata = pod.metadata
     return metadata.uid or f"{metadata.namespace}/{metadata.name}"

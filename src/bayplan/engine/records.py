@@ -1,7 +1,7 @@
-"""Decision records: what every cycle decided, and at level full what every plugin said about every node.
+"""Decision records: the decision of every cycle and, at level full, the result of every plugin on every node.
 
-A full record costs about as much as the rows that changed since the plan's last decision: a plan's verdicts and scores are
-written whole once (a keyframe), then row by row. `Decision` puts them together again as arrays.
+The cost of a full record is proportional to the rows that changed since the plan's last decision: a plan's verdicts and scores are
+written whole once (a keyframe), then row by row. `Decision` rebuilds them as arrays.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from bayplan.engine.cycle import ScheduleResult, mask_of
 from bayplan.engine.decision import Decision, Frame, Outcome, Record, rebuild
 from bayplan.engine.full_pass import ScoreTable, score_over
-from bayplan.engine.keyframe import Copies, Keyframe, Said, what_is_said
+from bayplan.engine.keyframe import Copies, Keyframe, PluginOutput, plugin_outputs
 from bayplan.engine.plan import Plan
 from bayplan.engine.plan_history import FrameHistory, PlanHistory
 from bayplan.framework.plugin import Params
@@ -27,11 +27,11 @@ from bayplan.state.cluster_state import ClusterState
 __all__ = ["Decision", "Outcome", "Record", "RecordLevel", "Records"]
 
 DIGEST_BLOCK = 4096
-"""How many records are hashed at once."""
+"""Number of records hashed at a time."""
 
 
 class RecordLevel(IntEnum):
-    """How much is recorded: nothing, one line a cycle, or every verdict and score."""
+    """The level of detail: nothing, one line per cycle, or every verdict and score."""
 
     OFF = 0
     SUMMARY = 1
@@ -45,7 +45,7 @@ class Records:
         self.level = level
         self._summaries: list[Record] = []
         self._frames: list[Frame] = []
-        # At level OFF records live only until they are hashed.
+        # At level OFF, records live only until they are hashed.
         self._hash = blake2b(digest_size=8)
         self._names: tuple[str | None, ...] = ()
         self._names_position = -1
@@ -66,7 +66,7 @@ class Records:
         """Record a cycle. Must be called before the decision is applied to the state.
 
         Args:
-            record: what came of it. plan, result: what it was decided with, for full records; None where it was not begun.
+            record: the summary. plan, result: what led to the decision, for full records; None if the cycle did not start.
         """
         if self.level is RecordLevel.OFF and len(self._summaries) >= DIGEST_BLOCK:
             self._hash.update(_digest_text(self._summaries))
@@ -77,21 +77,21 @@ class Records:
         self._summaries.append(record)
 
     def tell(self, pod: str, point: str, plugin: str, status: Status, timeout_ns: int = 0) -> None:
-        """Note what a plugin said after the cycle: who made room, and what is not plain success on the way to the binding.
+        """Report a plugin's result after the cycle: of PostFilter, and on the way to the binding anything but success.
 
-        Here nothing is kept of it; hosts that show single attempts do. `timeout_ns` is how long a permit is waited for.
+        This class ignores it; hosts that show single attempts override it. `timeout_ns` is the timeout of a permit.
         """
 
     def _frame(self, plan: Plan, result: ScheduleResult) -> Frame:
         state = plan.state
         names = self._node_names(state)
         if not state.nodes.row_of or plan.pre.status is not None:
-            # No filter was asked: what the plan keeps is of an earlier cycle.
+            # No filter ran: the plan's cached results are those of an earlier cycle.
             if self._bare is None or self._bare.names is not names:
                 self._bare = Keyframe(state, names, self._order)
             status = plan.pre.status if state.nodes.row_of else None
-            said = plan.pre_filters.said() if state.nodes.row_of else ()
-            return Frame(self._bare, 0, False, (), (), (), status, preemption=_preemption(result), pre_filters=said)
+            outputs = plan.pre_filters.said() if state.nodes.row_of else ()
+            return Frame(self._bare, 0, False, (), (), (), status, preemption=_preemption(result), pre_filters=outputs)
         scored = result.scored and result.failure is None
         scales: tuple[Params | None, ...] = ()
         history = plan.history if isinstance(plan.history, PlanHistory) else None
@@ -109,7 +109,7 @@ class Records:
         failures = result.nominated_failures
         overrides = () if failures is None else tuple(zip(*(column.tolist() for column in failures), strict=True))
         if result.refused_row >= 0 and not plan.examined()[result.refused_row]:
-            # PreFilter left the nominated node out, but it has been looked at before the others were.
+            # PreFilter excluded the nominated node, but it was evaluated before the others.
             overrides += ((result.refused_row, *result.refusal),)
         own_ties = not scored or result.table is not None or result.extended is not None
         return Frame(
@@ -130,40 +130,45 @@ class Records:
         )
 
     def _keyframe_of(self, plan: Plan, history: PlanHistory, names: tuple[str | None, ...], scored: bool) -> Keyframe:
-        """Return the plan's keyframe with the changes since its last record added, or a new one."""
+        """Return the plan's keyframe extended with the changes since its last record, or a new one."""
         own, rows = history.own, history.take_changes(plan)
         if own is not None and rows is not None and (own.keyframe.scored or not scored):
             if rows:
                 own.record_rows(plan, rows)
                 if own.keyframe.scored and not scored:
-                    # Scores of these rows were not brought up to date, nor are they read here: the next cycle records them again.
+                    # Scores of these rows are out of date, but not read here: the next cycle records them again.
                     history.keep_changes()
             return own.keyframe
-        said = what_is_said(plan, scored=scored, table=None)
-        if own is not None and scored is own.keyframe.scored and own.record_differences(plan, said):
+        outputs = plugin_outputs(plan, scored=scored, table=None)
+        if own is not None and scored is own.keyframe.scored and own.record_differences(plan, outputs):
             return own.keyframe
-        history.own = self._begin(plan, own, names, said, scored)
+        history.own = self._begin(plan, own, names, outputs, scored)
         return history.own.keyframe
 
     def _keyframe_of_table(
         self, plan: Plan, history: PlanHistory, names: tuple[str | None, ...], table: ScoreTable
     ) -> Keyframe:
-        """Return a keyframe with the scores of a table; the changes that the plan has to tell stay for its own next record."""
-        said = what_is_said(plan, scored=True, table=table)
-        if history.tables is None or not history.tables.record_differences(plan, said):
-            history.tables = self._begin(plan, history.tables, names, said, True)
+        """Return a keyframe with the scores of a table; the plan's pending changes are left for the next record without a table."""
+        outputs = plugin_outputs(plan, scored=True, table=table)
+        if history.tables is None or not history.tables.record_differences(plan, outputs):
+            history.tables = self._begin(plan, history.tables, names, outputs, True)
         return history.tables.keyframe
 
     def _begin(
-        self, plan: Plan, before: FrameHistory | None, names: tuple[str | None, ...], said: list[Said], scored: bool
+        self,
+        plan: Plan,
+        before: FrameHistory | None,
+        names: tuple[str | None, ...],
+        outputs: list[PluginOutput],
+        scored: bool,
     ) -> FrameHistory:
         moving = frozenset[int]() if before is None else before.moving
         keyframe = Keyframe(plan.state, names, self._order, moving)
-        keyframe.take(plan, said, self._copies, scored=scored)
-        return FrameHistory(plan, keyframe, said, 0 if before is None else before.vain)
+        keyframe.take(plan, outputs, self._copies, scored=scored)
+        return FrameHistory(plan, keyframe, outputs, 0 if before is None else before.misses)
 
     def _node_names(self, state: ClusterState) -> tuple[str | None, ...]:
-        """Return the names of all rows; the very same tuple while no node comes or goes."""
+        """Return the names of all rows; the identical tuple while no node comes or goes."""
         if self._names_position != state.node_log.end:
             self._names_position = state.node_log.end
             names = tuple(state.nodes.names)
@@ -184,12 +189,12 @@ class Records:
         return rebuild(record, self._frames[record.frame])
 
     def frame(self, number: int) -> Frame | None:
-        """Return where the full record of a cycle is, or None where there is none. For whoever stores records whole."""
+        """Return the reference to the full record of a cycle, or None if there is none. For hosts that store whole records."""
         frame = self._summaries[number].frame
         return self._frames[frame] if frame >= 0 else None
 
     def digest(self) -> str:
-        """Return a hash (16 hexadecimal digits) of all decisions in order: when, which pod, how it ended, node or message.
+        """Return a hash (16 hexadecimal digits) of all decisions in order: time, pod, outcome, and node or message.
 
         It is the same at every level.
         """
@@ -200,7 +205,7 @@ class Records:
 
     @property
     def nbytes(self) -> int:
-        """Return about how many bytes all records take."""
+        """Return the approximate size of all records."""
         keyframes = {id(it.keyframe): it.keyframe for it in self._frames if isinstance(it.keyframe, Keyframe)}.values()
         names = {id(keyframe.names): 8 * len(keyframe.names) for keyframe in keyframes}
         arrays = {id(values): int(values.nbytes) for keyframe in keyframes for values in keyframe.arrays}
@@ -210,7 +215,7 @@ class Records:
 
 
 def _pre_scores(plan: Plan, table: ScoreTable | None) -> tuple[tuple[str, Code], ...]:
-    """Return which PreScore plugins had something to prepare, and which asked to be skipped."""
+    """Return the PreScore plugins that ran, with SKIP or SUCCESS."""
     if table is None:
         return plan.pre_scores.said()
     preparing = plan.profile.pre_score if plan.profile.score else ()
@@ -218,7 +223,7 @@ def _pre_scores(plan: Plan, table: ScoreTable | None) -> tuple[tuple[str, Code],
 
 
 def _preemption(result: ScheduleResult) -> PreemptionAccount | None:
-    """Return how the search for victims went, where there was one."""
+    """Return the account of preemption, if it ran."""
     diagnosis = result.diagnosis
     return diagnosis.preemption() if diagnosis is not None and diagnosis.preemption is not None else None
 

@@ -1,6 +1,6 @@
-"""What one rule last said about every row, brought up to date by the rows that changed.
+"""The last result of one rule on every row, updated for the rows that changed.
 
-Pods that a plugin can't tell apart share a result (`bayplan.engine.rule_results`). This is all that is cached between cycles.
+Pods that a plugin does not distinguish share a result (`bayplan.engine.rule_results`). Nothing else is cached between cycles.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ class RuleResult:
     """The base of `FilterResult` and `ScoreResult`.
 
     Args:
-        plugin, spec: whose rule it is.
-        rule: what is asked.
+        plugin, spec: the source of the rule.
+        rule: the rule to run.
         state: the cluster.
         reads: what the rule reads (`Reads`).
 
     Attributes:
         name: of the plugin.
-        params: what the rule was last asked with.
-        values: what it said, one element a row.
-        epoch: how often all rows were asked; whoever combined the values must then start over.
-        asked_rows: how many rows were asked one by one, since they had changed; for measurements.
-        incremental: whether the logs of changed rows name every row that must be asked again.
-        static: whether placements leave the values alone.
+        params: the params of the last run.
+        values: the results, one element per row.
+        epoch: number of runs on all rows; whatever combines the values must then start over.
+        asked_rows: number of changed rows on which the rule ran one by one; for measurements.
+        incremental: whether the change logs name every row on which the rule must run again.
+        static: whether placements don't change the values.
     """
 
     def __init__(self, plugin: Plugin[Any], spec: Any, rule: Rule, state: ClusterState, reads: Reads) -> None:
@@ -63,19 +63,19 @@ class RuleResult:
         self._version = -1
         self._capacity = -1
         self._interrupted = False
-        # Lines of `values` are loaded together before rules are asked: then none waits for another.
+        # Prefetch the lines of `values` together before rules run, so that the loads overlap.
         self._loaded = 0
 
     def refresh(self, params: Params | None, feasible: Any) -> None:
-        """Make `values` what asking about every row would give now.
+        """Update `values` to what the rule would return now for every row.
 
         Args:
-            params: of this cycle; if they differ from those of the last one, every row is asked again. None: nothing tells what
-                the rule looks up by itself, so every row is asked.
+            params: of this cycle; if they differ from the last ones, the rule runs on every row. None: nothing shows whether what
+                the rule looks up itself has changed, so it runs on every row.
             feasible: uint8[capacity], for scorers: the feasible rows.
         """
         rule = self.rule
-        # A rule that raised leaves some rows as they were.
+        # A rule that raised has left some rows out of date.
         whole = not self.incremental or self._interrupted
         self._interrupted = True
         if params is not self.params:
@@ -97,7 +97,7 @@ class RuleResult:
         self._interrupted = False
 
     def bind(self) -> bool:
-        """Let the rule follow columns that grew or moved; return whether `values` are new."""
+        """Rebind the rule to columns that grew or moved; return whether `values` are new."""
         columns, grown = self.columns, False
         if self._version != columns.version:
             self._version = columns.version
@@ -109,7 +109,7 @@ class RuleResult:
         return grown
 
     def _ask_missed(self) -> None:
-        """Ask about the rows that changed since the last time."""
+        """Run the rule on the rows that changed since the last time."""
         count = self._changes.take(self.columns.count)
         if count < 0:
             self.ask_all()
@@ -121,26 +121,26 @@ class RuleResult:
         else:
             self.ask_changed(self._changes.rows, count)
 
-    # What the two kinds do in their own ways.
+    # Hooks that the two kinds implement.
 
     def allocate(self) -> None:
-        """Make `values` of the capacity."""
+        """Allocate `values` for the capacity."""
 
     def ask_all(self) -> None:
-        """Ask about every row."""
+        """Run the rule on every row."""
 
     def ask_changed(self, rows: Any, count: int) -> None:
-        """Ask about the first `count` of some rows (intp)."""
+        """Run the rule on the first `count` of some rows (intp)."""
 
     def ask_rows(self, rows: list[int]) -> None:
-        """Ask about some rows."""
+        """Run the rule on some rows."""
 
 
 class FilterResult(RuleResult):
     """Verdicts: uint16, 0 passes.
 
     Attributes:
-        failing: how many rows fail, freed ones among them.
+        failing: number of failing rows, including freed ones.
         has_errors: whether some row's verdict may be an Error.
     """
 
@@ -152,12 +152,12 @@ class FilterResult(RuleResult):
         self.has_errors = False
 
     def allocate(self) -> None:
-        """Make `values` of the capacity."""
+        """Allocate `values` for the capacity."""
         self.values = np.zeros(self.columns.capacity, dtype=np.uint16)
         self.codes = self.values
 
     def ask_all(self) -> None:
-        """Ask about every row."""
+        """Run the rule on every row."""
         self.filter_rule.filter_all(self.codes)
         self._count()
 
@@ -172,7 +172,7 @@ class FilterResult(RuleResult):
         self.failing, self.has_errors = failing, has_errors
 
     def ask_changed(self, rows: Any, count: int) -> None:
-        """Ask about the first `count` of some rows (intp)."""
+        """Run the rule on the first `count` of some rows (intp)."""
         codes, rule, loaded = self.codes, self.filter_rule, 0
         for place in range(count):
             loaded ^= codes[rows[place]]
@@ -190,13 +190,13 @@ class FilterResult(RuleResult):
                     self.has_errors = True
 
     def ask_rows(self, rows: list[int]) -> None:
-        """Ask about some rows."""
+        """Run the rule on some rows."""
         self.filter_rule.filter_rows(rows, self.codes)
         self._count()
 
 
 class ScoreResult(RuleResult):
-    """Raw scores: int64. Rows that are not feasible hold numbers without meaning."""
+    """Raw scores: int64, undefined for rows that are not feasible."""
 
     def __init__(self, plugin: Any, spec: Any, rule: ScoreRule, state: ClusterState) -> None:
         super().__init__(plugin, spec, rule, state, plugin.score_reads(spec))
@@ -205,14 +205,14 @@ class ScoreResult(RuleResult):
         self._uniform_known = self._uniform = False
 
     def allocate(self) -> None:
-        """Make `values` of the capacity."""
+        """Allocate `values` for the capacity."""
         self.values = np.zeros(self.columns.capacity, dtype=np.int64)
         self.raw = self.values
 
     def refresh(self, params: Params | None, feasible: Any) -> None:
-        """Make `values` what asking about every row would give now; see `RuleResult.refresh`.
+        """Update `values` to what the rule would return now for every row; see `RuleResult.refresh`.
 
-        A rule whose raw scores depend on which nodes are feasible is asked about every row.
+        A rule whose raw scores depend on which nodes are feasible runs on every row.
         """
         rule = self.score_rule
         if not rule.reads_feasible:
@@ -224,12 +224,12 @@ class ScoreResult(RuleResult):
         self.epoch += 1
 
     def ask_all(self) -> None:
-        """Ask about every row."""
+        """Run the rule on every row."""
         self.score_rule.score_all(self.raw)
         self._uniform_known = False
 
     def ask_changed(self, rows: Any, count: int) -> None:
-        """Ask about the first `count` of some rows (intp)."""
+        """Run the rule on the first `count` of some rows (intp)."""
         raw, rule, loaded = self.raw, self.score_rule, 0
         for place in range(count):
             loaded ^= raw[rows[place]]
@@ -240,12 +240,12 @@ class ScoreResult(RuleResult):
         self._uniform_known = False
 
     def ask_rows(self, rows: list[int]) -> None:
-        """Ask about some rows."""
+        """Run the rule on some rows."""
         self.score_rule.score_rows(rows, self.raw)
         self._uniform_known = False
 
     def is_uniform(self) -> bool:
-        """Return whether all nodes have the same raw score and placements leave it alone: then any of them scale alike."""
+        """Return whether all nodes have the same raw score and placements don't change it: then any subset scales alike."""
         if not self.static:
             return False
         if not self._uniform_known:
@@ -264,7 +264,7 @@ class ScoreResult(RuleResult):
 
 
 def refresh(result: RuleResult, params: Params | None, feasible: Any) -> None:
-    """Do `RuleResult.refresh`, as a function that Python can hand on."""
+    """Call `RuleResult.refresh`, as a function that Python code can pass on."""
     result.refresh(params, feasible)
 
 
@@ -273,11 +273,11 @@ class RuleSet:
 
     Args:
         point: the extension point, as metrics name it.
-        shared: where results come from; its timer measures them.
+        shared: provides the results; its timer measures them.
 
     Attributes:
-        results: the results; another list whenever other plugins take part.
-        params: what each is asked with, by number.
+        results: the results; replaced by a new list when other plugins take part.
+        params: the params of each rule, by number.
     """
 
     def __init__(self, point: str, shared: RuleResults) -> None:
@@ -291,7 +291,7 @@ class RuleSet:
         self._moved = True
 
     def choose(self, results: Sequence[RuleResult], observing: Sequence[bool]) -> None:
-        """Let these results take part; `observing`: for each, whether its plugin observes the cluster by itself."""
+        """Set the results that take part; `observing`: for each, whether its plugin observes the cluster by itself."""
         before = dict(zip(map(id, self.results), self._epochs, strict=True))
         if list(map(id, results)) != list(before):
             self._moved = self._moved or len(results) != len(self.results)
@@ -304,12 +304,12 @@ class RuleSet:
         ]
 
     def refresh(self, state: Any, feasible: Any) -> bool:
-        """Bring all results up to date; return whether one was asked about all rows, or others take part than before.
+        """Update all results; return whether a rule ran on all rows, or the results that take part changed.
 
         Args:
             state: the cluster. feasible: uint8[capacity], for scorers: the feasible rows.
         """
-        # If a plugin raises, all that was found is combined again the next time.
+        # If a plugin raises, everything is combined again the next time.
         moved, self._moved = self._moved, True
         timer = self._shared.timer
         for number in self._observing:
@@ -328,5 +328,5 @@ class RuleSet:
         return moved
 
     def stamp(self) -> tuple[int, ...]:
-        """Return what moves when a rule has been asked about all rows again, or others take part."""
+        """Return a value that changes when a rule has run on all rows again, or other results take part."""
         return (id(self.results), *self._epochs)

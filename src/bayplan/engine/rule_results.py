@@ -1,4 +1,4 @@
-"""Results by plugin and spec: plans whose pods a plugin can't tell apart share what its rule said."""
+"""Rule results by plugin and spec: plans whose pods a plugin does not distinguish share them."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from bayplan.state.cluster_state import ClusterState
 
 
 class RuleResults:
-    """The results that plans share; they live as long as some plan holds them.
+    """The results that plans share; they live as long as some plan refers to them.
 
     Attributes:
-        timer: calls its second argument with the others, and counts the time for its first, (plugin, extension point); or None.
+        timer: calls its second argument with the rest, and adds the time to its first argument, (plugin, extension point); or None.
     """
 
     def __init__(self, state: ClusterState) -> None:
@@ -44,12 +44,12 @@ class RuleResults:
 
 
 def filter_rule(plugin: FilterPlugin[Any], spec: Any, state: ClusterState) -> FilterRule:
-    """Return the rule of a filter for a spec: the plugin's own, or one that asks its `filter` about arrays."""
+    """Return the rule of a filter for a spec: the plugin's own, or one that calls its array-based `filter`."""
     rule = plugin.filter_rule(spec, state)
     return rule if rule is not None else ArrayFilterRule(plugin, spec, state)
 
 
 def score_rule(plugin: ScorePlugin[Any], spec: Any, state: ClusterState) -> ScoreRule:
-    """Return the rule of a scorer for a spec: the plugin's own, or one that asks its `score` about arrays."""
+    """Return the rule of a scorer for a spec: the plugin's own, or one that calls its array-based `score`."""
     rule = plugin.score_rule(spec, state)
     return rule if rule is not None else ArrayScoreRule(plugin, spec, state)

@@ -1,6 +1,6 @@
-"""The scheduler as a state machine: events of the cluster go in, pods are scheduled one by one, actions come out.
+"""The scheduler as a state machine: it takes cluster events, schedules pods one by one, and returns actions.
 
-It has no clock: every call says what time it is. `bayplan.engine.assemble` makes one from a configuration.
+It has no clock: every call passes the time. `bayplan.engine.assemble` creates one from a configuration.
 """
 
 from __future__ import annotations
@@ -44,24 +44,24 @@ class Scheduler:
     """One kube-scheduler: its state, queue, profiles and records.
 
     Args:
-        state: the cluster as columns; written by this object alone.
+        state: the cluster as columns; only this object writes it.
         profiles: by scheduler name.
         queue: the scheduling queue; its pod lister must be `pods.get`.
         pods: all pods of the cluster that are not finished, by key; shared with the queue.
-        pick: how one of several best nodes is chosen.
-        sampling: when the search for nodes ends; None: when all have been looked at.
-        extenders: in the order in which they are asked.
+        pick: chooses one of several best nodes.
+        sampling: when the search for nodes ends; None to evaluate all nodes.
+        extenders: in the order in which they are called.
         record_level: how much is recorded.
-        waiting_pods: where pods wait for a permit; plugins know it, too.
+        waiting_pods: the pods that wait for a permit; plugins see them, too.
         nominates_expected: see `BindingCycle`.
 
     Attributes:
         assumed: the pods that are counted on a node and not known to be bound there, by key.
-        survives_plugins: whether a plugin that fails ends its cycle only; else its exception is the caller's.
-        missing_plugins: in-tree plugins that the configuration asks for and that this version lacks.
+        survives_plugins: whether an exception of a plugin only fails its cycle; otherwise it propagates to the caller.
+        missing_plugins: enabled in-tree plugins that this version lacks.
 
     Class attributes:
-        release: whose decisions these are.
+        release: the Kubernetes release whose decisions it makes.
     """
 
     release: ClassVar[str] = KUBERNETES_VERSION
@@ -98,10 +98,10 @@ class Scheduler:
         self._pick = pick
         self._events = ClusterEvents(self)
 
-    # Events in.
+    # Events.
 
     def handle(self, old: KubernetesObject | None, new: KubernetesObject | None, now_ns: int) -> list[Action]:
-        """Take in a change of the cluster: an addition (no `old`), an update, or a deletion (no `new`)."""
+        """Apply a change of the cluster: an addition (no `old`), an update, or a deletion (no `new`)."""
         actions = self._events.handle(old, new, now_ns)
         if self.waiting_pods.decided:
             actions += self.bindings.settle(now_ns)
@@ -124,10 +124,10 @@ class Scheduler:
             actions += self.reject_waiting_pod(key, Status(Code.UNSCHEDULABLE, (text,), plugin), now_ns)
         return actions + self.bindings.settle(now_ns)
 
-    # A pod is scheduled.
+    # The scheduling cycle.
 
     def schedule_one(self, now_ns: int) -> CycleReport | None:
-        """Schedule the next pod of the queue; None where none is ready."""
+        """Schedule the next pod of the queue; None if none is ready."""
         queued = self.queue.pop()
         if queued is None:
             return None
@@ -174,7 +174,7 @@ class Scheduler:
         return queued.pod.metadata.deletion_timestamp is not None or queued.key in self.assumed
 
     def _skipped(self, queued: QueuedPod, profile: Profile | None, now_ns: int) -> CycleReport:
-        """End the cycle of a pod that nobody is responsible for, that is being deleted or has a node already."""
+        """End the cycle of a pod that is being deleted, already has a node, or names a scheduler without a profile."""
         pod, actions, message = queued.pod, list[Action](), ""
         self.queue.done(queued.uid)
         if profile is None:
@@ -186,8 +186,8 @@ class Scheduler:
         return CycleReport(pod, Outcome.SKIPPED, "", message, actions)
 
     def fail_by_plugin(self, queued: QueuedPod, problem: Exception, now_ns: int) -> CycleReport:
-        """End a cycle in which a plugin failed before the pod was given a node: it is tried again after a backoff."""
-        # Plans are brought up to date in steps that many of them share, and this one stopped somewhere between.
+        """End a cycle in which a plugin failed before the pod was given a node: it is retried after a backoff."""
+        # The plugin interrupted an update of results that many plans share.
         self.plans = PlanCache(self.state)
         failure = error(str(problem)).by(problem.plugin if isinstance(problem, PluginFailure) else "")
         self.record(queued, Outcome.ERROR, None, None, now_ns, message=failure.message)
@@ -202,7 +202,7 @@ class Scheduler:
         if self.queue.nominator.node_by_uid:
             self.queue.unnominate(pod)
 
-    # A pod is not scheduled.
+    # Failed cycles.
 
     def _unschedulable(
         self,
@@ -213,7 +213,7 @@ class Scheduler:
         cycle_state: CycleState,
         now_ns: int,
     ) -> CycleReport:
-        """End a cycle that found no node: try PostFilter, record, and give the pod back to the queue."""
+        """End a cycle that found no node: run PostFilter, record the cycle, and requeue the pod."""
         failure = result.failure or error("no node was chosen")
         found: PostFilterResult | None = PostFilterResult("")
         answer = failure
@@ -241,7 +241,7 @@ class Scheduler:
     def run_post_filter_plugins(
         self, profile: Profile, pod: Pod, diagnosis: Diagnosis, cycle_state: CycleState
     ) -> tuple[PostFilterResult | None, Status]:
-        """Ask the PostFilter plugins until one makes room or says that nothing helps; the diagnosis takes over the message."""
+        """Run the PostFilter plugins until one makes room or rejects for good; the diagnosis gets their message."""
         found: PostFilterResult | None = None
         reasons: list[str] = []
         status, rejector = Status(Code.UNSCHEDULABLE), ""
@@ -261,30 +261,30 @@ class Scheduler:
         return found, Status(Code.UNSCHEDULABLE, tuple(reasons), rejector)
 
     def preemption_failed(self, pod: Pod, now_ns: int) -> None:
-        """Note that the host could not carry out the evictions for a pod: it no longer waits for them, and is tried again."""
+        """Record that the host could not evict a pod's victims: it no longer waits for them, and is retried."""
         profile = self.profiles.get(pod.spec.scheduler_name)
         for plugin in profile.pre_enqueue if profile is not None else ():
             plugin.stop_waiting(pod)
         self.queue.activate([pod], now_ns)
 
     def forget(self, key: str) -> None:
-        """Take an assumed pod off its node, where it still is there."""
+        """Remove an assumed pod from its node, if it is still there."""
         if key in self.assumed:
             del self.assumed[key]
             if key in self.state.pods:
                 self.state.remove_pod(key)
 
-    # Permit, and what the host says of bindings.
+    # Permit, and the host's reports of bindings.
 
     def allow_waiting_pod(self, key: str, plugin: str, now_ns: int) -> list[Action]:
-        """Note that a Permit plugin lets a waiting pod go on; bind it when all have."""
+        """Record that a Permit plugin allows a waiting pod; bind the pod once all have."""
         waiting = self.waiting_pods.get(key)
         if waiting is not None:
             waiting.allow(plugin)
         return self.bindings.settle(now_ns)
 
     def reject_waiting_pod(self, key: str, status: Status, now_ns: int) -> list[Action]:
-        """Refuse a waiting pod: it gives its node back and returns to the queue."""
+        """Reject a waiting pod: it releases its node and returns to the queue."""
         waiting = self.waiting_pods.get(key)
         if waiting is not None:
             waiting.refuse(status)
@@ -293,16 +293,15 @@ class Scheduler:
     def binding_failed(
         self, key: str, message: str, now_ns: int, *, plugin: str = "DefaultBinder", point: str = "Bind"
     ) -> list[Action]:
-        """Take back a pod that the host could not bind, or for which it could not make an update (then `point` is PreBind).
+        """Requeue a pod that the host could not bind, or for which it could not write an update (then `point` is PreBind).
 
-        The host drops what else it was asked to do for this binding. It says nothing of bindings that it carried out: those
-        come back as events.
+        The host drops its other actions for this binding. It does not report successful bindings: those come back as events.
 
         Args:
             key: the pod.
-            message: why, as the API server tells it.
+            message: the reason from the API server.
             now_ns: the time.
-            plugin: whose work it was; "" for an extender's, whose message is told as it is.
+            plugin: the plugin that failed; "" for an extender, whose message is used unchanged.
             point: the extension point.
         """
         binding = self.bindings.pending.pop(key, None)
@@ -330,7 +329,7 @@ class Scheduler:
         nominated: str = "",
         victims: tuple[str, ...] = (),
     ) -> None:
-        """Keep how an attempt ended."""
+        """Record how an attempt ended."""
         counts = (0, 0, 0, 0)
         if result is not None:
             counts = (result.feasible_nodes, result.evaluated_nodes, len(result.ties), result.total)

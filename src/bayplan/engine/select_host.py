@@ -1,7 +1,7 @@
-"""Which nodes a cycle looks at, and which of the best it takes: the sample, the rows with the highest total, and the seeded pick.
+"""Sampling of nodes and choice among the best: the sample, the rows with the highest total, and the seeded pick.
 
-Upstream stops filtering when it has found enough nodes, and goes on from there next time. `NodeSampling` does what one worker does:
-it visits nodes in the order of the node tree from a rotating start, until it meets one feasible node more than it needs.
+Upstream stops filtering when it has found enough nodes, and the next cycle resumes from there. `NodeSampling` does what one
+worker does: it visits nodes in the order of the node tree from a rotating start, until it finds one feasible node more than needed.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from bayplan.state.arrays import Index, Ints
 from bayplan.state.cluster_state import ClusterState
 
 MIN_FEASIBLE_NODES = 100
-"""All nodes of a smaller cluster are visited; in a larger one, at least this many feasible nodes are searched for."""
+"""Smaller clusters are searched completely; in larger ones, a search needs at least this many feasible nodes."""
 
 MIN_PERCENTAGE = 5
 ADAPTIVE_PERCENTAGE = 50
 NODES_PER_PERCENT = 125
-"""Without a percentage, a search finds 50 % of the nodes in small clusters, 1 % less for every 125 nodes, but at least 5 %."""
+"""Without a percentage, a search needs 50 % of the nodes in small clusters, 1 % less for every 125 nodes, but at least 5 %."""
 
 
 def num_feasible_nodes_to_find(percentage: int, count: int) -> int:
-    """Return how many feasible nodes are enough among `count`; a percentage of 0 lets the size decide."""
+    """Return how many feasible nodes are enough among `count`; with a percentage of 0, it depends on the cluster size."""
     if count < MIN_FEASIBLE_NODES:
         return count
     if percentage == 0:
@@ -33,43 +33,43 @@ def num_feasible_nodes_to_find(percentage: int, count: int) -> int:
 
 
 class NodeSampling:
-    """The start of the next search for nodes, and its end.
+    """The start of the next search for nodes, and the end of the current one.
 
     Args:
-        percentage_of_nodes_to_score: of the whole scheduler; profiles may have one of their own. 0: adaptive.
+        percentage_of_nodes_to_score: of the whole scheduler; profiles may override it. 0: adaptive.
 
     Attributes:
-        next_start: the place in the order of visits where the next search starts.
-        extended: whether extenders filter or score; then one feasible node is not enough where no plugin scores.
+        next_start: the position in visiting order at which the next search starts.
+        extended: whether extenders filter or score; then one feasible node is not enough if no plugin scores.
     """
 
     def __init__(self, percentage_of_nodes_to_score: int = 0) -> None:
         self.percentage_of_nodes_to_score = percentage_of_nodes_to_score
         self.next_start = 0
         self.extended = False
-        # The order of the last search, and room for what it found: once as objects, once typed.
+        # The order of the last search, and a buffer for its results: once as objects, once typed.
         self._order: Index | None = None
         self._rows: Index = np.zeros(0, dtype=np.intp)
         self._visits: Any = self._rows
         self._chosen: Any = self._rows
 
     def wanted(self, profile_percentage: int | None, count: int, scoring: bool) -> int:
-        """Return how many feasible nodes end the search. Where nothing is scored, the first one does."""
+        """Return how many feasible nodes end the search. Without scoring, one is enough."""
         if not scoring:
             return 1
         percentage = self.percentage_of_nodes_to_score if profile_percentage is None else profile_percentage
         return num_feasible_nodes_to_find(percentage, count)
 
     def wants_all(self, profile_percentage: int | None) -> bool:
-        """Return whether all nodes are looked at, however many there are."""
+        """Return whether a search visits all nodes of any cluster."""
         return (self.percentage_of_nodes_to_score if profile_percentage is None else profile_percentage) >= 100
 
     def search(self, order: Index, feasible: Any, wanted: int) -> tuple[Index, int]:
         """Visit rows in an order (intp) from the rotating start until more than `wanted` of them are feasible (uint8[capacity]).
 
         Returns:
-            intp, the feasible rows that were found, at most `wanted`, in the order of visits, to be read before the next search;
-            and how many nodes were visited, except for the one that ended the search.
+            intp, the feasible rows found, at most `wanted`, in visiting order, valid until the next search;
+            and the number of visited nodes, excluding the one that ended the search.
         """
         if order is not self._order:
             self._order = self._visits = order
@@ -90,13 +90,13 @@ class NodeSampling:
         return self._rows[:found], int(visited)
 
     def visited(self, order: Index, evaluated: int) -> Index:
-        """Return the first `evaluated` rows from the rotating start, in the order of visits."""
+        """Return the first `evaluated` rows from the rotating start, in visiting order."""
         count = len(order)
         start = self.next_start % count if count else 0
         return order[(start + np.arange(evaluated)) % count] if count else order
 
     def advance(self, processed: int, count: int) -> None:
-        """Start the next search after the nodes that this one processed, of `count` nodes in the cluster."""
+        """Advance the start of the next search by the nodes that this one processed, of `count` nodes in the cluster."""
         self.next_start = (self.next_start + processed) % count
 
 
@@ -127,7 +127,7 @@ def best_of(total: Ints, sample: Index) -> tuple[int, Index]:
 # The rows with the highest total.
 
 BLOCK = 256
-"""Rows in a block of totals. A placement changes one row, and then the best of one block is looked for again, not of all rows."""
+"""Rows in a block of totals. After a placement changes one row, only its block is searched for its best, not all rows."""
 
 
 class BestBlocks:
@@ -141,7 +141,7 @@ class BestBlocks:
         self._stale: Any = np.zeros(0, dtype=np.uint8)
 
     def begin(self, total: Any, rows: int) -> None:
-        """Start over with other totals (int64[capacity]; -1: not feasible); `rows` is the number of rows in use."""
+        """Reset with new totals (int64[capacity]; -1: not feasible); `rows` is the number of rows in use."""
         blocks = rows // BLOCK + 1
         if blocks != len(self._stale):
             self._best = np.zeros(blocks, dtype=np.int64)
@@ -152,7 +152,7 @@ class BestBlocks:
             self._stale[block] = 1
 
     def note(self, row: int, before: int, after: int) -> None:
-        """Note that a row has another total."""
+        """Update the block of a row whose total changed."""
         block = row // BLOCK
         if self._stale[block]:
             return
@@ -176,7 +176,7 @@ class BestBlocks:
         return highest
 
     def count_of(self, highest: int) -> int:
-        """Return how many rows have the highest total; `highest` must have been asked for."""
+        """Return how many rows have the highest total; call `highest` first."""
         ties = 0
         for block in range(len(self._stale)):
             if self._best[block] == highest:
@@ -219,7 +219,7 @@ class BestBlocks:
 
 
 class BestRows:
-    """Row numbers, ascending. To be read before the plan is asked again.
+    """Row numbers, ascending. Valid until the plan is refreshed.
 
     Args:
         blocks: the totals. highest: the highest of them. count: how many rows have it.

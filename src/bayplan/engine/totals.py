@@ -1,4 +1,4 @@
-"""What each node is worth to a plan's pod: the weighted sums of normalised scores, brought up to date by the rows that changed."""
+"""The total score of each node for a plan's pod: weighted sums of normalised scores, updated for the rows that changed."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ NO_TOTALS: Ints = np.zeros(0, dtype=np.int64)
 
 
 class Totals:
-    """The scorers of a plan and what they come to.
+    """The scorers of a plan and the total scores.
 
     Args:
-        state: the cluster. shared: where results come from. filtered: which rows are feasible.
+        state: the cluster. shared: provides the results. filtered: the feasible rows.
         floor: the total of feasible rows without any score.
 
     Attributes:
         rules: the scorers that take part. results: theirs. weights: theirs.
-        scales: what each scorer's raw scores were normalised by; None if it has no NormalizeScore.
+        scales: the normalisation of each scorer's raw scores; None if it has no NormalizeScore.
         total: int64[capacity], -1 in rows that are not feasible.
         blocks: the best of them.
-        summed: how often all rows were summed up. sampled: how often a sample was, by itself. For measurements.
+        summed: number of times that all rows were summed up. sampled: number of samples summed up separately. For measurements.
     """
 
     def __init__(self, state: ClusterState, shared: RuleResults, filtered: FilteredRows, floor: int) -> None:
@@ -48,7 +48,7 @@ class Totals:
         self._changes = LogReader([state.usage_log, state.ports_log])
         self._total: Any = self.total
         self._scratch: Any = self.total
-        # The scorers that don't say the same of all nodes, with their numbers and weights; and what the others come to.
+        # The scorers that distinguish nodes, with their numbers and weights; and the sum of the others.
         self._varying: list[ScoreResult] = []
         self._numbers: list[int] = []
         self._weights: Any = NO_TOTALS
@@ -59,7 +59,7 @@ class Totals:
         self._node_log = state.node_log
         self._combined = self._flips = self._node_position = -1
         self._stale = True
-        # As in RuleResult: lines are loaded together.
+        # As in RuleResult: prefetch lines together.
         self._loaded = 0
 
     @property
@@ -68,7 +68,7 @@ class Totals:
         return self.rules.results
 
     def choose(self, results: Sequence[RuleResult], observing: Sequence[bool], weights: Sequence[int]) -> None:
-        """Let these scorers take part."""
+        """Set the scorers that take part."""
         before = self.rules.results
         self.rules.choose(results, observing)
         if self.rules.results is not before or list(weights) != self.weights:
@@ -78,9 +78,9 @@ class Totals:
             self._stale = True
 
     def refresh(self, sample: Index | None = None) -> None:
-        """Ask the scorers about what changed, and sum up; filters must be up to date, and some node feasible.
+        """Run the scorers on what changed, and sum up; filters must be up to date, and some node feasible.
 
-        With `sample` (intp) only these feasible rows count, and the totals of others are undefined.
+        With `sample` (intp), only these feasible rows count, and the totals of others are undefined.
         """
         filtered = self._filtered
         flags = filtered.flags if sample is None else self._mark(sample)
@@ -103,10 +103,10 @@ class Totals:
         self._stale = False
 
     def _rescale(self, feasible: Any, same: bool) -> bool:
-        """Find what raw scores are normalised by over the feasible rows; return whether totals of all rows may have moved.
+        """Compute the normalisation of raw scores over the feasible rows; return whether totals of all rows may have changed.
 
         Args:
-            feasible: uint8[capacity]. same: whether the same rows were feasible the last time.
+            feasible: uint8[capacity]. same: whether the same rows were feasible last time.
         """
         moved = False
         end = self._node_log.end
@@ -162,7 +162,7 @@ class Totals:
             self._scratch = np.zeros(capacity, dtype=np.int64)
 
     def _choose_varying(self) -> int:
-        """Find the scorers that don't say the same of all nodes; return what the others come to."""
+        """Find the scorers that distinguish nodes; return the sum of the others."""
         level, varying, numbers = self._floor, [], []
         for number in range(len(self.rules.results)):
             result: ScoreResult = self.rules.results[number]
@@ -183,7 +183,7 @@ class Totals:
         return level
 
     def _normalized_level(self, result: ScoreResult, scale: Any) -> int:
-        """Return the normalised score of all nodes, which have the same raw score."""
+        """Return the normalised score of all nodes, given that they have the same raw score."""
         alive = self._columns.alive
         for row in range(self._columns.count):
             if alive[row]:
@@ -235,7 +235,7 @@ class Totals:
 
     @property
     def rescales_samples(self) -> bool:
-        """Return whether some scorer scales a sample in another way than all feasible nodes."""
+        """Return whether some scorer normalises a sample differently from all feasible nodes."""
         return bool(self._rescales_samples())
 
     def _rescales_samples(self) -> bool:
@@ -246,7 +246,7 @@ class Totals:
         return False
 
     def best_of_sample(self, sample: Index) -> tuple[int, Index]:
-        """Return the highest total of some feasible rows (intp), and the rows that have it; `refresh` must have got the sample."""
+        """Return the highest total of some feasible rows (intp), and the rows that have it. Call `refresh` with them first."""
         return select_host.best_of(self._total, sample)
 
     def _mark(self, sample: Index) -> Any:

@@ -1,6 +1,6 @@
-"""Pods that wait for an event: rejected ones and gated ones, grouped by who rejected them, and ordered by age.
+"""Pods that wait for an event: rejected and gated ones, grouped by the plugins that rejected them, and ordered by age.
 
-An event asks hints once for each group instead of walking all pods, so that an event that interests no waiting plugin
+An event runs hints once per group instead of visiting all pods, so an event that interests no plugin with waiting pods
 costs nothing, however many pods wait.
 """
 
@@ -19,8 +19,8 @@ class RejectionGroup:
 
     Attributes:
         gating_plugin: the gate that holds them, or "".
-        rejection: who rejected them.
-        members: the pods; the values mean nothing.
+        rejection: the plugins that rejected them.
+        members: the pods; the values are unused.
     """
 
     __slots__ = ("gating_plugin", "members", "rejection")
@@ -32,9 +32,9 @@ class RejectionGroup:
 
 
 class Ages:
-    """Pods by timestamp. Entries are not taken out when a pod leaves; the owner says which still count.
+    """Pods by timestamp. Entries stay when a pod leaves; the owner knows which still count.
 
-    Most pods come right after they failed, hence in the order of their timestamps: those stand in two parallel queues,
+    Most pods come right after they failed, hence in the order of their timestamps: they are stored in two parallel deques,
     which take a quarter of the memory of a heap. Only gated pods come with an older timestamp.
     """
 
@@ -65,7 +65,7 @@ class Ages:
         return self._timestamps[0], self._pods[0]
 
     def pop(self) -> QueuedPod:
-        """Take out the oldest entry; there must be one."""
+        """Remove and return the oldest entry; there must be one."""
         if self._late and (not self._timestamps or self._late[0][0] < self._timestamps[0]):
             return heappop(self._late)[2]
         self._timestamps.popleft()
@@ -77,8 +77,8 @@ class UnschedulablePods:
 
     Attributes:
         groups: all groups that ever had members.
-        overdue: pods that a flush marked and that stayed, because they are gated; each flush looks at them again.
-        overdue_by_gate: how many of these each gate holds.
+        overdue: pods that a flush marked and that stayed because they are gated; each flush checks them again.
+        overdue_by_gate: number of these pods by gate.
     """
 
     __slots__ = ("_ages", "_number_by_key", "_size", "groups", "overdue", "overdue_by_gate")
@@ -89,7 +89,7 @@ class UnschedulablePods:
         self.overdue_by_gate: dict[str, int] = {}
         self._number_by_key: dict[tuple[str, Rejection], int] = {}
         self._size = 0
-        # An entry counts while its pod is here, unmarked, and of that timestamp.
+        # An entry counts while its pod is present, unmarked, and has the same timestamp.
         self._ages = Ages()
 
     def __len__(self) -> int:
@@ -101,11 +101,11 @@ class UnschedulablePods:
             yield from group.members
 
     def count_gated(self) -> int:
-        """Return how many of the pods are gated."""
+        """Return the number of gated pods."""
         return sum(len(group.members) for group in self.groups if group.gating_plugin)
 
     def put(self, queued: QueuedPod) -> None:
-        """Add a pod, or regroup one that is here already and whose rejection or gate may have changed."""
+        """Add a pod, or regroup one that is already present and whose rejection or gate may have changed."""
         rejection = (queued.pod.spec.scheduler_name, queued.unschedulable_plugins, queued.pending_plugins)
         group_key = (queued.gating_plugin, rejection)
         number = self._number_by_key.get(group_key)
@@ -132,7 +132,7 @@ class UnschedulablePods:
         self.groups[number].members[queued] = None
 
     def remove(self, queued: QueuedPod) -> None:
-        """Take out a pod that is here."""
+        """Remove a pod that is present."""
         queued.tier &= ~UNSCHEDULABLE
         self._size -= 1
         group = self.groups[queued.group]
@@ -171,7 +171,7 @@ class UnschedulablePods:
             self.overdue_by_gate[gating_plugin] = count
 
     def check_invariants(self) -> None:
-        """Raise AssertionError where the groups and the records contradict each other."""
+        """Raise AssertionError if the groups and the records contradict each other."""
         pods = [*self]
         assert len(pods) == self._size == len({id(queued) for queued in pods})
         for number, group in enumerate(self.groups):

@@ -16,10 +16,10 @@ class WaitingPod:
     """A pod that is assumed on its node and waits for permission. Plugins see it as `bayplan.framework.waiting_pods.WaitingPod`.
 
     Attributes:
-        deadlines: per plugin that has not permitted it yet, when its patience ends.
-        timeouts: per plugin for how long it lets the pod wait, in nanoseconds.
-        refusal: why it may not go on; None while nobody refused.
-        decided: where it notes that its wait is over.
+        deadlines: the deadline of each plugin that has not allowed the pod yet.
+        timeouts: how long each plugin lets the pod wait, in nanoseconds.
+        refusal: why it was rejected; None if it was not.
+        decided: the list to which it adds its key when its wait is over.
     """
 
     queued: QueuedPod
@@ -38,25 +38,25 @@ class WaitingPod:
 
     @property
     def is_decided(self) -> bool:
-        """Return whether its wait is over: all have allowed it, or somebody refused."""
+        """Return whether the wait is over: all plugins have allowed the pod, or one rejected it."""
         return self.refusal is not None or not self.deadlines
 
     @property
     def deadline_ns(self) -> int:
-        """Return when the first plugin's patience ends; 0, which is at once, where the wait is over."""
+        """Return the earliest deadline; 0, which means immediately, if the wait is over."""
         return 0 if self.is_decided else min(self.deadlines.values())
 
     def allow(self, plugin: str) -> None:
-        """Let it go on, as far as one plugin is concerned."""
+        """Allow the pod on behalf of one plugin."""
         if self.refusal is None and self.deadlines.pop(plugin, None) is not None and not self.deadlines:
             self.decided.append(self.queued.key)
 
     def reject(self, plugin: str, message: str) -> None:
-        """Send it back to the queue, unschedulable for a plugin that says why."""
+        """Reject the pod on behalf of one plugin, with its message; the pod returns to the queue as unschedulable."""
         self.refuse(Status(Code.UNSCHEDULABLE, (message,), plugin))
 
     def refuse(self, status: Status) -> None:
-        """End its wait with a status, unless it is over already."""
+        """End the wait with a status, unless it is already over."""
         if not self.is_decided:
             self.refusal = status
             self.decided.append(self.queued.key)
@@ -66,7 +66,7 @@ class WaitingPods:
     """The waiting pods by key, in the order in which they came.
 
     Attributes:
-        decided: keys of pods whose wait is over, in the order in which it ended; the engine acts on them and takes them out.
+        decided: keys of pods whose wait is over, in the order in which it ended; the engine handles and removes them.
     """
 
     def __init__(self) -> None:
@@ -80,7 +80,7 @@ class WaitingPods:
         return iter(list(self._pods.values()))
 
     def add(self, waiting: WaitingPod) -> None:
-        """Take in a pod."""
+        """Add a pod."""
         waiting.decided = self.decided
         self._pods[waiting.queued.key] = waiting
 
@@ -89,11 +89,11 @@ class WaitingPods:
         return self._pods.get(key)
 
     def remove(self, key: str) -> WaitingPod | None:
-        """Let a pod go."""
+        """Remove a pod."""
         return self._pods.pop(key, None)
 
     def take_decided(self) -> WaitingPod | None:
-        """Take out the first pod whose wait is over, or return None."""
+        """Remove and return the first pod whose wait is over; None if there is none."""
         while self.decided:
             waiting = self.remove(self.decided.pop(0))
             if waiting is not None:
@@ -101,11 +101,11 @@ class WaitingPods:
         return None
 
     def next_deadline_ns(self) -> int | None:
-        """Return when the next pod's time is over, or None."""
+        """Return the earliest deadline of all pods, or None."""
         return min((waiting.deadline_ns for waiting in self._pods.values()), default=None)
 
     def expired(self, now_ns: int) -> list[tuple[str, WaitingPod, str]]:
-        """Return the pods whose time is over, each with the plugin whose patience ended."""
+        """Return the pods past their deadline, each with the plugin whose timeout it was."""
         found = []
         for key, waiting in self._pods.items():
             if waiting.is_decided:

@@ -1,7 +1,7 @@
-"""Ask a plan's filters about one row as if pods were there that are not, or were gone: move them, ask, and move them back.
+"""Run a plan's filters on one row as if pods were added or removed: move the pods, filter, and move them back.
 
 Upstream filters a node with nominated pods twice, with these pods and without: a pod that needs them must not count on them,
-and one that they would crowd out must not take their place.
+and one that they would displace must not take their place.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from bayplan.state.pod_info import PodInfo
 from bayplan.state.pod_moves import PodMoves
 
 PASSES = -1
-"""What `first_failure` returns if every filter passes."""
+"""Returned by `first_failure` if every filter passes."""
 
 
 class Trial:
-    """A time in which pods are moved. `close` must be called at its end, whatever happened.
+    """A scope in which pods are moved. Always call `close` at its end.
 
     Args:
-        plan: whose filters are asked; they were brought up to date since the cluster last changed.
+        plan: the plan whose filters are run; they must be up to date with the cluster.
 
     Attributes:
         moves: the moves so far.
@@ -30,11 +30,11 @@ class Trial:
     def __init__(self, plan: Plan) -> None:
         parts: list[FilterResult] = plan.filtered.results
         self._plan = plan
-        # The filters that can fail some row, in order, with their numbers.
+        # The filters that can fail on some row, in order, with their numbers.
         self._numbers = [number for number, part in enumerate(parts) if part.failing or not part.static]
         self._parts = [parts[number] for number in self._numbers]
         self._moving = [part for part in parts if not part.static]
-        # Rules that read more than the logged columns may look at single pods, too.
+        # Rules that read more than the logged columns may read single pods, too.
         looks_at_pods = any(part.rule.looks_at_pods or not part.incremental for part in self._moving)
         self.moves = PodMoves(plan.state, with_pods=looks_at_pods)
 
@@ -63,7 +63,7 @@ class Trial:
             self.moves.undo(length)
 
     def close(self) -> None:
-        """Move all pods back, and let rules see the cluster as it was."""
+        """Move all pods back, and restore the state that rules see."""
         self.moves.undo()
         for part in self._moving:
             part.rule.before_changes(part.params)

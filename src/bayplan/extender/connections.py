@@ -1,4 +1,4 @@
-"""Connect the extenders of a configuration: what simulations and other hosts hand to the engine."""
+"""Connect the extenders of a configuration, for simulations and other hosts of the engine."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class ExtenderConnections:
     """The extenders of a configuration, connected; close it when no cycle is run any more.
 
     Args:
-        configurations: in the order in which they are asked.
+        configurations: in calling order.
         kind: what they are to the engine.
 
     Attributes:

@@ -1,6 +1,6 @@
 """Speak HTTP to an extender: the conversation that `bayplan.framework.extender` leaves to a host.
 
-Nothing is tried twice: upstream does not either, and a pod whose extender failed comes back after its backoff. Errors are told in
+Nothing is retried: upstream does not either, and a pod whose extender failed comes back after its backoff. Errors are reported in
 the words of Go's HTTP client, as they end up in events.
 """
 
@@ -122,7 +122,7 @@ class Conversation:
         return self._client
 
     def _told(self, problem: Exception) -> str:
-        """Return what Go's HTTP client would say, where that is known; else what ours says."""
+        """Return the error of Go's HTTP client, if known; else our own."""
         url = httpx.URL(self._configuration.url_prefix)
         cause = _root(problem)
         if isinstance(problem, httpx.TimeoutException):

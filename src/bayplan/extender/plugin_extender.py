@@ -1,4 +1,4 @@
-"""Plugins as an HTTP extender: what a stock kube-scheduler asks one, answered by the plugins of a profile. Speaks no HTTP itself.
+"""Plugins as an HTTP extender: answers a stock kube-scheduler with the plugins of a profile. Independent of HTTP.
 
 Answers have the fields of upstream's ExtenderFilterResult, HostPriorityList and ExtenderPreemptionResult.
 """
@@ -31,10 +31,10 @@ Answer = dict[str, object]
 class PluginExtender:
     """Answers for the filter and score plugins of a scheduler.
 
-    Nodes that come with a request are taken over into the scheduler's state, and stay there; nodes that go by name must be there.
+    Nodes sent with a request are stored in the scheduler's state and stay there; nodes sent by name must already be in it.
 
     Args:
-        scheduler: whose state, plans and profiles are used; pods are neither queued nor assumed.
+        scheduler: its state, plans and profiles are used; pods are neither queued nor assumed.
     """
 
     def __init__(self, scheduler: Scheduler) -> None:
@@ -126,7 +126,7 @@ class PluginExtender:
         return int(first[0]) < 0
 
     def _statuses(self, pod: Pod, names: Sequence[str]) -> dict[str, Status | None] | Status:
-        """Return per node why it can't hold the pod, None where it can; or the Error of a plugin."""
+        """Return why each node can't hold the pod, None if it can; or the Error of a plugin."""
         plan = self._plan(pod)
         pre = plan.run_pre_filter_plugins(CycleState())
         if pre.status is not None:
@@ -149,7 +149,7 @@ class PluginExtender:
         return found
 
     def _plan(self, pod: Pod) -> Plan:
-        """Return the plan of a pod: for its own profile, or for the first one where there is none of its scheduler name."""
+        """Return the plan of a pod: for its own profile, or for the first one if its scheduler name has none."""
         profiles = self._scheduler.profiles
         profile: Profile = profiles.get(pod.spec.scheduler_name) or next(iter(profiles.values()))
         return self._scheduler.plans.plan_for(profile, pod)
@@ -159,7 +159,7 @@ class PluginExtender:
         return np.array([row_of[name] for name in names], dtype=np.intp)
 
     def _nodes_of(self, arguments: Json) -> tuple[list[str], list[tuple[str, Json]] | None]:
-        """Return the names of the nodes that are asked about, and their documents where these were sent."""
+        """Return the names of the requested nodes, and their documents if these were sent."""
         names = _field(arguments, "NodeNames")
         if isinstance(names, list):
             known = self._scheduler.state.nodes.row_of

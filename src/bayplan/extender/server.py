@@ -26,17 +26,17 @@ MAX_REQUEST_BYTES = 256 << 20
 Answering: TypeAlias = Callable[[Mapping[str, object]], object]
 
 Asked: TypeAlias = Callable[[str, Mapping[str, object], object], None]
-"""Told about each request: the verb, the arguments, the answer; of one that failed, an object whose field ``Error`` says why."""
+"""Called for each request: the verb, the arguments, the answer; if it failed, an object whose field ``Error`` is the reason."""
 
 
 def extender_application(extender: PluginExtender, *, asked: Asked | None = None) -> Starlette:
     """Return the application: POST /filter, /prioritize and /preempt, GET /healthz.
 
-    A filter that fails says so in its answer, so that the pod's event tells it; other verbs fail with a status code.
+    A filter that fails returns its error in the response, so that the pod's event shows it; other verbs fail with a status code.
 
     Args:
         extender: answers.
-        asked: told about each request.
+        asked: called for each request.
     """
 
     verbs: Mapping[str, Answering] = {
@@ -99,7 +99,7 @@ async def _health(request: Request) -> Response:
 
 
 def _arguments(body: bytes) -> Mapping[str, object] | str:
-    """Return the arguments of a request, or what is wrong with them."""
+    """Return the arguments of a request, or the error in them."""
     try:
         value = msgspec.json.decode(body)
     except msgspec.DecodeError as problem:

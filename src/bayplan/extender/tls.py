@@ -59,7 +59,7 @@ def _load_pair(context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
 
 
 def verification_problem(problem: ssl.SSLCertVerificationError, host: str) -> str:
-    """Return what is wrong with a server's certificate, in Go's words where these are known."""
+    """Return the problem of a server's certificate, in Go's words if these are known."""
     text = f"x509: {problem.verify_message}"
     if problem.verify_code in UNKNOWN_AUTHORITY:
         text = "x509: certificate signed by unknown authority"

@@ -1,6 +1,6 @@
 """Look at the certificates of an extender as kube-scheduler does when it starts: read the files, find the PEM blocks.
 
-Certificates themselves are not parsed as deeply as Go does it: what OpenSSL reads is taken for good.
+Certificates are not parsed as strictly as in Go: those that OpenSSL accepts are accepted.
 """
 
 import base64
@@ -14,7 +14,7 @@ _PEM_BLOCK = re.compile(rb"-----BEGIN ([A-Z0-9 ]+)-----\s*\n(.*?)\n?-----END \1-
 
 
 def check_extender_tls(tls: ExtenderTLSConfig) -> str | None:
-    """Give what is wrong with the certificates of an extender, in the words of client-go; None for nothing."""
+    """Return the problem of an extender's certificates, in the words of client-go; None if there is none."""
     has_ca = bool(tls.ca_file or tls.ca_data)
     has_pair = bool((tls.cert_file or tls.cert_data) and (tls.key_file or tls.key_data))
     if not (has_ca or has_pair or tls.insecure or tls.server_name):

@@ -1,4 +1,4 @@
-"""Amounts that no cluster can have: what kube-apiserver refuses or warns about, and what kube-scheduler counts differently."""
+"""Impossible amounts: those that kube-apiserver rejects or warns about, and those that kube-scheduler counts differently."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class OddAmount(NamedTuple):
 
     Attributes:
         path: of the amount in the document.
-        text: the amount as it is written.
-        refused: what kube-apiserver expects, e.g. ``an amount of at least 0``; "" if it takes the amount.
-        problem: what comes of an amount that kube-apiserver takes.
+        text: the amount as written.
+        refused: what kube-apiserver expects, e.g. ``an amount of at least 0``; "" if it accepts the amount.
+        problem: the effect of an amount that kube-apiserver accepts.
     """
 
     path: str
@@ -117,7 +117,7 @@ def _checked(amounts: Mapping[str, object], at: str, *, of_pod: bool) -> Iterato
 
 
 def _odd(name: str, amount: QuantityLike, of_pod: bool) -> OddAmount | None:
-    """Return what is odd about an amount."""
+    """Return what is unusual about an amount."""
     quantity, text = parse_quantity(amount), str(amount)
     nanos = quantity.as_nanos()
     if nanos < 0:

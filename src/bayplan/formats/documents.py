@@ -8,7 +8,7 @@ What is read:
 - In both, `List` objects as `kubectl get -o yaml` and `-o json` print them, and typed lists (`PodList`) whose items may
   lack `apiVersion` and `kind`.
 
-A text is JSON where its name ends in .json or .jsonl, or where it starts with `{` and reads as JSON; else it is YAML.
+A text is JSON if its name ends in .json or .jsonl, or if it starts with `{` and parses as JSON; else it is YAML.
 """
 
 import codecs
@@ -28,7 +28,7 @@ _SPLIT_ABOVE = 1_000_000
 
 
 class Source(msgspec.Struct, frozen=True):
-    """Where a document came from: file, and the line it starts on, counted from 1."""
+    """The origin of a document: file, and its first line, 1-based."""
 
     file: str
     line: int
@@ -41,11 +41,11 @@ class Document(msgspec.Struct):
     """One document, or one item of a list.
 
     Attributes:
-        source: where it starts.
-        value: plain data; an object where the file is what it should be.
-        raw: the value as compact JSON; what a host keeps, because it is small and can't be changed by mistake.
+        source: its origin.
+        value: plain data; an object if the file is valid.
+        raw: the value as compact JSON, which hosts store because it is small and immutable.
         list_type: (apiVersion, kind) of the typed list it was an item of, e.g. `("v1", "PodList")`, or None.
-        duplicates: (place, name) of fields that stand twice in one object; the last one counts.
+        duplicates: (position, name) of duplicate fields in one object; the last one counts.
     """
 
     source: Source
@@ -59,7 +59,7 @@ class Document(msgspec.Struct):
     _inside: str = "$"
 
     def value_with_kind(self) -> object:
-        """Return the value; an item of a typed list that doesn't say what it is gets apiVersion and kind from the list."""
+        """Return the value; an item of a typed list without apiVersion and kind gets them from the list."""
         value = self.value
         if not isinstance(value, dict) or self.list_type is None or "kind" in value:
             return value
@@ -75,7 +75,7 @@ class Document(msgspec.Struct):
         return self._find(path)[0]
 
     def written(self, path: str) -> str:
-        """Return the plain scalar at a JSON path as it stands in YAML (`y`, `1.10`), or '' where there is none."""
+        """Return the plain scalar at a JSON path as written in YAML (`y`, `1.10`), or '' if there is none."""
         node = self._find(path)[1]
         return str(node.value) if isinstance(node, ScalarNode) and node.tag == "" else ""
 
@@ -99,9 +99,9 @@ def read_documents(data: bytes, name: str, *, suffix: str = "") -> Iterator[Docu
     """Yield the documents of a file, one by one, in the order of the file. Empty ones are left out.
 
     Args:
-        data: what is in the file, unpacked.
+        data: the content of the file, decompressed.
         name: the file's name, for errors.
-        suffix: `.json` or `.jsonl` where the name says that it must be JSON.
+        suffix: `.json` or `.jsonl` if the name requires JSON.
 
     Raises:
         InputError: broken YAML or JSON, with its line.
@@ -129,7 +129,7 @@ def _encode(value: object, where: str) -> bytes:
 
 
 def _expand(document: Document, item_lines: Sequence[int] = ()) -> Iterator[Document]:
-    """Yield the items of a list object, or the document itself where it is something else or has none."""
+    """Yield the items of a list object, or the document itself if it is something else or has none."""
     value = document.value
     items = value.get("items") if isinstance(value, dict) else None
     kind = value.get("kind") if isinstance(value, dict) else None
@@ -153,7 +153,7 @@ def _expand(document: Document, item_lines: Sequence[int] = ()) -> Iterator[Docu
 
 
 def _list_type(api_version: object, kind: str) -> tuple[str, str] | None:
-    """Return what the items of a list are when they don't say so themselves; None for the general `List`."""
+    """Return the type of a list's items if they omit it themselves; None for the general `List`."""
     return (api_version, kind) if isinstance(api_version, str) and kind != "List" else None
 
 
@@ -256,7 +256,7 @@ class _Slices(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, text: str) -> "_Slices | None":
-        """Cut a text, or return None where it is no list of that form."""
+        """Split a text into items, or return None if it is not a list of that form."""
         head = _ITEMS.search(text)
         dash = _DASH.match(text, head.end()) if head else None
         if head is None or dash is None:
@@ -290,8 +290,8 @@ _TAIL = re.compile(r"\n(?=[^\s#\-])")
 def _yaml_items(slices: _Slices, text: str, first_line: int, name: str) -> Iterator[Document]:
     """Yield the items of a big list, each parsed by itself.
 
-    A cut in the wrong place (a dash at the margin inside a quoted text), and an alias to another item, are errors of
-    the piece in which they start; what came before is right. Then the list is parsed whole, and goes on from there.
+    A split in the wrong place (a dash at the margin inside a quoted text) and an alias to another item are errors of
+    the piece in which they start; earlier items are right. Then the whole list is parsed, continuing from there.
     """
     list_type = _list_type(slices.api_version, slices.kind)
     done = 0

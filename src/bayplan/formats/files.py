@@ -16,7 +16,7 @@ from bayplan.base.near_names import near_name
 from bayplan.formats.bounded_reading import MAX_FILE_VARIABLE, max_file_bytes, read_bounded
 
 MANIFEST_SUFFIXES = (".yaml", ".yml", ".json", ".jsonl")
-"""What is read from a folder, each also with `.gz`. A file that is named itself may be called anything."""
+"""The file names read from a folder, also with `.gz`. A file that is given directly may have any name."""
 
 STANDARD_INPUT = "-"
 _GZIP_MAGIC = b"\x1f\x8b"
@@ -43,7 +43,7 @@ class InputFile(msgspec.Struct, frozen=True):
 
 
 def find_files(paths: Sequence[str]) -> list[InputFile]:
-    """Return the files that `paths` stand for, in the order given.
+    """Return the files for `paths`, in the order given.
 
     A folder stands for all manifests in it and below it, sorted by path; a pattern (`*`, `?`, `[...]`, `**`) for what
     it matches, sorted.
@@ -88,7 +88,7 @@ def _files_below(folder: Path) -> list[InputFile]:
 
 
 def _similar(path: Path) -> str:
-    """Return a file in the same folder whose name is near to a missing one, or ""."""
+    """Return a file in the same folder with a similar name to a missing one, or ""."""
     try:
         names = os.listdir(path.parent)
     except OSError:
@@ -98,10 +98,10 @@ def _similar(path: Path) -> str:
 
 
 def read_bytes(file: InputFile, *, stdin: BinaryIO | None = None) -> bytes:
-    """Return the content of a file, unpacked where it is gzip (told by its first bytes).
+    """Return the content of a file, decompressed if it is gzip (detected by its first bytes).
 
     Raises:
-        InputError: the file can't be read or unpacked, or is too large; standard input is wanted and not given.
+        InputError: the file can't be read or decompressed, or is too large; or standard input is requested and not given.
     """
     most = max_file_bytes()
     hint = f"{MAX_FILE_VARIABLE}=4Gi in the environment"

@@ -1,4 +1,4 @@
-"""Fields that have one of a few values, such as operators, and the values that kube-apiserver refuses."""
+"""Fields with a fixed set of values, such as operators, and the values that kube-apiserver rejects."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class WrongValue(NamedTuple):
 
     Attributes:
         path: of the value in the document.
-        value: as it is written.
+        value: as written.
         allowed: the values that the field can have.
     """
 
@@ -87,7 +87,7 @@ class WrongValue(NamedTuple):
 
 
 def wrong_values(document: Mapping[str, object]) -> Iterator[WrongValue]:
-    """Yield the values of a document that kube-apiserver refuses because they are none of their field's.
+    """Yield the values of a document that kube-apiserver rejects because their fields don't allow them.
 
     Args:
         document: of a known kind, its fields of the right types.

@@ -1,4 +1,4 @@
-"""Read whatever a user names at once: manifests and traces, told apart by their content."""
+"""Load several inputs at once: manifests and traces, distinguished by their content."""
 
 from collections.abc import Sequence
 from typing import BinaryIO
@@ -13,11 +13,11 @@ from bayplan.formats.trace import Trace
 
 
 class Inputs(msgspec.Struct, frozen=True, kw_only=True):
-    """What was read: the manifests together, and the traces together.
+    """The loaded input: all manifests together, and all traces together.
 
     Attributes:
-        manifest: empty where no manifests were named.
-        trace: None where no trace was named.
+        manifest: empty if no manifests were given.
+        trace: None if no trace was given.
     """
 
     manifest: Manifest
@@ -33,7 +33,7 @@ def load_inputs(
 ) -> Inputs:
     """Read manifests and traces, e.g. `nodes.csv pods.csv extra.yaml`.
 
-    A `.csv` file is a table of a trace, told by its header (see `bayplan.formats.openb`); everything else is a
+    A `.csv` file is a table of a trace, identified by its header (see `bayplan.formats.openb`); everything else is a
     manifest. Pods of manifests may be bound to nodes of the trace.
 
     Args:

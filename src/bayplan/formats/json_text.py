@@ -1,6 +1,6 @@
 """Turn JSON text into plain data: one value, values one after the other, one value a line, or the items of a list.
 
-Knows no files and no Kubernetes, except that an object with `items` may be a list whose items are wanted singly.
+Independent of files and Kubernetes, except that an object with `items` may be a list whose items are parsed one by one.
 """
 
 import json
@@ -12,7 +12,7 @@ import msgspec
 
 
 class JsonError(Exception):
-    """What is wrong with a text, and on which line of it (counted from 0)."""
+    """A syntax error in a text, with its line (0-based)."""
 
     def __init__(self, problem: str, line: int) -> None:
         self.problem = problem
@@ -79,7 +79,7 @@ def _first_line(data: bytes) -> int:
 
 
 def _items(data: bytes) -> ItemList | None:
-    """Return the list object that a text is, or None where it is something else, empty or broken."""
+    """Return the list object in a text, or None if it is something else, empty or invalid."""
     if b'"items"' not in data:
         return None
     try:

@@ -1,4 +1,4 @@
-"""What a load of manifests gives: typed objects with their documents and places, and all that was noticed on the way."""
+"""The result of loading manifests: typed objects with their documents and positions, and all warnings."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Item = TypeVar("Item", bound=KubernetesObject)
 
 
 class WarningKind(StrEnum):
-    """What a warning is about. The value is how reports call it."""
+    """The kind of a warning. The value is its name in reports."""
 
     UNKNOWN_KIND = "unknown kind"
     NO_OBJECT = "no object"
@@ -79,7 +79,7 @@ class LoadedObject(msgspec.Struct, frozen=True):
 
     @property
     def document(self) -> dict[str, object]:
-        """What was written, as plain data. Decoded at each use: change it as you like."""
+        """The document as plain data. Decoded at each use, so callers may modify it."""
         return msgspec.json.decode(self.raw, type=dict[str, object])
 
 
@@ -87,7 +87,7 @@ class UnusedObject(msgspec.Struct, frozen=True):
     """An object of the input that Bayplan has no type for: a custom resource, a ConfigMap.
 
     Attributes:
-        api_version, kind, namespace, name: as written; empty where the document has none.
+        api_version, kind, namespace, name: as written; empty if the document has none.
         source: where it starts.
         raw: what was written, as compact JSON.
     """
@@ -101,7 +101,7 @@ class UnusedObject(msgspec.Struct, frozen=True):
 
     @property
     def document(self) -> dict[str, object]:
-        """What was written, as plain data."""
+        """The document as plain data."""
         return msgspec.json.decode(self.raw, type=dict[str, object])
 
 

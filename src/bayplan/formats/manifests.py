@@ -174,7 +174,7 @@ class _Loader:
         self._keep(LoadedObject(row, item, document.source, document.raw))
 
     def finish(self, known_nodes: Collection[str]) -> Manifest:
-        """Look at what can only be told in the end, and return the manifest."""
+        """Run the checks that need all documents, and return the manifest."""
         manifest = self.manifest
         replaced = {id(each) for each in manifest.replaced}
         manifest.loaded = [each for each in manifest.loaded if id(each) not in replaced]
@@ -196,7 +196,7 @@ class _Loader:
     # --- what an object is --------------------------------------------------------------------------------------------
 
     def _with_kind(self, document: Document, value: dict[str, object]) -> dict[str, object]:
-        """Return an object that has apiVersion and kind, told from its list or its shape where it lacks both."""
+        """Return an object with apiVersion and kind, derived from its list or its shape if it lacks both."""
         api_version, kind = value.get("apiVersion"), value.get("kind")
         if isinstance(api_version, str) and api_version and isinstance(kind, str) and kind:
             return value
@@ -344,7 +344,7 @@ class _Loader:
         self._by_name[key] = loaded
         self.manifest.loaded.append(loaded)
 
-    # --- telling ------------------------------------------------------------------------------------------------------
+    # --- reporting ----------------------------------------------------------------------------------------------------
 
     def _warn(
         self, kind: WarningKind, where: str, what: str, problem: str, consequence: str = "", *, hint: str = ""

@@ -4,7 +4,7 @@ For hosts that decode the same cluster again and again (the API server's bridge,
 labels, annotations and owners of pods come out as the very same objects, whatever node the pods are on, and the parts of equal
 statuses, whatever their addresses and container IDs. That saves memory (1.1 kB instead of 4.3 for a running pod), and the scheduler
 finds the plan of a pod by the identity of these parts. Files are read by
-`bayplan.formats.manifests`, which also tells what is odd in them.
+`bayplan.formats.manifests`, which also reports what is unusual in them.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _NO_LABELS: dict[str, str] = {}
 
 
 class _PodMetadata(msgspec.Struct, gc=False, rename="camel"):
-    """Metadata of a pod, parts that repeat left as they are."""
+    """Metadata of a pod, with repeated parts left raw."""
 
     name: str = ""
     generate_name: str = ""
@@ -53,7 +53,7 @@ class _PodMetadata(msgspec.Struct, gc=False, rename="camel"):
 
 
 class _PodDocument(msgspec.Struct, gc=False):
-    """A pod, parts that repeat left as they are."""
+    """A pod, with repeated parts left raw."""
 
     metadata: _PodMetadata
     spec: msgspec.Raw = msgspec.Raw(b"{}")
@@ -127,7 +127,7 @@ class ObjectDecoder:
             spec = self._decode_spec(bytes(document.spec))
             status = self._decode_pod_status(bytes(document.status))
         except msgspec.MsgspecError:
-            # Nulls where none are expected; or the error, told with its path.
+            # Unexpected nulls; or the error, with its path.
             return default_object(decode_json(raw, Pod))
         return Pod(metadata=metadata, spec=spec, status=status)
 
@@ -167,7 +167,7 @@ _decode_owners = msgspec.json.Decoder(tuple[OwnerReference, ...]).decode
 
 
 def _recalled(memory: _Memory[T], raw: bytes, decode: Callable[[bytes], T]) -> T | None:
-    """Return what bytes mean, from memory where they have been seen; None where there are none."""
+    """Return the decoded value of bytes, from a cache if possible; None if there are none."""
     if not raw:
         return None
     known = memory.get(raw)

@@ -1,6 +1,6 @@
 """Read the Alibaba GPU cluster trace of 2023 ("OpenB"): node lists and task lists in CSV to typed nodes and pods.
 
-The trace: https://github.com/alibaba/clusterdata (cluster-trace-gpu-v2023). Files are told by their header, so any mix of
+The trace: https://github.com/alibaba/clusterdata (cluster-trace-gpu-v2023). Headers identify the files, so any mix of
 node lists and task lists can be read at once; both lists of nodes, all lists of tasks, plain or gzipped.
 
 **Nodes** are made as `openb_node_list_gpu_node.yaml` of the trace has them: labels for hostname, operating system and
@@ -17,7 +17,7 @@ place on single GPUs. kube-scheduler itself sees two extended resources, so the 
 A task that shares a GPU must not request a count: 1,213 nodes have 6,212 GPUs, and each would then be taken by one task
 however small, which is the opposite of sharing. Whole GPUs are always 1000 milli each, so the count never decides alone;
 it is there to be counted. What two sums can't say is which GPU a share is on: three tasks of 600 are let on two GPUs of
-1000 each. The default scheduler of a real cluster, told these resources, errs in the same way.
+1000 each. The default scheduler of a real cluster with these resources errs in the same way.
 
 `gpu_spec` (models joined by `|`) becomes required node affinity to the model label; `qos` a label, `pod_phase` an
 annotation. **Times** are in seconds. A task arrives at `creation_time`; it runs for `deletion_time - scheduled_time`; one
@@ -70,14 +70,14 @@ _TIME_COLUMNS = ("creation_time", "deletion_time", "scheduled_time")
 
 
 class Table(Enum):
-    """What a file of the trace holds; the value names its columns."""
+    """The kind of a file of the trace; the value names its columns."""
 
     NODES = _NODE_COLUMNS
     TASKS = _TASK_COLUMNS
 
 
 def sniff(head: bytes) -> Table | None:
-    """Tell from the first bytes of a file (unpacked) whether it is a table of the trace, and which."""
+    """Detect from the first bytes of a file (decompressed) whether it is a table of the trace, and which."""
     first = head.removeprefix(b"\xef\xbb\xbf").split(b"\n", 1)[0].decode("utf-8", "replace")
     columns = {name.strip() for name in first.split(",")}
     return next((table for table in Table if columns.issuperset(table.value)), None)
@@ -196,13 +196,13 @@ def _node_status(row: "_Row") -> NodeStatus:
     amounts["cpu"] = f"{row.number('cpu_milli')}m"
     amounts["memory"] = f"{row.number('memory_mib')}Mi"
     amounts["pods"] = _PODS_OF_A_NODE
-    # As the API has them, so that all nodes of a kind go on sharing them.
+    # In the API's form, so that all nodes of a kind continue to share them.
     amounts = rounded(amounts)
     return NodeStatus(capacity=amounts, allocatable=amounts)
 
 
 class _Shape(msgspec.Struct, frozen=True):
-    """What tasks that ask for the same share."""
+    """The resources of tasks with equal requests."""
 
     spec: PodSpec
     annotations: dict[str, str]
@@ -275,7 +275,7 @@ class _Row:
         return number
 
     def time_ns(self, column: str) -> int | None:
-        """Return a time in seconds as nanoseconds, None where there is none."""
+        """Return a time in seconds as nanoseconds, None if there is none."""
         text = self.text(column)
         if not text:
             return None

@@ -24,16 +24,16 @@ SELECTED_NODE = PREFIX + "selected-node"
 HISTORY = PREFIX + "result-history"
 
 PASSED = "passed"
-"""What stands for a filter that let a node through."""
+"""The message for a filter that a node passed."""
 
 SUCCESS = "success"
-"""What stands for a plugin that agreed. A plugin that asked to be skipped has an empty text."""
+"""The message of a plugin that succeeded. A plugin that asked to be skipped has an empty text."""
 
 TOTAL_SIZE_LIMIT = 256 * 1024
-"""How many bytes all annotations of an object may have together, keys and values (Kubernetes: TotalAnnotationSizeLimitB)."""
+"""Maximum total size of an object's annotations in bytes, keys and values (Kubernetes: TotalAnnotationSizeLimitB)."""
 
 CLOSE_ENOUGH = 64
-"""Of so many nodes one may be left out that would fit: finding the very last ones takes longest."""
+"""Precision: one in this many fitting nodes may be left out, because finding the last ones takes longest."""
 
 PluginTexts = dict[str, str]
 NodeTexts = dict[str, PluginTexts]
@@ -42,7 +42,7 @@ Result = TypeVar("Result")
 
 
 class ExtenderFilterResult(msgspec.Struct, frozen=True):
-    """What an extender answered to a filter request.
+    """The response of an extender to a filter request.
 
     Attributes:
         nodes: the whole nodes as JSON, null where names are used. node_names: the names that passed.
@@ -67,7 +67,7 @@ class HostPriority(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, kw_only=True)
 class ExtenderResults:
-    """What extenders said, by their `urlPrefix`.
+    """The responses of extenders, by their `urlPrefix`.
 
     Attributes:
         filter, prioritize: the answers; scores already times the extender's weight and 10.
@@ -91,7 +91,7 @@ class SchedulingResults:
         score: raw scores by node and plugin. final_score: normalised scores times weights.
         reserve, permit, permit_timeout, pre_bind, bind: text by plugin.
         selected_node: the node, or empty.
-        extenders: what extenders said; None where the configuration has none.
+        extenders: the responses of extenders; None if the configuration has none.
     """
 
     pre_filter_status: PluginTexts = field(default_factory=dict)
@@ -250,7 +250,7 @@ def size_of(annotations: Mapping[str, str]) -> int:
 
 
 class Written(msgspec.Struct, frozen=True):
-    """What fits a pod.
+    """The part that fits of a pod's results.
 
     Attributes:
         annotations: the new annotations by full key, history included.
@@ -303,7 +303,7 @@ def write(
 
 
 def _with_history(newest: dict[str, str], earlier: Sequence[dict[str, str]], free: int) -> Written | None:
-    """Return the newest results with as much of the history as fits, or None where not even they fit twice."""
+    """Return the newest results with as much of the history as fits, or None if not even they fit twice."""
     entries = [go_json(entry) for entry in (*earlier, newest)]
     room = free - size_of(newest) - len(HISTORY) - len("[]")
     kept = len(entries)
@@ -330,7 +330,7 @@ def _most_that_fit(
     kept_size = _size_with_history(kept)
     while most - few > max(1, len(nodes) // CLOSE_ENOUGH) and kept_size <= free:
         guess = few + (most - few) * (free - kept_size) // max(size - kept_size, 1)
-        # A little less than even growth says: then this one mostly fits, and the next guess starts from there.
+        # Slightly less than proportional growth: this guess usually fits, and the next one continues from it.
         guess = min(max(guess - guess // 100, few + 1), most - 1)
         found = encode(results.restricted(nodes[:guess]))
         found_size = _size_with_history(found)

@@ -1,4 +1,4 @@
-"""Recognise objects that don't say what they are, where their shape leaves no doubt: pods, nodes, volumes, classes.
+"""Recognise objects without apiVersion and kind if their shape is unambiguous: pods, nodes, volumes, classes.
 
 Archives such as OpenShift's insights hold bare objects, without `apiVersion` and `kind`. Anything not recognised here
 with certainty is refused by the loader.
@@ -11,7 +11,7 @@ _NODE_FIELDS = frozenset(("nodeInfo", "allocatable", "daemonEndpoints"))
 
 
 def recognise(value: Mapping[str, object]) -> tuple[str, str] | None:
-    """Return (apiVersion, kind) of an object that has neither, or None where its shape doesn't tell.
+    """Return (apiVersion, kind) of an object that has neither, or None if its shape is ambiguous.
 
     - Pod: `spec.containers` is a list of objects with names.
     - Node: `status` has `capacity` and one of `nodeInfo`, `allocatable`, `daemonEndpoints`.

@@ -1,4 +1,4 @@
-"""What every trace comes to: nodes, and pods with the times at which they arrive and leave. Times count from 0."""
+"""The common form of all traces: nodes, and pods with their arrival and departure times, counted from 0."""
 
 import msgspec
 
@@ -10,7 +10,7 @@ class TimedPod(msgspec.Struct, frozen=True, kw_only=True):
     """A pod of a trace.
 
     Attributes:
-        pod: the pod as it is submitted, with the API's defaults.
+        pod: the pod as submitted, with the API's defaults.
         arrival_ns: when it is submitted, in nanoseconds since the start of the trace.
         run_time_ns: how long it runs once it is bound; None: until `gone_at_ns`, or for ever.
         gone_at_ns: when it is deleted, whether it runs or still waits; None: never.
@@ -23,7 +23,7 @@ class TimedPod(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Trace(msgspec.Struct, kw_only=True):
-    """A recorded or made workload, and the nodes it ran on where the trace tells.
+    """A recorded or generated workload, and the nodes it ran on if the trace includes them.
 
     Attributes:
         format: what kind of trace it is, e.g. `OpenB`.

@@ -1,4 +1,4 @@
-"""A fast way through common YAML: ryaml, another libyaml, where it is installed and where it means the same.
+"""A fast path for common YAML: ryaml, another libyaml binding, if it is installed and gives the same result.
 
 ryaml (serde-yaml, a translation of libyaml to Rust) parses two to three times as fast as PyYAML's C composer, but
 resolves plain scalars by YAML 1.2. So its answer counts only where both dialects must agree: no merge keys, tags,
@@ -57,7 +57,7 @@ _decode = msgspec.json.Decoder(float_hook=_refuse_float).decode
 
 
 def parse(text: str) -> Answer | None:
-    """Return the one document of a text, or None where the slow way must be asked.
+    """Return the only document of a text, or None if the slow path is needed.
 
     A text whose document is empty, that has several or is broken, has None for an answer, too.
     """

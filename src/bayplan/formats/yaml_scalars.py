@@ -1,7 +1,7 @@
-"""What the scalars of a YAML text mean to kubectl: goyaml's resolution of plain scalars and tags, then JSON.
+"""YAML scalars as kubectl interprets them: goyaml's resolution of plain scalars and tags, then JSON.
 
-The rules are those of sigs.k8s.io/yaml v1.6.0 (goyaml v2) and of Go's JSON encoder; `bayplan.formats.yaml_text` says
-what they come to.
+The rules are those of sigs.k8s.io/yaml v1.6.0 (goyaml v2) and of Go's JSON encoder; `bayplan.formats.yaml_text`
+describes the result.
 """
 
 import base64

@@ -32,7 +32,7 @@ MAX_DEPTH = 256
 
 
 class YamlError(Exception):
-    """What is wrong with a text, and on which line of it (counted from 0)."""
+    """A syntax error in a text, with its line (0-based)."""
 
     def __init__(self, problem: str, line: int, hint: str = "") -> None:
         self.problem = problem
@@ -84,7 +84,7 @@ _BARE_TAG = re.compile(r"(?:\A|[\s,:\[{])!(?=\s)")
 
 
 def _needs_care(text: str) -> bool:
-    """Say whether a text may have aliases, merge keys, anchors that stand twice or the tag `!`.
+    """Return whether a text may have aliases, merge keys, anchors that stand twice or the tag `!`.
 
     To say so wrongly costs time only. The plain tests come first because they are a hundred times as fast as the patterns.
     """

@@ -1,4 +1,4 @@
-"""Rules of plugins in plain Python: what `filter` and `score` of a plugin say about arrays of rows, asked as compiled rules are."""
+"""Rules for plugins in plain Python: adapters that run a plugin's array-based `filter` and `score` like compiled rules."""
 
 from __future__ import annotations
 
@@ -19,31 +19,31 @@ class ArrayFilterRule(FilterRule):
     def __init__(self, plugin: FilterPlugin[Any], spec: Any, state: ClusterState) -> None:
         super().__init__(state.columns)
         self.asks_arrays = True
-        # Plugins in plain Python may look at what they like.
+        # Plugins in plain Python may read anything.
         self.looks_at_pods = True
         self.reads_others = type(plugin).params_after_changes is not FilterPlugin.params_after_changes
         self._plugin, self._spec, self._state = plugin, spec, state
 
     def filter(self, row: int) -> int:
-        """Ask about one row."""
+        """Filter one row."""
         return int(self._plugin.filter(self._spec, self.params, Rows(self._state, _index([row])))[0])
 
     def filter_all(self, codes: Codes) -> None:
-        """Ask about all rows."""
+        """Filter all rows."""
         found = self._plugin.filter(self._spec, self.params, Rows(self._state))
         np.asarray(codes)[: self.columns.count] = found
 
     def filter_rows(self, rows: list[int], codes: Codes) -> None:
-        """Ask about some rows."""
+        """Filter some rows."""
         index = _index(rows)
         np.asarray(codes)[index] = self._plugin.filter(self._spec, self.params, Rows(self._state, index))
 
     def after_changes(self, params: Params | None) -> None:
-        """Let the plugin count again."""
+        """Let the plugin update its params."""
         self.params = self._plugin.params_after_changes(self._spec, params, self._state)
 
     def before_changes(self, params: Params | None) -> None:
-        """Go back to what PreFilter found."""
+        """Restore the params that PreFilter returned."""
         self.params = params
 
 
@@ -57,15 +57,15 @@ class ArrayScoreRule(ScoreRule):
         self.normalizes = isinstance(plugin, NormalizePlugin)
 
     def score(self, row: int) -> int:
-        """Ask about one row."""
+        """Score one row."""
         return int(self._plugin.score(self._spec, self.params, Rows(self._state, _index([row])))[0])
 
     def score_all(self, raw: Ints) -> None:
-        """Ask about all rows."""
+        """Score all rows."""
         np.asarray(raw)[: self.columns.count] = self._plugin.score(self._spec, self.params, Rows(self._state))
 
     def score_rows(self, rows: list[int], raw: Ints) -> None:
-        """Ask about some rows."""
+        """Score some rows."""
         index = _index(rows)
         np.asarray(raw)[index] = self._plugin.score(self._spec, self.params, Rows(self._state, index))
 

@@ -1,4 +1,4 @@
-"""Why a pod fits nowhere: the verdict of every node, and the text that upstream's event carries."""
+"""Why a pod fits nowhere: the status of every node, and the text of upstream's event."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ NO_NODES_AVAILABLE = "no nodes available to schedule pods"
 
 @dataclass
 class Diagnosis:
-    """The outcome of filtering where no node was feasible.
+    """The result of filtering if no node was feasible.
 
     Attributes:
         num_all_nodes: nodes in the cluster.
-        pre_filter_status: the rejection by PreFilter, or None where filters ran.
-        examined: bool[rows], nodes that filters looked at.
-        values: int64[rows], ``number << 16 | verdict`` of the first filter that failed, by its place in `filters`; -1: none.
+        pre_filter_status: the rejection by PreFilter, or None if filters ran.
+        examined: bool[rows], nodes that filters ran on.
+        values: int64[rows], ``number << 16 | verdict`` of the first filter that failed, by its index in `filters`; -1: none.
         filters: names of the filters that ran, in order.
         explain: returns the status of a (filter number, verdict).
-        absent_status: the status of nodes that PreFilter narrowed away, or None.
+        absent_status: the status of nodes that PreFilter excluded, or None.
         overrides: statuses of single nodes that are not packed verdicts: those of extenders, by row.
-        counts: how many examined nodes have which of these values, without -1; counted if it isn't given.
-        unknown: statuses that extenders gave to names that are no nodes; they count in the text.
-        unschedulable_plugins: who rejected the pod; decides which events bring it back.
+        counts: number of examined nodes per value, without -1; counted if not given.
+        unknown: statuses that extenders gave to names that are not nodes; they count in the text.
+        unschedulable_plugins: the plugins that rejected the pod; they decide which events bring it back.
         post_filter_message: what PostFilter adds to the text.
-        preemption: tells how the search for victims went, where there was one; to be asked before the cluster changes.
+        preemption: returns the account of preemption, if it ran; call it before the cluster changes.
     """
 
     num_all_nodes: int
@@ -53,7 +53,7 @@ class Diagnosis:
     preemption: Callable[[], PreemptionAccount] | None = None
 
     def status_of(self, row: int) -> Status | None:
-        """Return the status of one node, or None where nothing rejected it."""
+        """Return the status of one node, or None if nothing rejected it."""
         if self.pre_filter_status is not None:
             return self.pre_filter_status
         if row in self.overrides:
@@ -64,7 +64,7 @@ class Diagnosis:
         return self.absent_status
 
     def rows_with(self, code: Code) -> Bools:
-        """Return bool[rows], the nodes with a status of this code; freed rows may be among them."""
+        """Return bool[rows], the nodes with a status of this code; may include freed rows."""
         if self.pre_filter_status is not None:
             return np.full(len(self.examined), self.pre_filter_status.code is code, dtype=np.bool_)
         alike = [value for value in self._counted() if verdict_code(value & 0xFFFF) is code]
@@ -100,7 +100,7 @@ class Diagnosis:
         return self.counts
 
     def message(self) -> str:
-        """Return the text of upstream's FitError, with what PostFilter added."""
+        """Return the text of upstream's FitError, including PostFilter's addition."""
         text = f"0/{self.num_all_nodes} nodes are available:"
         if self.pre_filter_status is not None:
             if self.pre_filter_status.message:
@@ -123,7 +123,7 @@ class Diagnosis:
 
 
 def told_reasons(histogram: Mapping[str, int]) -> str:
-    """Return how many nodes have which reason, as upstream's FitError tells it after its first colon."""
+    """Return the number of nodes per reason, formatted like upstream's FitError after its first colon."""
     parts = sorted(f"{count} {reason}" for reason, count in histogram.items())
     return f" {', '.join(parts)}." if parts else ""
 
@@ -133,7 +133,7 @@ class Candidate:
     """A node on which preemption could make room.
 
     Attributes:
-        victims: keys of the pods that would have to go, the most important first.
+        victims: keys of the pods to evict, most important first.
         pdb_violations: how many of them a disruption budget protects.
     """
 
@@ -144,13 +144,13 @@ class Candidate:
 
 @dataclass(frozen=True)
 class PostFilterResult:
-    """What PostFilter proposes.
+    """The result of PostFilter.
 
     Attributes:
-        nominated_node_name: where the pod should go once there is room; "" clears its nomination, None keeps it.
-        victims: keys of the pods to evict, the most important first.
-        candidates: all nodes that were found, in the order in which they were. equals: those as good as the chosen one, by name.
-        nominations_to_clear: keys of pods whose nomination to that node ends, as they have lower priority.
+        nominated_node_name: the node for the pod once there is room; "" clears its nomination, None leaves it unchanged.
+        victims: keys of the pods to evict, most important first.
+        candidates: all nodes found, in the order of the search. equals: those as good as the chosen one, by name.
+        nominations_to_clear: keys of pods of lower priority whose nomination to that node is cleared.
     """
 
     nominated_node_name: str | None = None

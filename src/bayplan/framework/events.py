@@ -1,7 +1,7 @@
-"""Cluster events: what changed, which registrations it concerns, and which events a changed object makes.
+"""Cluster events: the changes they describe, the registrations they match, and the events that a changed object produces.
 
-A plugin registers the events that may make a pod schedulable that it rejected, each with a hint; the scheduling queue
-asks the hints when an event comes. Source: KEP-4247 (queueing hints).
+A plugin registers the events that may make a rejected pod schedulable, each with a hint; the scheduling queue
+runs the hints when an event arrives. Source: KEP-4247 (queueing hints).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from bayplan.objects.storage import (
 
 
 class ActionType(IntFlag):
-    """What happened to an object. The numbers count: see `ClusterEvent.matches`."""
+    """The change of an object. The order of the values matters: see `ClusterEvent.matches`."""
 
     ADD = 1 << 0
     DELETE = 1 << 1
@@ -56,7 +56,7 @@ class ActionType(IntFlag):
 
     @property
     def texts(self) -> list[str]:
-        """Return the names of the single actions in the set, in the order of their bits."""
+        """Return the names of the individual actions in the set, in the order of their bits."""
         return [text for action, text in _TEXT_BY_ACTION.items() if action.bit_count() == 1 and action & self]
 
 
@@ -65,11 +65,11 @@ _TEXT_BY_ACTION: dict[ActionType, str] = {
     for action in ActionType.__members__.values()
 }
 ACTION_BY_TEXT: Mapping[str, ActionType] = {text: action for action, text in _TEXT_BY_ACTION.items()}
-"""Upstream's names of actions, e.g. in recorded traces."""
+"""Upstream's names of actions, e.g. for recorded traces."""
 
 
 class EventResource(StrEnum):
-    """What kind of object an event is about. Plugins may register others, as ``plural.version.group``."""
+    """The kind of object of an event. Plugins may register others, as ``plural.version.group``."""
 
     POD = "Pod"
     ASSIGNED_POD = "AssignedPod"
@@ -93,9 +93,9 @@ class ClusterEvent(NamedTuple):
     """An event, registered by a plugin or delivered to the queue.
 
     Attributes:
-        resource: kind of object; plugins register ``Pod``, the queue is told ``AssignedPod`` or ``UnschedulablePod``.
-        actions: what happened to it; several in a registration.
-        custom_label: name of an event that has one of its own (UnschedulableTimeout, ForceActivate).
+        resource: kind of object; plugins register ``Pod``, the queue receives ``AssignedPod`` or ``UnschedulablePod``.
+        actions: the change; several in a registration.
+        custom_label: name of an event with a label of its own (UnschedulableTimeout, ForceActivate).
     """
 
     resource: str
@@ -109,14 +109,14 @@ class ClusterEvent(NamedTuple):
 
     @property
     def is_wildcard(self) -> bool:
-        """Return whether the event concerns every pod, whoever rejected it."""
+        """Return whether the event concerns every pod, whichever plugin rejected it."""
         return self.resource == EventResource.WILDCARD and self.actions == ActionType.ALL
 
     def matches(self, incoming: ClusterEvent) -> bool:
-        """Return whether this registration concerns an incoming event.
+        """Return whether this registration matches an incoming event.
 
-        An incoming general Update does not match a registration for one kind of update: it says that nothing of what
-        has a kind of its own changed. That is why the number of the incoming event must not be the greater one.
+        An incoming general Update does not match a registration for a specific update: it means that none of the
+        specific changes happened. That is why the value of the incoming event must not be the greater one.
         """
         if self.is_wildcard:
             return True
@@ -140,34 +140,34 @@ UNSCHEDULABLE_POD_UPDATE = ClusterEvent(EventResource.UNSCHEDULABLE_POD, ActionT
 UNSCHEDULABLE_POD_DELETE = ClusterEvent(EventResource.UNSCHEDULABLE_POD, ActionType.DELETE)
 UNSCHEDULABLE_TIMEOUT = ClusterEvent(EventResource.WILDCARD, ActionType.ALL, "UnschedulableTimeout")
 ANY_EVENT = ClusterEvent(EventResource.WILDCARD, ActionType.ALL)
-"""Registered by plugins that may be helped by anything."""
+"""Registered by plugins that any event may help."""
 FORCE_ACTIVATE = ClusterEvent(EventResource.WILDCARD, ActionType.ALL, "ForceActivate")
 
 SCHEDULE_ATTEMPT_FAILURE = "ScheduleAttemptFailure"
-"""Label under which a pod that failed goes back into the queue. No plugin can register it."""
+"""Label for requeueing a failed pod. Plugins can't register it."""
 BACKOFF_COMPLETE = "BackoffComplete"
-"""Label under which a pod goes from a backoff queue to the active queue."""
+"""Label for moving a pod from a backoff queue to the active queue."""
 POP_FROM_BACKOFF_QUEUE = "PopFromBackoffQ"
-"""Label under which a pod is popped although it backs off, because nothing else waits."""
+"""Label for popping a pod before its backoff ends, because nothing else waits."""
 
 
 class HintAnswer(IntEnum):
-    """What a hint says about a waiting pod and an event. True where the pod is to be queued, so a plain bool does as well."""
+    """The result of a hint for a waiting pod and an event. True if the pod is to be queued, so a plain bool works, too."""
 
     SKIP = 0
     QUEUE = 1
     ERROR = 2
-    """The hint could not tell; upstream takes it for QUEUE, so that no pod is stuck for it."""
+    """The hint failed; upstream treats this as QUEUE, so that no pod is stuck because of it."""
 
 
 QueueingHint: TypeAlias = Callable[[Pod, object | None, object | None], HintAnswer | bool]
-"""Called with the waiting pod and the old and new object of an event; what is true queues the pod."""
+"""Called with the waiting pod and the old and new object of an event; returns whether to queue the pod."""
 
 Registration: TypeAlias = tuple[ClusterEvent, str, QueueingHint | None]
-"""An event, the plugin that registered it, and its hint; without a hint the answer is always Queue."""
+"""An event, the plugin that registered it, and its hint; without a hint, the result is always QUEUE."""
 
 HintTable: TypeAlias = Mapping[str, Sequence[Registration]]
-"""What the plugins of each profile registered, by the profile's scheduler name."""
+"""The registrations of each profile's plugins, by scheduler name."""
 
 _NODE_TAINT_UPDATE = ClusterEvent(EventResource.NODE, ActionType.UPDATE_NODE_TAINT)
 
@@ -175,10 +175,10 @@ _NODE_TAINT_UPDATE = ClusterEvent(EventResource.NODE, ActionType.UPDATE_NODE_TAI
 def registrations(
     plugins: Iterable[tuple[str, Sequence[tuple[ClusterEvent, QueueingHint | None]]]],
 ) -> list[Registration]:
-    """Return the registrations of one profile, in the order of its plugins, as the scheduler completes them.
+    """Return the registrations of one profile, in the order of its plugins, completed like upstream.
 
-    A plugin that registers added nodes but not their taint updates gets these too, answered with Queue: what the
-    scheduler does so that no pod is stuck for a node that was tainted when it came.
+    A plugin that registers added nodes but not their taint updates gets these, too, always with QUEUE: otherwise a pod
+    could be stuck because of a node that was tainted when it was added.
     """
     table: list[Registration] = []
     for name, events in plugins:
@@ -196,7 +196,7 @@ T = TypeVar("T")
 
 
 def objects_of(kind: type[T], old: object | None, new: object | None) -> tuple[T | None, T | None] | None:
-    """Return the objects of an event as what a hint expects them to be; None where one is something else: an error."""
+    """Return the objects of an event with the type that a hint expects; None if one has another type, which is an error."""
     if (old is None or isinstance(old, kind)) and (new is None or isinstance(new, kind)):
         return old, new
     return None
@@ -215,16 +215,16 @@ EVENT_RESOURCE_BY_TYPE: Mapping[type[KubernetesObject], EventResource] = {
     DeviceClass: EventResource.DEVICE_CLASS,
     PodGroup: EventResource.POD_GROUP,
 }
-"""What the objects are called in events that have no finer kinds of updates. Others make no events."""
+"""The event resource of each type. Updates of these types are not specific; other types produce no events."""
 
 
 class ObjectChange(NamedTuple):
-    """An event as it is handed to the queue.
+    """An event as passed to the queue.
 
     Attributes:
         event: the event.
-        old, new: the objects that the hints get; None for what was not there.
-        max_priority: only pods of at most this priority are moved; None: all.
+        old, new: the objects for the hints; None before an addition or after a deletion.
+        max_priority: only pods up to this priority are moved; None: all.
     """
 
     event: ClusterEvent
@@ -234,12 +234,12 @@ class ObjectChange(NamedTuple):
 
 
 def pod_update_events(old: Pod, new: Pod, gates: RequestGates = DEFAULT_GATES) -> list[ClusterEvent]:
-    """Return what changed about a pod, one event a kind of change; the general Update where nothing of a kind did."""
+    """Return the changes of a pod, one event per kind of change; the general Update if there is no specific one."""
     resource = EventResource.ASSIGNED_POD if new.spec.node_name else EventResource.UNSCHEDULABLE_POD
     actions = []
     if old.metadata.labels != new.metadata.labels:
         actions.append(ActionType.UPDATE_POD_LABEL)
-    # Sums are costly, and updates that touch neither spec nor status (annotations, managed fields) are frequent.
+    # Sums are expensive, and updates of neither spec nor status (annotations, managed fields) are frequent.
     if (old.spec != new.spec or old.status != new.status) and is_scaled_down(old, new, gates):
         actions.append(ActionType.UPDATE_POD_SCALE_DOWN)
     if old.spec.scheduling_gates and not new.spec.scheduling_gates:
@@ -256,7 +256,7 @@ def pod_update_events(old: Pod, new: Pod, gates: RequestGates = DEFAULT_GATES) -
 
 
 def node_update_events(old: Node, new: Node, *, declared_features: bool = True) -> list[ClusterEvent]:
-    """Return what changed about a node, one event a kind of change; none where nothing that matters did.
+    """Return the changes of a node, one event per kind of change; none if nothing relevant changed.
 
     `declared_features` is the feature gate NodeDeclaredFeatures.
     """
@@ -286,10 +286,10 @@ def object_changes(
     gang_scheduling: bool = False,
     gates: RequestGates = DEFAULT_GATES,
 ) -> list[ObjectChange]:
-    """Return the events that an addition (`old` None), update or deletion (`new` None) of one object makes, in order.
+    """Return the events that an addition (`old` None), update or deletion (`new` None) of one object produces, in order.
 
-    Events of an unassigned pod's update are listed for completeness: the queue's `update` derives them itself, and moves
-    nobody else by them. `declared_features` is the gate NodeDeclaredFeatures, `gang_scheduling` is GangScheduling.
+    Events of an unassigned pod's update are listed for completeness: the queue's `update` derives them itself, and they move
+    no other pod. `declared_features` is the gate NodeDeclaredFeatures, `gang_scheduling` is GangScheduling.
     """
     if isinstance(new if new is not None else old, Pod):
         assert old is None or isinstance(old, Pod)
@@ -328,13 +328,13 @@ def _pod_changes(old: Pod | None, new: Pod | None, gang_scheduling: bool, gates:
 
 
 def nominated_node_changed(old: Pod, new: Pod) -> bool:
-    """Return whether a pod had a nominated node and has another one now, or none: to others it left that node."""
+    """Return whether a pod's nominated node changed or was cleared: to other pods, it left that node."""
     name = old.status.nominated_node_name
     return bool(name) and name != new.status.nominated_node_name
 
 
 def _room_freed(pod: Pod) -> ObjectChange:
-    # Pods of higher priority never made room for a nominated pod of this one's.
+    # Pods of higher priority never made room for a nominated pod of this priority.
     return ObjectChange(ASSIGNED_POD_DELETE, pod, None, pod.spec.priority or 0)
 
 

@@ -1,6 +1,6 @@
-"""HTTP extenders as the engine asks them: what is sent, what answers mean, and whose failure counts.
+"""HTTP extenders, as the engine calls them: requests, the meaning of responses, and the handling of failures.
 
-The conversation itself is a callable that a host hands in (`Send`); `bayplan.extender.conversation` speaks HTTP. Texts and rules
+The transport is a callable passed in by the host (`Send`); `bayplan.extender.conversation` implements HTTP. Texts and rules
 are those of upstream's HTTPExtender. Source: https://kubernetes.io/docs/reference/config-api/kube-scheduler-config.v1/#Extender
 """
 
@@ -16,27 +16,27 @@ from bayplan.framework.extender_answers import (
     AnswerError,
     FilterAnswer,
     MetaVictims,
+    bind_error,
     filter_answer,
     host_priorities,
     meta_victims,
-    said_error,
 )
 from bayplan.framework.plugin import MAX_NODE_SCORE
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Container, Pod
 
 EXTENDER = "Extender"
-"""Stands for all extenders among the plugins that rejected a pod: every event brings it back."""
+"""Represents all extenders among the plugins that rejected a pod: every event brings it back."""
 
 MAX_EXTENDER_PRIORITY = 10
-"""Extenders score from 0 to this."""
+"""The maximum score of an extender; the minimum is 0."""
 
 TO_NODE_SCORE = MAX_NODE_SCORE // MAX_EXTENDER_PRIORITY
-"""What the scheduler multiplies their scores by, to get to the range of plugins."""
+"""The factor that scales extenders' scores to the range of plugins."""
 
 
 class ExtenderFailure(msgspec.Struct, frozen=True):
-    """An extender that could not be asked, or whose answer can't be used: the text of upstream's error."""
+    """An extender that could not be called, or whose response is not usable: the text of upstream's error."""
 
     message: str
 
@@ -44,19 +44,19 @@ class ExtenderFailure(msgspec.Struct, frozen=True):
 Answer = TypeVar("Answer")
 
 Send: TypeAlias = Callable[[str, Mapping[str, object]], object]
-"""Posts arguments to a verb of an extender; returns the JSON value of the answer as plain data, or an `ExtenderFailure`.
+"""Sends arguments to a verb of an extender; returns the JSON value of the response as plain data, or an `ExtenderFailure`.
 
 Arguments hold plain data and typed objects, under the names that upstream's Go structs have (``Pod``, ``NodeNames``).
 """
 
 
 class Filtered(msgspec.Struct, frozen=True):
-    """What an extender left of the nodes.
+    """The result of an extender's filter verb.
 
     Attributes:
-        nodes: names of those that are left, in its order, each once.
-        failed, unresolvable: why others are not, by name; the second kind preemption can't help.
-        bare: whether it answered with nodes instead of names: then the scheduler knows of them only what stands there.
+        nodes: names of the remaining nodes, in the extender's order, each once.
+        failed, unresolvable: the reasons for the other nodes, by name; preemption can't help the latter.
+        bare: whether it returned node objects instead of names: then the scheduler sees only what these contain.
     """
 
     nodes: tuple[str, ...]
@@ -66,7 +66,7 @@ class Filtered(msgspec.Struct, frozen=True):
 
 
 class Victims(msgspec.Struct, frozen=True):
-    """The pods that would have to leave a node, the most important first, and how many of them a budget protects."""
+    """The pods to evict from a node, most important first, and how many of them a budget protects."""
 
     pods: tuple[Pod, ...]
     num_pdb_violations: int
@@ -76,15 +76,15 @@ class Extender:
     """One extender of a configuration.
 
     Args:
-        configuration: which verbs it has, and what for.
-        send: the conversation with it.
+        configuration: its verbs and settings.
+        send: calls it.
 
     Attributes:
-        name: its URL prefix, by which it is called in messages.
-        ignorable: whether cycles go on where it can't be asked.
+        name: its URL prefix, which identifies it in messages.
+        ignorable: whether cycles continue if it can't be called.
         weight: of its scores.
-        scale: what its scores are multiplied by, to get to the range of plugins.
-        is_filter, is_prioritizer, is_binder, supports_preemption: which verbs it has.
+        scale: the factor that scales its scores to the range of plugins.
+        is_filter, is_prioritizer, is_binder, supports_preemption: the verbs it has.
     """
 
     scale: ClassVar[int] = TO_NODE_SCORE
@@ -103,14 +103,14 @@ class Extender:
         self._send = send
 
     def is_interested(self, pod: Pod) -> bool:
-        """Return whether a pod asks for a resource that this extender manages; without managed resources every pod counts."""
+        """Return whether a pod requests a resource that this extender manages; without managed resources every pod counts."""
         if not self._managed:
             return True
         containers = (*pod.spec.containers, *pod.spec.init_containers)
         return any(self._managed & asked_resources(container) for container in containers)
 
     def filter(self, pod: Pod, nodes: Sequence[Node]) -> Filtered | ExtenderFailure:
-        """Ask which of the nodes can hold the pod; without a filter verb all can."""
+        """Return which of the nodes can hold the pod; without a filter verb, all can."""
         names = tuple(node.metadata.name for node in nodes)
         if not self.is_filter:
             return Filtered(names, {}, {}, bare=False)
@@ -123,7 +123,7 @@ class Extender:
 
     def _filtered(self, answer: FilterAnswer, known: frozenset[str]) -> Filtered | ExtenderFailure:
         if not self._by_name or answer.node_names is None:
-            # Nodes are taken as they come, also such as were not sent.
+            # Nodes are accepted as returned, even if they were not sent.
             nodes = tuple(dict.fromkeys(answer.nodes or ()))
             return Filtered(nodes, answer.failed, answer.unresolvable, bare=answer.nodes is not None)
         for name in answer.node_names:
@@ -132,18 +132,18 @@ class Extender:
         return Filtered(tuple(dict.fromkeys(answer.node_names)), answer.failed, answer.unresolvable, bare=False)
 
     def prioritize(self, pod: Pod, nodes: Sequence[Node]) -> Sequence[tuple[str, int]] | ExtenderFailure:
-        """Ask for scores: (node name, score) as the extender lists them. Must have a prioritize verb."""
+        """Return the scores: (node name, score) in the extender's order. It must have a prioritize verb."""
         return self._ask(self._configuration.prioritize_verb, self._nodes_arguments(pod, nodes), host_priorities)
 
     def process_preemption(
         self, pod: Pod, victims: Mapping[str, Victims], pods_on: Callable[[str], Sequence[Pod] | None]
     ) -> Mapping[str, Victims] | ExtenderFailure:
-        """Ask which candidates for preemption are left, and with which victims. Must have a preempt verb.
+        """Return the remaining preemption candidates, and their victims. It must have a preempt verb.
 
         Args:
-            pod: the pod that preempts.
+            pod: the preemptor.
             victims: by node name.
-            pods_on: returns the pods on a node by its name, None where there is no such node.
+            pods_on: returns the pods on a node by its name, None if there is no such node.
         """
         arguments: dict[str, object] = {"Pod": pod, "NodeNameToVictims": None, "NodeNameToMetaVictims": None}
         if self._by_name:
@@ -173,7 +173,7 @@ class Extender:
     def _pods_of(
         self, node_name: str, meta: MetaVictims, pods: Sequence[Pod] | None
     ) -> tuple[Pod, ...] | ExtenderFailure:
-        """Return the pods that an answer means: they must be on the node."""
+        """Return the pods in a response: they must be on the node."""
         if pods is None:
             return ExtenderFailure(f'nodeinfo not found for node name "{node_name}"')
         by_uid = {pod.metadata.uid: pod for pod in pods}
@@ -186,7 +186,7 @@ class Extender:
         return tuple(by_uid[uid] for uid in meta.uids)
 
     def bind(self, pod: Pod, node_name: str) -> ExtenderFailure | None:
-        """Have the extender bind a pod; return why it did not. Must have a bind verb."""
+        """Bind a pod through the extender; return the failure, or None. It must have a bind verb."""
         metadata = pod.metadata
         arguments = {
             "PodName": metadata.name,
@@ -194,7 +194,7 @@ class Extender:
             "PodUID": metadata.uid,
             "Node": node_name,
         }
-        text = self._ask(self._configuration.bind_verb, arguments, said_error)
+        text = self._ask(self._configuration.bind_verb, arguments, bind_error)
         if isinstance(text, ExtenderFailure):
             return text
         return ExtenderFailure(text) if text else None
@@ -217,11 +217,11 @@ class Extender:
 
 
 def unknown_node(extender: str, name: str) -> str:
-    """Return the error of an extender that lets a node pass that it can't know of."""
+    """Return the error for an extender that lets an unknown node pass."""
     return f'extender "{extender}" claims a filtered node "{name}" which is not found in the input node list'
 
 
 def asked_resources(container: Container) -> frozenset[str]:
-    """Return the names of the resources of which a container has requests or limits."""
+    """Return the names of the resources that a container requests or limits."""
     resources = container.resources
     return frozenset((*resources.requests, *resources.limits))

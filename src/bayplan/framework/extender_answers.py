@@ -1,4 +1,4 @@
-"""Read what extenders answer as upstream's Go structs would: names in any case, null for nothing, Go's words for wrong types.
+"""Decode extenders' responses like upstream's Go structs: names in any case, null for nothing, Go's errors for wrong types.
 
 Source: the types of k8s.io/kube-scheduler/extender/v1, and the rules of Go's encoding/json.
 """
@@ -16,11 +16,11 @@ MIN_INT64, MAX_INT64 = -(1 << 63), (1 << 63) - 1
 
 
 class AnswerError(ValueError):
-    """An answer of the wrong shape; the text is that of Go's decoder. Goes no further than `bayplan.framework.extender`."""
+    """A response with a wrong type; the text is that of Go's decoder. Only `bayplan.framework.extender` handles it."""
 
 
 class FilterAnswer(msgspec.Struct, frozen=True):
-    """An ExtenderFilterResult; of the nodes their names only. None where a list was not given."""
+    """An ExtenderFilterResult with the nodes' names only. None for a list that was not given."""
 
     nodes: tuple[str, ...] | None
     node_names: tuple[str, ...] | None
@@ -37,10 +37,10 @@ class MetaVictims(msgspec.Struct, frozen=True):
 
 
 def filter_answer(value: object) -> FilterAnswer:
-    """Read the answer to a filter verb.
+    """Decode the response of a filter verb.
 
     Raises:
-        AnswerError: it has another shape.
+        AnswerError: it has another structure.
     """
     fields = _Fields(value, "ExtenderFilterResult")
     return FilterAnswer(
@@ -53,7 +53,7 @@ def filter_answer(value: object) -> FilterAnswer:
 
 
 def host_priorities(value: object) -> tuple[tuple[str, int], ...]:
-    """Read the answer to a prioritize verb: (host, score) in its order; raises as `filter_answer` does."""
+    """Decode the response of a prioritize verb: (host, score) in its order; raises like `filter_answer`."""
     if value is None:
         return ()
     if not isinstance(value, list):
@@ -61,7 +61,7 @@ def host_priorities(value: object) -> tuple[tuple[str, int], ...]:
     found = []
     for entry in value:
         if type(entry) is dict and len(entry) == 2:
-            # Written as upstream writes it, an entry needs no second look; there is one for every node.
+            # Fast path for entries written as upstream does; there is one per node.
             name, score = entry.get("Host"), entry.get("Score")
             if type(name) is str and type(score) is int and MIN_INT64 <= score <= MAX_INT64:
                 found.append((name, score))
@@ -73,14 +73,14 @@ def host_priorities(value: object) -> tuple[tuple[str, int], ...]:
 
 
 def meta_victims(value: object) -> Mapping[str, MetaVictims]:
-    """Read the answer to a preempt verb: victims by node name; raises as `filter_answer` does."""
+    """Decode the response of a preempt verb: victims by node name; raises like `filter_answer`."""
     fields = _Fields(value, "ExtenderPreemptionResult")
     found = fields.get("NodeNameToMetaVictims", "map[string]*v1.MetaVictims", _object) or {}
     return {name: _meta_victims(entry, "NodeNameToMetaVictims.") for name, entry in found.items()}
 
 
-def said_error(value: object) -> str:
-    """Read the answer to a bind verb: the error that it names, or ""; raises as `filter_answer` does."""
+def bind_error(value: object) -> str:
+    """Decode the response of a bind verb: its error, or ""; raises like `filter_answer`."""
     return _Fields(value, "ExtenderBindingResult").get("Error", "string", _string) or ""
 
 
@@ -103,18 +103,18 @@ def _node_names(value: object) -> tuple[str, ...] | None:
 
 
 class _Fields:
-    """The fields of a JSON object that stands for a Go struct; `path` leads to it, and ends in a dot where it is not empty."""
+    """The fields of a JSON object for a Go struct; `path` leads to it, and ends in a dot if it is not empty."""
 
     def __init__(self, value: object, struct: str, path: str = "") -> None:
         if value is not None and not isinstance(value, dict):
             target = f"struct field {struct}.{path[:-1]} of" if path else "value of"
             raise AnswerError(f"json: cannot unmarshal {_kind(value)} into Go {target} type v1.{struct}")
         self._struct = f"{struct}.{path}" if path else f"{struct}."
-        # Go takes a name in any case, and the last of several.
+        # Go accepts a name in any case, and the last of several.
         self._values: dict[str, object] = {} if value is None else {name.lower(): it for name, it in value.items()}
 
     def get(self, name: str, go_type: str, read: Callable[[object], Value | None]) -> Value | None:
-        """Return a field, None where it is missing or null; `read` returns None for a value of another type."""
+        """Return a field, None if it is missing or null; `read` returns None for a value of another type."""
         value = self._values.get(name.lower())
         if value is None:
             return None

@@ -1,6 +1,6 @@
-"""The feature gates that kube-scheduler v1.36.3 knows: stage, default, whether the default is locked; and what depends on what.
+"""The feature gates of kube-scheduler v1.36.3: stage, default, whether the default is locked; and their dependencies.
 
-Facts of the pinned release, read off the program. What they mean is in ``feature_gates.py``.
+Facts of the pinned release, read from the program. ``feature_gates.py`` interprets them.
 """
 
 from collections.abc import Mapping
@@ -252,7 +252,7 @@ GATES: Final[Mapping[str, tuple[str, bool, bool]]] = MappingProxyType(
         "WorkloadWithJob": ("ALPHA", False, False),
     }
 )
-"""Name of a gate to its stage (ALPHA, BETA, GA, DEPRECATED), its default, and whether it is locked to that."""
+"""By gate: stage (ALPHA, BETA, GA, DEPRECATED), default, and whether it is locked to the default."""
 
 DEPENDENCIES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {

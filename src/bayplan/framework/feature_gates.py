@@ -1,7 +1,7 @@
-"""Feature gates: which are on, and the checks that kube-scheduler does when some are set.
+"""Feature gates: which are enabled, and kube-scheduler's checks when some are set.
 
-Values are immutable: setting gates gives a new `FeatureGates`. Messages are upstream's (component-base, featuregate); where
-upstream goes through a Go map in random order, names are taken in alphabetical order.
+Values are immutable: setting gates returns a new `FeatureGates`. Messages are upstream's (component-base, featuregate); if
+upstream iterates over a Go map in random order, names are in alphabetical order here.
 """
 
 from collections.abc import Iterator, Mapping
@@ -24,7 +24,7 @@ _UNRECOGNIZED: Final = "unrecognized feature gate: "
 
 
 class FeatureGates:
-    """The feature gates of a scheduler: the defaults of the release, and what was set."""
+    """The feature gates of a scheduler: the defaults of the release, and those that were set."""
 
     __slots__ = ("_changed", "_given")
 
@@ -42,7 +42,7 @@ class FeatureGates:
         """Set gates from the value of a ``--feature-gates`` option: ``A=true,kube:B=false``.
 
         Raises:
-            ConfigurationError: the text can't be read, or the gates can't be set so.
+            ConfigurationError: the text can't be parsed, or the gates can't be set like this.
         """
         return cls().with_values(parse_feature_gates(text, where=where), where=where)
 
@@ -50,8 +50,8 @@ class FeatureGates:
         """Set more gates; those set before stay.
 
         Raises:
-            ConfigurationError: a gate is not known, is locked, or is on without a gate that it depends on. All messages stand
-                in the error's ``what``, as upstream joins them.
+            ConfigurationError: a gate is unknown, locked, or enabled without a gate that it depends on. The error's ``what``
+                has all messages, joined as upstream does.
         """
         after = FeatureGates()
         after._given = {**self._given, **values}
@@ -65,7 +65,7 @@ class FeatureGates:
         for name in sorted(self._given):
             value = self._given[name]
             if name not in GATES:
-                # Upstream stops at the first gate that it does not know.
+                # Upstream stops at the first unknown gate.
                 return [*errors, _UNRECOGNIZED + name]
             _, default, locked = GATES[name]
             if locked and value != default:
@@ -96,7 +96,7 @@ class FeatureGates:
                 yield f"{name} is enabled, but depends on features that are disabled: [{' '.join(missing)}]"
 
     def enabled(self, name: str) -> bool:
-        """Tell whether a gate is on.
+        """Return whether a gate is enabled.
 
         Raises:
             InvariantError: the release has no gate of that name.
@@ -108,11 +108,11 @@ class FeatureGates:
         return GATES[name][1]
 
     def given(self) -> dict[str, bool]:
-        """Give the gates that were set by name, group switches included, in alphabetical order."""
+        """Return the gates that were set by name, including AllAlpha and AllBeta, in alphabetical order."""
         return {name: self._given[name] for name in sorted(self._given)}
 
     def all(self) -> dict[str, bool]:
-        """Give every known gate with its value, in alphabetical order."""
+        """Return all gates with their values, in alphabetical order."""
         return {name: self.enabled(name) for name in GATES}
 
     def __eq__(self, other: object) -> bool:
@@ -126,7 +126,7 @@ class FeatureGates:
 
 
 def parse_feature_gates(text: str, *, where: str = "") -> dict[str, bool]:
-    """Read ``A=true,B=false``; the prefix ``kube:`` may stand before every name, or before none.
+    """Parse ``A=true,B=false``; the prefix ``kube:`` is allowed on every name or on none.
 
     Raises:
         ConfigurationError: in upstream's words.
@@ -164,7 +164,7 @@ def _parse_setting(setting: str, where: str) -> tuple[str, bool]:
 
 
 def _near_gate(error: str) -> str:
-    """Return the gate that an unrecognized one was meant to be, quoted, or ""."""
+    """Return the likely correct spelling of an unrecognized gate, quoted, or ""."""
     name = error.removeprefix(_UNRECOGNIZED)
     close = near_name(name, GATES) if name != error else ""
     return f"'{close}'" if close else ""

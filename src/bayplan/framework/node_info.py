@@ -1,4 +1,4 @@
-"""One node as a plugin author sees it in the easy door: names instead of row numbers."""
+"""One node as seen by plugins that inherit `PerNodePlugin`: names instead of row numbers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from bayplan.state.pod_info import FIRST_RESOURCE
 
 
 class NodeInfo:
-    """A node and what its pods take of it, at the moment of the call."""
+    """A node and the resources its pods request, at the moment of the call."""
 
     __slots__ = ("_row", "_state")
 
@@ -41,23 +41,23 @@ class NodeInfo:
 
     @property
     def pods(self) -> list[Pod]:
-        """Return the pods on the node, assumed ones among them."""
+        """Return the pods on the node, including assumed ones."""
         return [info.pod for info in self._state.pods_on[self._row].values()]
 
     def allocatable(self, resource: str) -> int:
-        """Return what the node offers of a resource: milli-CPU for cpu, else the plain value; 0 for unknown ones."""
+        """Return the allocatable amount of a resource: milli-CPU for cpu, else the plain value; 0 for unknown ones."""
         if resource == "pods":
             return int(self._state.nodes.allowed_pods[self._row])
         number = self._state.nodes.resources.find(resource)
         return 0 if number is None else int(self._state.nodes.allocatable[number, self._row])
 
     def requested(self, resource: str) -> int:
-        """Return the requests of the node's pods for a resource, in the same unit as `allocatable`."""
+        """Return the total requests of the node's pods for a resource, in the same unit as `allocatable`."""
         if resource == "pods":
             return len(self._state.pods_on[self._row])
         number = self._state.nodes.resources.find(resource)
         return 0 if number is None else int(self._state.usage[FIRST_RESOURCE + number, self._row])
 
     def free(self, resource: str) -> int:
-        """Return what is left of a resource."""
+        """Return the free amount of a resource."""
         return self.allocatable(resource) - self.requested(resource)

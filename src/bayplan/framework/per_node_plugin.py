@@ -1,4 +1,4 @@
-"""The easy door for plugin authors: plain Python, one node at a time."""
+"""The simple way to write a plugin: plain Python, one node at a time."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ class PerNodeSpec:
 
 
 class PerNodePlugin(FilterPlugin[PerNodeSpec], NormalizePlugin[PerNodeSpec]):
-    """A filter and score plugin written a node at a time.
+    """A filter and score plugin for single nodes.
 
-    Override `filter_node`, `score_node`, or both. Called once for each node in every cycle: fine up to some thousand nodes;
-    declare `reads = Reads.NODES` where the answer depends on the pod and on what describes the node alone, and each pair is
-    asked once.
+    Override `filter_node`, `score_node`, or both. They are called for each node in every cycle, which is fast enough for a few
+    thousand nodes. Declare `reads = Reads.NODES` if the result depends only on the pod and the node's description; then they are
+    called once per pair.
     """
 
     def __init__(self, arguments: object, handle: Handle) -> None:
@@ -41,7 +41,7 @@ class PerNodePlugin(FilterPlugin[PerNodeSpec], NormalizePlugin[PerNodeSpec]):
 
     @classmethod
     def extension_points(cls) -> tuple[str, ...]:
-        """Return those whose method was overridden: a plugin that only filters does not count as one that scores."""
+        """Return the points whose method is overridden: a plugin that only filters is not a score plugin."""
         plain = {
             "filter": cls.filter_node is PerNodePlugin.filter_node,
             "score": cls.score_node is PerNodePlugin.score_node,
@@ -49,7 +49,7 @@ class PerNodePlugin(FilterPlugin[PerNodeSpec], NormalizePlugin[PerNodeSpec]):
         return tuple(point for point in super().extension_points() if not plain.get(point, False))
 
     def filter_node(self, pod: Pod, node: NodeInfo) -> str | Status | None:
-        """Return None where the node can hold the pod, else the reason; `unresolvable(reason)` where preemption can't help."""
+        """Return None if the node can hold the pod, else the reason; `unresolvable(reason)` if preemption can't help."""
         return None
 
     def score_node(self, pod: Pod, node: NodeInfo) -> int:
@@ -57,21 +57,21 @@ class PerNodePlugin(FilterPlugin[PerNodeSpec], NormalizePlugin[PerNodeSpec]):
         return 0
 
     def sign_pod(self, pod: Pod) -> Hashable:
-        """Return all of the metadata: nothing is known about what the methods read. Override it to share answers between pods."""
+        """Return all of the metadata, since the methods may read anything. Override it to share results between pods."""
         return msgspec.msgpack.encode(pod.metadata)
 
     def compile(self, pod: Pod, cluster: ClusterState) -> PerNodeSpec:
-        """Keep the pod."""
+        """Store the pod."""
         spec = msgspec.structs.replace(pod.spec, node_name="")
         return PerNodeSpec((self.sign_pod(pod), msgspec.msgpack.encode(spec)), pod)
 
     def filter(self, spec: PerNodeSpec, params: Params | None, rows: Rows) -> Codes:
-        """Ask `filter_node` about each row."""
+        """Call `filter_node` for each row."""
         asked = (self._verdict(spec.pod, rows.state, row) for row in rows.row_numbers().tolist())
         return np.fromiter(asked, dtype=np.uint16, count=len(rows))
 
     def score(self, spec: PerNodeSpec, params: Params | None, rows: Rows) -> Ints:
-        """Ask `score_node` about each row."""
+        """Call `score_node` for each row."""
         state, nodes = rows.state, rows.state.nodes.nodes
         asked = (
             self.score_node(spec.pod, NodeInfo(state, row)) if nodes[row] is not None else 0
@@ -80,15 +80,15 @@ class PerNodePlugin(FilterPlugin[PerNodeSpec], NormalizePlugin[PerNodeSpec]):
         return np.fromiter(asked, dtype=np.int64, count=len(rows))
 
     def scale(self, spec: PerNodeSpec, params: Params | None, raw: Ints) -> Params:
-        """Leave scores as they are."""
+        """Return no scale: scores are not normalised."""
         return ()
 
     def normalize(self, spec: PerNodeSpec, scale: Params, raw: Ints, rows: Rows) -> Ints:
-        """Leave scores as they are."""
+        """Return the scores unchanged."""
         return raw
 
     def reasons(self, spec: PerNodeSpec, params: Params | None, verdict: int) -> tuple[str, ...]:
-        """Return what `filter_node` said."""
+        """Return the reasons from `filter_node`."""
         return self._texts[verdict & MAX_PLUGIN_CODE]
 
     def _verdict(self, pod: Pod, state: ClusterState, row: int) -> int:

@@ -1,9 +1,9 @@
 """The extension points of the scheduling framework, as base classes that a plugin inherits from.
 
-A plugin writes each rule once: about one node, as a compiled rule (`bayplan.framework.rule`), or about arrays of rows
-(`bayplan.state.views`). What it needs of the pod it compiles once for each distinct pod signature into a *spec*; what it needs of
-the whole cluster it computes each cycle into small *params* that compare by value. From these and from the columns it reads, and
-from nothing else, its verdicts and scores must follow: then the engine asks again only about rows that changed. Source: KEP-624.
+A plugin implements each rule once: for one node, as a compiled rule (`bayplan.framework.rule`), or for arrays of rows
+(`bayplan.state.views`). It compiles what it needs of the pod into a *spec*, once per distinct pod signature, and computes what it
+needs of the whole cluster into small *params* that compare by value, once per cycle. Verdicts and scores must depend only on these
+and on the columns it reads: then the engine runs the rule again only on rows that changed. Source: KEP-624.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ if TYPE_CHECKING:
 
 
 class Reads(Flag):
-    """Which columns a rule reads; what it does not declare must not influence it.
+    """The columns that a rule reads; undeclared ones must not influence it.
 
-    NODES: what describes nodes (labels, taints, allocatable, images, cordons). USAGE: requests, pod counts. PORTS: host
-    ports in use. OBJECTS: anything else that is not told by params (the catalog, other nodes); a rule that reads such is
+    NODES: descriptions of nodes (labels, taints, allocatable, images, cordons). USAGE: requests, pod counts. PORTS: host
+    ports in use. OBJECTS: anything else that params don't cover (the catalog, other nodes); such a rule is
     evaluated in full in every cycle.
     """
 
@@ -54,16 +54,16 @@ class Reads(Flag):
 
 @dataclass(frozen=True)
 class Handle:
-    """What a plugin may know of the scheduler that it is part of.
+    """The interface of the scheduler for its plugins.
 
     Attributes:
         cluster: the state.
-        feature_gates: settings that change decisions.
+        feature_gates: gates that change decisions.
         scheduler_name: the profile's name.
-        dry_runs: what preemption asks of the engine; None outside of a scheduler.
-        extenders: in the order in which they are asked.
+        dry_runs: the engine's interface for preemption; None outside of a scheduler.
+        extenders: in calling order.
         waiting_pods: the pods that wait for a permit; None outside of a scheduler.
-        pods: all pods of the cluster that are not finished, with a node or without, by key.
+        pods: all unfinished pods of the cluster by key, assigned or not.
     """
 
     cluster: ClusterState
@@ -76,7 +76,7 @@ class Handle:
 
 
 REJECTING_POINTS = frozenset(("pre_enqueue", "pre_filter", "filter", "reserve", "permit"))
-"""Extension points at which a plugin can reject a pod so that it waits for an event."""
+"""Extension points at which a plugin can reject a pod, which then waits for an event."""
 
 S = TypeVar("S")
 
@@ -91,22 +91,22 @@ REPLACED = {
     "filter_supposing": "count pods in params_after_changes(), which is asked while they are moved on trial",
     "params_on_bare_nodes": "read pods from `rows.state`, which has none when only nodes are known",
 }
-"""Names that plugins defined for earlier versions, and what to write now."""
+"""Names from earlier versions, and their replacements."""
 
 
 class Plugin(Generic[S]):
     """Base of every plugin. `S` is the type of its spec.
 
     Class attributes:
-        name: how configurations and messages call it.
+        name: the name in configurations and messages.
         reads: what `filter` and `score` read; see `Reads`.
-        pre_reads: what `pre_filter` and `pre_score` read. NOTHING: asked once for each spec, not each cycle.
-        compiles_requests: whether `compile` looks at requests and claims of containers, or at the pod's resource claims. If it
-            does not, pods that differ in nothing else share a spec.
-        compiles_volumes: whether `compile` looks at the pod's volumes; likewise.
+        pre_reads: what `pre_filter` and `pre_score` read. NOTHING: they run once per spec, not per cycle.
+        compiles_requests: whether `compile` reads requests and claims of containers, or the pod's resource claims. If it
+            does not, pods that differ only in these share a spec.
+        compiles_volumes: the same for the pod's volumes.
         sums_in_pre_filter, sums_in_pre_score: how often upstream's plugin sums up a pod's requests there, pod-level ones included.
         earlier_sums: how often that happened before PreScore; set by the profile.
-        partial: whether it does only a part of what upstream's plugin of that name does; reports then name it.
+        partial: whether it implements only a part of upstream's plugin of that name; reports then name it.
     """
 
     name: ClassVar[str] = ""
@@ -129,18 +129,18 @@ class Plugin(Generic[S]):
         return tuple(point for point, base in EXTENSION_POINTS.items() if issubclass(cls, base))
 
     def sign_pod(self, pod: Pod) -> Hashable:
-        """Return what `compile` reads of a pod beside namespace, labels, controlling owner and spec.
+        """Return what `compile` reads of a pod in addition to namespace, labels, controlling owner and spec.
 
-        Pods with equal signatures share specs, and so what was found out about them.
+        Pods with equal signatures share specs, and cached results with them.
         """
         return None
 
     def signs(self, spec: PodSpec) -> bool:
-        """Return whether `sign_pod` may return anything but None for a pod of this spec; asked once for each spec."""
+        """Return whether `sign_pod` may return anything but None for a pod of this spec; called once per spec."""
         return True
 
     def compile(self, pod: Pod, cluster: ClusterState) -> S:
-        """Return the spec of a pod: a value with an attribute ``key`` (hashable) that names all it holds. Once per signature."""
+        """Return the spec of a pod: a value with a hashable attribute ``key`` that identifies its contents. Once per signature."""
         raise TypeError(f"{type(self).__name__} implements an extension point that needs compile()")
 
     def observe(self, spec: S, cluster: ClusterState) -> Params:
@@ -153,7 +153,7 @@ class Plugin(Generic[S]):
     def events_to_register(self) -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:
         """Return the events that may make a pod schedulable that this plugin rejected, each with its hint.
 
-        A plugin that can reject pods and does not override this gets every event, as one without EnqueueExtensions does
+        A plugin that can reject pods and does not override this gets every event, like a plugin without EnqueueExtensions
         upstream: nothing is known about what it reads.
         """
         rejecting = not REJECTING_POINTS.isdisjoint(self.extension_points())
@@ -161,31 +161,31 @@ class Plugin(Generic[S]):
 
 
 class PreEnqueuePlugin(Plugin[S]):
-    """Called before a pod is put into the active queue."""
+    """Runs before a pod enters the active queue."""
 
     def pre_enqueue(self, pod: Pod) -> Status:
-        """Return SUCCESS, or the status with which the pod is kept out."""
+        """Return SUCCESS, or the status with which the pod is held back."""
         raise TypeError(f"{type(self).__name__} lacks pre_enqueue()")
 
     def stop_waiting(self, pod: Pod) -> None:
-        """Let a pod go that is kept out for something the host was asked to do, and could not."""
+        """Stop holding back a pod for an action that the host could not execute."""
 
 
 class QueueSortPlugin(Plugin[S]):
     """Orders the active queue."""
 
     def sort_key(self, pod: Pod, timestamp_ns: int) -> tuple[int, ...]:
-        """Return the key by which waiting pods are sorted; the smallest goes first. `timestamp_ns` is when it was queued."""
+        """Return the sort key of a waiting pod; the smallest goes first. `timestamp_ns` is when it was queued."""
         raise TypeError(f"{type(self).__name__} lacks sort_key()")
 
 
 @dataclass(frozen=True)
 class PreFilterResult:
-    """What PreFilter found out.
+    """A successful result of PreFilter.
 
     Attributes:
-        params: handed to `filter`.
-        node_names: the only nodes worth looking at, or None for all. May name nodes that don't exist.
+        params: passed to `filter`.
+        node_names: the only nodes to consider, or None for all. May name nodes that don't exist.
     """
 
     params: Params = ()
@@ -196,10 +196,10 @@ PROCEED = PreFilterResult()
 
 
 class PreFilterPlugin(Plugin[S]):
-    """Called once at the start of a cycle; may reject the pod, or take its own Filter out of the cycle with SKIP."""
+    """Runs once at the start of a cycle; may reject the pod, or skip its own Filter for the cycle with SKIP."""
 
     def pre_filter_reads(self, spec: S) -> Reads:
-        """Return what `pre_filter` reads for a spec, where that can be less than `pre_reads`."""
+        """Return what `pre_filter` reads for a spec, if that can be less than `pre_reads`."""
         return self.pre_reads
 
     def pre_filter(self, spec: S, cluster: ClusterState, state: CycleState) -> PreFilterResult | Status:
@@ -208,12 +208,12 @@ class PreFilterPlugin(Plugin[S]):
 
 
 class FilterPlugin(Plugin[S]):
-    """Says which nodes can hold the pod."""
+    """Decides which nodes can hold the pod."""
 
     def filter(self, spec: S, params: Params | None, rows: Rows) -> Codes:
-        """Return uint16 verdicts, one a row: 0 passes, the other values are explained by `reasons`.
+        """Return uint16 verdicts, one per row: 0 passes, `reasons` explains the other values.
 
-        `params` is None where the profile does not run this plugin's PreFilter.
+        `params` is None if the profile does not run this plugin's PreFilter.
         """
         rule = self.filter_rule(spec, rows.state)
         if rule is None:
@@ -221,7 +221,7 @@ class FilterPlugin(Plugin[S]):
         return verdicts_of(rule, params, rows.compiled_columns(), rows.row_numbers())
 
     def filter_rule(self, spec: S, cluster: ClusterState) -> FilterRule | None:
-        """Return the compiled rule for a spec; None if `filter` is to be asked."""
+        """Return the compiled rule for a spec; None to use `filter`."""
         return None
 
     def reasons(self, spec: S, params: Params | None, verdict: int) -> tuple[str, ...]:
@@ -229,33 +229,33 @@ class FilterPlugin(Plugin[S]):
         raise TypeError(f"{type(self).__name__} lacks reasons()")
 
     def params_after_changes(self, spec: S, params: Params | None, cluster: ClusterState) -> Params | None:
-        """Return the params for a state to which pods were added, or from which some were taken, since PreFilter.
+        """Return the params for a state in which pods were added or removed since PreFilter.
 
         This is PreFilterExtensions (AddPod, RemovePod): called inside a trial for nominated pods and dry runs. Only plugins
-        whose params count pods override it. What PreFilter decided once, to skip or to reject, stays decided.
+        whose params count pods override it. PreFilter's decision to skip or to reject is final.
         """
         return params
 
 
 class PostFilterPlugin(Plugin[S]):
-    """Called when no node can hold the pod: preemption is one."""
+    """Runs if no node can hold the pod, e.g. preemption."""
 
     def post_filter(self, pod: Pod, diagnosis: Diagnosis, state: CycleState) -> tuple[PostFilterResult | None, Status]:
-        """Try to make room; return what was found and the status."""
+        """Try to make room; return the result and the status."""
         raise TypeError(f"{type(self).__name__} lacks post_filter()")
 
 
 class PreScorePlugin(Plugin[S]):
-    """Called once when the feasible nodes are known; may take its own Score out of the cycle with SKIP.
+    """Runs once the feasible nodes are known; may skip its own Score for the cycle with SKIP.
 
     Class attributes:
-        reads_feasible: whether the answer of `pre_score` depends on which nodes are feasible.
+        reads_feasible: whether the result of `pre_score` depends on which nodes are feasible.
     """
 
     reads_feasible: ClassVar[bool] = True
 
     def pre_score_reads(self, spec: S) -> Reads:
-        """Return what `pre_score` reads for a spec, where that can be less than `pre_reads`."""
+        """Return what `pre_score` reads for a spec, if that can be less than `pre_reads`."""
         return self.pre_reads
 
     def pre_score(self, spec: S, cluster: ClusterState, feasible: Bools) -> Params | Status:
@@ -267,34 +267,34 @@ class ScorePlugin(Plugin[S]):
     """Ranks the nodes that passed."""
 
     def score(self, spec: S, params: Params | None, rows: Rows) -> Ints:
-        """Return int64 raw scores, one a row; `params` is None where the profile does not run this plugin's PreScore."""
+        """Return int64 raw scores, one per row; `params` is None if the profile does not run this plugin's PreScore."""
         rule = self.score_rule(spec, rows.state)
         if rule is None:
             raise TypeError(f"{type(self).__name__} lacks score()")
         return scores_of(rule, params, rows.compiled_columns(), rows.row_numbers())
 
     def score_rule(self, spec: S, cluster: ClusterState) -> ScoreRule | None:
-        """Return the compiled rule for a spec; None if `score` is to be asked."""
+        """Return the compiled rule for a spec; None to use `score`."""
         return None
 
     def score_reads(self, spec: S) -> Reads:
-        """Return what `score` reads for a spec, where that is not `reads`."""
+        """Return what `score` reads for a spec, if that is not `reads`."""
         return self.reads
 
     def score_error(self, spec: S, params: Params | None) -> str:
-        """Return why this plugin can't score the pod at all, or the empty text. An error ends the cycle."""
+        """Return why this plugin can't score the pod at all, or "". An error ends the cycle."""
         return ""
 
 
 class NormalizePlugin(ScorePlugin[S]):
-    """A score plugin with NormalizeScore, split into what depends on all feasible nodes and what is elementwise."""
+    """A score plugin with NormalizeScore, split into the part that depends on all feasible nodes and an elementwise part."""
 
     def scale(self, spec: S, params: Params | None, raw: Ints) -> Params:
         """Return what normalising needs of the raw scores of the feasible nodes (never empty), e.g. their maximum."""
         raise TypeError(f"{type(self).__name__} lacks scale()")
 
     def scale_over(self, spec: S, params: Params | None, raw: Ints, feasible: Bools, rows: Rows) -> Params:
-        """Return `scale` of the feasible rows; overridden where it also depends on what the nodes are.
+        """Return `scale` of the feasible rows; override it if it also depends on the nodes themselves.
 
         `raw` is int64[rows], `feasible` bool[rows] and true somewhere, `rows` all rows.
         """
@@ -308,7 +308,7 @@ class NormalizePlugin(ScorePlugin[S]):
         return rule.scale(np.ascontiguousarray(raw), flags)
 
     def normalize(self, spec: S, scale: Params, raw: Ints, rows: Rows) -> Ints:
-        """Return scores from 0 to 100, elementwise. `rows` lends its number functions."""
+        """Return scores from 0 to 100, elementwise. `rows` gives access to number functions."""
         rule = self.score_rule(spec, rows.state)
         if rule is None:
             raise TypeError(f"{type(self).__name__} lacks normalize()")
@@ -318,26 +318,26 @@ class NormalizePlugin(ScorePlugin[S]):
 
 
 class ReservePlugin(Plugin[S]):
-    """Told when a pod has been given a node, and when that is taken back."""
+    """Runs when a pod has been assumed on a node, and when that is undone."""
 
     def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status:
-        """Take what the pod needs beside the node itself."""
+        """Reserve what the pod needs in addition to the node itself."""
         raise TypeError(f"{type(self).__name__} lacks reserve()")
 
     def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> None:
-        """Give it back. Must be idempotent, and is called even where `reserve` was not."""
+        """Release it. Must be idempotent; also called if `reserve` was not."""
         raise TypeError(f"{type(self).__name__} lacks unreserve()")
 
     def reserved(self, state: CycleState) -> Mapping[str, object]:
-        """Return what `reserve` took in this cycle, as plain values by kind, for records; empty where nothing was needed."""
+        """Return what `reserve` took in this cycle, as plain values by kind, for records; empty if nothing was needed."""
         return {}
 
 
 class PermitPlugin(Plugin[S]):
-    """Lets a pod go on to binding, refuses it, or makes it wait."""
+    """Allows the binding of a pod, denies it, or delays it."""
 
     def permit(self, state: CycleState, pod: Pod, node_name: str) -> tuple[Status, int]:
-        """Return the status and, with WAIT, for how many nanoseconds at most."""
+        """Return the status and, with WAIT, the timeout in nanoseconds."""
         raise TypeError(f"{type(self).__name__} lacks permit()")
 
 
@@ -349,7 +349,7 @@ class PreBindPlugin(Plugin[S]):
         raise TypeError(f"{type(self).__name__} lacks pre_bind()")
 
     def updates(self, state: CycleState) -> Sequence[KubernetesObject]:
-        """Return the objects that the host must write before it binds the pod; asked after `pre_bind` succeeded."""
+        """Return the objects that the host must write before it binds the pod; called after `pre_bind` succeeded."""
         return ()
 
 
@@ -357,12 +357,12 @@ class BindPlugin(Plugin[S]):
     """Binds the pod, or leaves that to the next bind plugin with SKIP."""
 
     def bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:
-        """Return SUCCESS where this plugin asks the host to bind the pod to the node, SKIP to pass it on."""
+        """Return SUCCESS to have the host bind the pod to the node, SKIP to leave it to the next plugin."""
         raise TypeError(f"{type(self).__name__} lacks bind()")
 
 
 class PostBindPlugin(Plugin[S]):
-    """Told when a pod is bound."""
+    """Runs after a pod is bound."""
 
     def post_bind(self, state: CycleState, pod: Pod, node_name: str) -> None:
         """Clean up."""
@@ -383,7 +383,7 @@ EXTENSION_POINTS: Mapping[str, type[Plugin[object]]] = {
     "bind": BindPlugin,
     "post_bind": PostBindPlugin,
 }
-"""The extension points in the order in which a cycle comes to them."""
+"""The extension points in the order of a cycle."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""A profile: the plugins that a scheduler name stands for, made and put in order."""
+"""A profile: the plugins of one scheduler name, created and in order."""
 
 from __future__ import annotations
 
@@ -33,22 +33,22 @@ class Profile:
     """The plugins of one scheduler name, by extension point and in execution order.
 
     Args:
-        scheduler_name: the name that pods ask for.
-        plugins: per extension point the names and weights, in execution order; weight 0 where none applies.
-        arguments: per plugin its arguments.
-        registry: where plugins come from.
-        handle: what plugins get to know.
+        scheduler_name: the name in ``spec.schedulerName``.
+        plugins: names and weights by extension point, in execution order; weight 0 if weights don't apply.
+        arguments: by plugin.
+        registry: creates the plugins.
+        handle: passed to the plugins.
         percentage_of_nodes_to_score: the profile's own setting, or None.
 
     Attributes:
-        compiling: the plugins whose specs a plan holds. compiling_requests, compiling_volumes: the names of those that look at
-            requests, or at volumes, for it.
-        signing: the plugins that may tell pods apart by more than labels, owner and spec.
-        pre_filter_names, pre_score_names: whose PreFilter, or PreScore, is run.
+        compiling: the plugins whose specs a plan holds. compiling_requests, compiling_volumes: the names of those whose `compile`
+            reads requests, or volumes.
+        signing: the plugins that may distinguish pods by more than labels, owner and spec.
+        pre_filter_names, pre_score_names: the plugins whose PreFilter, or PreScore, runs.
         sums_before_binding: how often upstream sums up a pod's requests in a cycle; see `count_request_sums`.
 
     Raises:
-        PluginError: a plugin is unknown, or stands at an extension point that it does not implement.
+        PluginError: a plugin is unknown, or does not implement its extension point.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class Profile:
         score = self._at("score", ScorePlugin)
         weights = [weight for _, weight in plugins.get("score", ())]
         self.score = tuple(WeightedPlugin(plugin, weight or 1) for plugin, weight in zip(score, weights, strict=True))
-        # What plans ask for again and again.
+        # Precomputed for plans, which need these often.
         self.pre_filter_names = frozenset(plugin.name for plugin in self.pre_filter)
         self.pre_score_names = frozenset(plugin.name for plugin in self.pre_score)
         compiling = (*self.pre_filter, *self.filter, *self.pre_score, *score)
@@ -98,10 +98,10 @@ class Profile:
         self.post_bind = self._at("post_bind", PostBindPlugin)
 
     def count_request_sums(self, pre_filter_runs: int = 1) -> None:
-        """Tell plugins how often upstream has summed up a pod's requests by the time they are asked to score it.
+        """Set how often upstream has summed up a pod's requests by the time a plugin scores it.
 
-        Of consequence for pods of which `bayplan.objects.requests.repeats_overhead` says so. `pre_filter_runs` is how often the
-        PreFilter plugins are run in a cycle.
+        This matters for pods for which `bayplan.objects.requests.repeats_overhead` returns True. `pre_filter_runs` is the number of
+        PreFilter runs in a cycle.
         """
         before_score = pre_filter_runs * sum(plugin.sums_in_pre_filter for plugin in self.pre_filter)
         for plugin in self.plugins.values():

@@ -1,4 +1,4 @@
-"""Which plugins there are: one value that is handed around, never a global."""
+"""The registry of plugins: a value that is passed around, never a global."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from bayplan.framework.configuration.extension_points import in_tree_extension_p
 from bayplan.framework.plugin import REPLACED, Handle, Plugin
 
 PluginFactory = Callable[[object, Handle], Plugin[object]]
-"""Makes a plugin from its arguments and the handle; a plugin class is one."""
+"""Creates a plugin from its arguments and the handle; a plugin class is one."""
 
 
 @dataclass(frozen=True)
 class Registry:
     """Plugin classes by name.
 
-    In-tree plugins and custom ones have the same rights; a custom one can't take the name of another.
+    In-tree and custom plugins have the same rights; a custom plugin can't reuse the name of another.
     """
 
     plugins: Mapping[str, type[Plugin[object]]]
@@ -30,14 +30,14 @@ class Registry:
         return iter(self.plugins)
 
     def with_plugins(self, *plugins: type[Plugin[Any]]) -> Registry:
-        """Return a registry that holds these plugins too.
+        """Return a registry that also contains these plugins.
 
         Raises:
-            PluginError: a name is taken, or a class is no usable plugin.
+            PluginError: a name is taken, or a class is not a usable plugin.
         """
         merged = dict(self.plugins)
         for plugin in plugins:
-            # A name is the class's own: one that derives from another plugin is another plugin.
+            # The name must be the class's own: a class derived from another plugin is another plugin.
             name = vars(plugin).get("name") or plugin.__name__
             if name in merged:
                 raise PluginError(f"a plugin named {name} already exists", hint="another `name` in the class")
@@ -56,9 +56,9 @@ class Registry:
         return self.plugins[name].extension_points()
 
     def extension_points_for_configuration(self, name: str) -> Collection[str] | None:
-        """Return the extension points of a plugin as the reader of configurations asks for them; None: no such plugin.
+        """Return the extension points of a plugin for the configuration loader; None if there is no such plugin.
 
-        Of in-tree plugins these are upstream's, whether this version has the plugin or not.
+        For in-tree plugins these are upstream's, whether this version has the plugin or not.
         """
         known = in_tree_extension_points(name)
         if known is not None:
@@ -66,12 +66,12 @@ class Registry:
         return self.extension_points_of(name) if name in self.plugins else None
 
     def make(self, name: str, arguments: object, handle: Handle) -> Plugin[object]:
-        """Make a plugin."""
+        """Create a plugin."""
         return self.plugins[name](arguments, handle)
 
 
 def _check_names(name: str, plugin: type[Plugin[Any]]) -> None:
-    """Raise PluginError if a class defines what no version calls any more: it would be ignored."""
+    """Raise PluginError if a class defines a method that no longer exists: it would be ignored."""
     for kind in plugin.__mro__:
         for old in vars(kind):
             if old in REPLACED:

@@ -1,8 +1,8 @@
-"""What one plugin says about one node, for one compiled pod: the rules that the engine asks.
+"""Rules: the verdict or score of one node for one compiled pod.
 
-A rule has one body, about one node: `filter(row)` or `score(row)`. It never knows why it is asked: for all rows, for a row that
-changed, or while pods are moved for a dry run. A rule that depends on something about the cluster as a whole (the smallest domain
-of a topology key, say) reads that in `refresh`, and says there whether it moved.
+A rule has one body, about one node: `filter(row)` or `score(row)`. It never knows why it runs: for all rows, for a row that
+changed, or while pods are moved for a dry run. A rule that depends on the cluster as a whole (for example, the smallest domain
+of a topology key) reads that in `refresh`, and returns whether it changed.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ MAX_NODE_SCORE = 100
 MIN_NODE_SCORE = 0
 
 Params: TypeAlias = tuple[Hashable, ...]
-"""What a plugin computed about the cluster for this cycle; compared by value to decide whether cached results still hold."""
+"""The plugin's result about the cluster in this cycle; compared by value to decide whether cached results are still valid."""
 
 Scale: TypeAlias = tuple[Any, ...]
-"""What `ScoreRule.scale` found, for `normalize`."""
+"""The result of `ScoreRule.scale`, for `normalize`."""
 
 
 class Rule:
@@ -32,10 +32,10 @@ class Rule:
         columns: of the cluster.
 
     Attributes:
-        params: what PreFilter, PreScore or `observe` found in this cycle; None if the profile leaves that plugin out.
-        looks_at_pods: whether the rule looks at the pods of nodes themselves, not only at columns and counters.
-        reads_others: whether what the rule says of a row may depend on pods of other rows.
-        asks_arrays: whether asking about many rows at once costs hardly more than asking about one.
+        params: the result of PreFilter, PreScore or `observe` in this cycle; None if the profile disables that plugin.
+        looks_at_pods: whether the rule reads the pods of nodes themselves, not only columns and counters.
+        reads_others: whether the result for a row may depend on pods of other rows.
+        asks_arrays: whether evaluating many rows at once costs little more than evaluating one.
     """
 
     def __init__(self, columns: Columns) -> None:
@@ -46,21 +46,21 @@ class Rule:
         self.reads_others = False
 
     def bind(self) -> None:
-        """Look up again what depends on the nodes and on the arrays; called when `Columns.version` has moved."""
+        """Look up again what depends on the nodes and on the arrays; called when `Columns.version` has changed."""
 
     def refresh(self) -> bool:
-        """Read what the rule needs of the cluster as a whole; return whether every row must be asked again.
+        """Read what the rule needs of the cluster as a whole; return whether every row must be evaluated again.
 
-        Called once before rows are asked, in each cycle and after each change of a dry run.
+        Called before rows are evaluated, in each cycle and after each change of a dry run.
         """
         return False
 
     def after_changes(self, params: Params | None) -> None:
-        """Read again what the rule needs of the cluster: pods were added or removed on trial since PreFilter gave `params`."""
+        """Read the cluster again: pods were added or removed on trial since PreFilter returned `params`."""
         self.refresh()
 
     def before_changes(self, params: Params | None) -> None:
-        """Go back to `params`: the trial is over, or about to be."""
+        """Restore `params`: the trial has ended, or is about to."""
         self.refresh()
 
 
@@ -68,7 +68,7 @@ class FilterRule(Rule):
     """Whether a node can hold the pod."""
 
     def filter(self, row: int) -> int:
-        """Return the verdict about a row: 0 passes, the plugin's `reasons` explain the other values (uint16)."""
+        """Return the verdict for a row: 0 passes, the plugin's `reasons` explain the other values (uint16)."""
         raise TypeError(f"{type(self).__name__} lacks filter()")
 
     def filter_all(self, codes: Codes) -> None:
@@ -83,11 +83,11 @@ class FilterRule(Rule):
 
 
 class ScoreRule(Rule):
-    """How well a node suits the pod.
+    """The score of each node for the pod.
 
     Attributes:
-        normalizes: whether raw scores are brought to 0..100 by `normalize`, with a scale found over the feasible rows.
-        reads_feasible: whether raw scores depend on which nodes are feasible; then `prepare` comes before every use.
+        normalizes: whether `normalize` maps raw scores to 0..100, with a scale computed over the feasible rows.
+        reads_feasible: whether raw scores depend on which nodes are feasible; then `prepare` is called before every use.
     """
 
     normalizes: bool
@@ -99,7 +99,7 @@ class ScoreRule(Rule):
         self.reads_feasible = False
 
     def prepare(self, feasible: Flags) -> None:
-        """Read what the rule needs to know of the feasible rows (uint8[capacity]); called only if `reads_feasible`."""
+        """Read what the rule needs of the feasible rows (uint8[capacity]); called only if `reads_feasible`."""
 
     def score(self, row: int) -> int:
         """Return the raw score of a row (int64)."""
@@ -116,7 +116,7 @@ class ScoreRule(Rule):
             raw[row] = self.score(row)
 
     def scale(self, raw: Ints, feasible: Flags) -> Params:
-        """Return what normalising needs of the raw scores of the feasible rows.
+        """Return what normalisation needs of the raw scores of the feasible rows.
 
         Args:
             raw: int64[capacity]. feasible: uint8[capacity], true in at least one row.
@@ -138,7 +138,7 @@ class ScoreRule(Rule):
 
 
 def ready(rule: Rule, params: Params | None, columns: Columns) -> None:
-    """Prepare a rule that nobody has asked yet."""
+    """Prepare a new rule for its first use."""
     rule.columns = columns
     rule.params = params
     rule.bind()
@@ -146,13 +146,13 @@ def ready(rule: Rule, params: Params | None, columns: Columns) -> None:
 
 
 def verdicts_of(rule: FilterRule, params: Params | None, columns: Columns, rows: Index) -> Codes:
-    """Return uint16, what a new rule says of some rows (intp)."""
+    """Return uint16, the verdicts of a new rule for some rows (intp)."""
     ready(rule, params, columns)
     return np.array([rule.filter(row) for row in rows.tolist()], dtype=np.uint16)
 
 
 def scores_of(rule: ScoreRule, params: Params | None, columns: Columns, rows: Index) -> Ints:
-    """Return int64, the raw scores that a new rule gives some rows (intp), all nodes being feasible."""
+    """Return int64, the raw scores of a new rule for some rows (intp), with all nodes feasible."""
     ready(rule, params, columns)
     if rule.reads_feasible:
         rule.prepare(columns.alive)

@@ -1,4 +1,4 @@
-"""What a plugin says: `Status` with its `Code`, and how verdicts on nodes are packed into 16 bits.
+"""The result of a plugin: `Status` with its `Code`, and the packing of verdicts into 16 bits.
 
 Names and meanings are those of the scheduling framework (KEP-624).
 """
@@ -28,7 +28,7 @@ class Code(IntEnum):
 
     @property
     def rejects(self) -> bool:
-        """Return whether the pod was found unschedulable (here or altogether), as opposed to an error or a success."""
+        """Return whether the code means that the pod is unschedulable (on this node or altogether), not an error or a success."""
         return self in (Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, Code.PENDING)
 
 
@@ -47,9 +47,9 @@ class Status(msgspec.Struct, frozen=True):
     """The outcome of an extension point.
 
     Attributes:
-        code: what happened.
+        code: the kind of result.
         reasons: texts for the user, in upstream's words.
-        plugin: who says so; the framework fills it in.
+        plugin: the plugin that returned it; set by the framework.
     """
 
     code: Code
@@ -58,7 +58,7 @@ class Status(msgspec.Struct, frozen=True):
 
     @property
     def ok(self) -> bool:
-        """Return whether the pod may go on."""
+        """Return whether the pod may proceed."""
         return self.code is Code.SUCCESS
 
     @property
@@ -67,7 +67,7 @@ class Status(msgspec.Struct, frozen=True):
         return ", ".join(self.reasons)
 
     def by(self, plugin: str) -> Status:
-        """Return the same status with the name of the plugin that said it."""
+        """Return the same status with the name of the plugin that returned it."""
         return Status(self.code, self.reasons, plugin)
 
 
@@ -76,24 +76,24 @@ SKIP = Status(Code.SKIP)
 
 
 def unschedulable(*reasons: str) -> Status:
-    """Return a rejection that other pods' leaving could lift."""
+    """Return a rejection that preemption could resolve."""
     return Status(Code.UNSCHEDULABLE, reasons)
 
 
 def unresolvable(*reasons: str) -> Status:
-    """Return a rejection that preemption can't lift."""
+    """Return a rejection that preemption can't resolve."""
     return Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, reasons)
 
 
 def error(*reasons: str) -> Status:
-    """Return a failure of the plugin or of what it needs; it ends the cycle."""
+    """Return a failure of the plugin or of what it depends on; it ends the cycle."""
     return Status(Code.ERROR, reasons)
 
 
-# Verdicts on nodes: uint16, 0 passes. Fourteen bits are the plugin's own (`FilterPlugin.reasons` explains them).
+# Verdicts on nodes: uint16, 0 passes. Fourteen bits belong to the plugin (`FilterPlugin.reasons` explains them).
 
 UNRESOLVABLE_BIT = 0x4000
-"""Set in a verdict that preemption can't lift."""
+"""Set in a verdict that preemption can't resolve."""
 
 ERROR_BIT = 0x8000
 """Set in a verdict that ends the cycle."""

@@ -1,7 +1,7 @@
-"""What a plugin sees of the pods that wait for a permit, and what it can say about them.
+"""Pods that wait for a permit: the interface for plugins.
 
-Upstream's names are IterateOverWaitingPods, GetWaitingPod, Allow and Reject. What a plugin says takes effect when the engine has
-come to the end of the step in which it was said: a pod that all have allowed is bound, one that was rejected gives its node back.
+Upstream's names are IterateOverWaitingPods, GetWaitingPod, Allow and Reject. A call takes effect at the end of the engine's
+current step: a pod that all plugins have allowed is bound, one that was rejected releases its node.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from bayplan.objects.pod import Pod
 
 
 class WaitingPod(Protocol):
-    """A pod that has a node and waits until the Permit plugins that asked for it let it go on."""
+    """A pod that has a node and waits until the Permit plugins that delayed it allow it."""
 
     @property
     def pod(self) -> Pod:
@@ -21,24 +21,24 @@ class WaitingPod(Protocol):
 
     @property
     def node_name(self) -> str:
-        """The node that it is to be bound to."""
+        """The node to bind it to."""
 
     @property
     def pending_plugins(self) -> tuple[str, ...]:
         """Return the plugins that have not allowed it yet."""
 
     def allow(self, plugin: str) -> None:
-        """Let it go on, as far as one plugin is concerned."""
+        """Allow the pod on behalf of one plugin."""
 
     def reject(self, plugin: str, message: str) -> None:
-        """Send it back to the queue, unschedulable for a plugin that says why."""
+        """Reject the pod on behalf of one plugin, with its message; the pod returns to the queue as unschedulable."""
 
 
 class WaitingPods(Protocol):
     """All pods that wait for a permit."""
 
     def __iter__(self) -> Iterator[WaitingPod]:
-        """Yield them in the order in which they came."""
+        """Yield the pods in the order in which they were added."""
 
     def get(self, key: str) -> WaitingPod | None:
-        """Return the pod ``namespace/name``, None where it does not wait."""
+        """Return the pod ``namespace/name``, or None if it does not wait."""

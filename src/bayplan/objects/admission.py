@@ -1,4 +1,4 @@
-"""What admission does to a pod that is created: priority, tolerations, label keys. Never done to stored pods.
+"""Admission of a new pod: priority, tolerations, label keys. Never applied to stored pods.
 
 Source: https://kubernetes.io/docs/concepts/scheduling-eviction/pod-priority-preemption/, KEP-3633 and KEP-3243 (label
 keys), and the behaviour of k8s.io/kubernetes/plugin/pkg/admission v1.36.3.
@@ -58,7 +58,7 @@ class PriorityClasses:
         return self._by_name.get(name)
 
     def resolve(self, pod: Pod) -> Pod:
-        """Return a pod with the priority and preemption policy of its class. One that has a priority stays as it is.
+        """Return a pod with the priority and preemption policy of its class. A pod with a priority is returned unchanged.
 
         Raises:
             InputError: the pod names a class that does not exist.
@@ -97,7 +97,7 @@ def with_default_tolerations(pod: Pod, *, seconds: int = DEFAULT_TOLERATION_SECO
 def with_label_keys(pod: Pod, *, topology_spread: bool = True) -> Pod:
     """Return a pod whose selectors contain what its `matchLabelKeys` and `mismatchLabelKeys` stand for.
 
-    Applied once, when the pod is created: the scheduler reads the selectors. A term without selector stays as it is.
+    Applied once, when the pod is created: the scheduler reads the selectors. A term without selector stays unchanged.
 
     Args:
         pod: a new pod.

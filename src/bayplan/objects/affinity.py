@@ -1,4 +1,4 @@
-"""Where a pod may, must or would rather run: node selectors, affinity, tolerations, topology spreading."""
+"""Constraints on the placement of pods: node selectors, affinity, tolerations, topology spreading."""
 
 from bayplan.objects.meta import ApiStruct, Int32, Int64, LabelSelector
 
@@ -6,7 +6,7 @@ from bayplan.objects.meta import ApiStruct, Int32, Int64, LabelSelector
 class NodeSelectorRequirement(ApiStruct, frozen=True, kw_only=True):
     """One expression over a node's labels or fields. Operator: In, NotIn, Exists, DoesNotExist, Gt, Lt.
 
-    `values` None (left out) and () (written, but empty) are told apart: errors show the one as null, the other as [].
+    `values` None (omitted) and () (present, but empty) are different: errors show null for the first, [] for the second.
     """
 
     key: str = ""
@@ -35,7 +35,7 @@ class PreferredSchedulingTerm(ApiStruct, frozen=True, kw_only=True):
 
 
 class NodeAffinity(ApiStruct, frozen=True, kw_only=True):
-    """Node affinity of a pod. An empty list of preferred terms and none at all are told apart, as upstream does."""
+    """Node affinity of a pod. An empty list of preferred terms differs from an omitted one, as upstream."""
 
     required_during_scheduling_ignored_during_execution: NodeSelector | None = None
     preferred_during_scheduling_ignored_during_execution: tuple[PreferredSchedulingTerm, ...] | None = None
@@ -92,7 +92,7 @@ class Toleration(ApiStruct, frozen=True, kw_only=True):
 
 
 class TopologySpreadConstraint(ApiStruct, frozen=True, kw_only=True):
-    """How evenly matching pods are spread over the values of a node label."""
+    """The spreading of matching pods over the values of a node label."""
 
     max_skew: Int32 = 0
     topology_key: str = ""

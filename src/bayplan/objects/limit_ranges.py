@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from bayplan.objects.pod_amounts import Amounts, ContainerAmounts, PodAmounts
 from bayplan.objects.quantity import Quantity
 
-_MOST_MILLI = (2**63 - 1) // 1000
+_MAX_MILLI = (2**63 - 1) // 1000
 CONTAINER, POD, CLAIM = "Container", "Pod", "PersistentVolumeClaim"
 
 
@@ -118,7 +118,7 @@ def _bounds(limit: Limit, amounts: Amounts) -> list[tuple[str, Quantity, str]]:
 def _values(*amounts: Quantity) -> tuple[int, ...]:
     """Return amounts to be compared: in thousandths, unless one is too large for that."""
     whole = tuple(amount.value() for amount in amounts)
-    return tuple(amount.milli_value() for amount in amounts) if max(whole) <= _MOST_MILLI else whole
+    return tuple(amount.milli_value() for amount in amounts) if max(whole) <= _MAX_MILLI else whole
 
 
 def _exceeds(left: Quantity, right: Quantity) -> bool:

@@ -1,4 +1,4 @@
-"""What every Kubernetes object has in common: metadata, owners, label selectors; the struct options of this layer.
+"""The common parts of Kubernetes objects: metadata, owners, label selectors; the struct options of this layer.
 
 Timestamps stay RFC 3339 text in the structs; `parse_time_ns` turns them into integer nanoseconds where order matters.
 """
@@ -46,7 +46,7 @@ def mapped(function: Callable[[Element], Element], items: tuple[Element, ...]) -
 
 
 class OwnerReference(ApiStruct, frozen=True, kw_only=True):
-    """The object that owns another one."""
+    """A reference to the owner of an object."""
 
     api_version: str = ""
     kind: str = ""

@@ -4,7 +4,7 @@ from bayplan.objects.meta import ApiStruct, KubernetesObject
 
 
 class NamespaceSpec(ApiStruct, frozen=True, kw_only=True):
-    """Who must let go of a namespace before it is gone."""
+    """The finalizers of a namespace."""
 
     finalizers: tuple[str, ...] = ()
 

@@ -17,7 +17,7 @@ class Taint(ApiStruct, frozen=True, kw_only=True):
 
 
 class NodeSpec(ApiStruct, frozen=True, kw_only=True):
-    """What an administrator decides about a node."""
+    """The spec of a node: the administrator's decisions."""
 
     pod_cidr: str = field(name="podCIDR", default="")
     pod_cidrs: tuple[str, ...] = field(name="podCIDRs", default=())
@@ -59,7 +59,7 @@ class NodeAddress(ApiStruct, frozen=True, kw_only=True):
 
 
 class NodeSystemInfo(ApiStruct, frozen=True, kw_only=True):
-    """What runs on a node, as its kubelet tells."""
+    """The software on a node, as reported by its kubelet."""
 
     kernel_version: str = ""
     os_image: str = ""
@@ -70,7 +70,7 @@ class NodeSystemInfo(ApiStruct, frozen=True, kw_only=True):
 
 
 class NodeStatus(ApiStruct, frozen=True, kw_only=True):
-    """What a node offers (`allocatable`) and how it does."""
+    """The status of a node: the resources it offers (`allocatable`) and its conditions."""
 
     capacity: ResourceList = {}
     allocatable: ResourceList = {}

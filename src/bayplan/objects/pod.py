@@ -1,4 +1,4 @@
-"""Pods: the spec that scheduling reads, and the status that says what became of it.
+"""Pods: the spec that scheduling reads, and the status.
 
 Affinity, tolerations and spreading constraints stand in `bayplan.objects.affinity`, volumes in
 `bayplan.objects.volumes`; their names are re-exported here, so that one import has the whole pod.
@@ -80,7 +80,7 @@ class ResourceClaimReference(ApiStruct, frozen=True, kw_only=True):
 
 
 class ResourceRequirements(ApiStruct, frozen=True, kw_only=True):
-    """What a container or a pod asks for."""
+    """The requests and limits of a container or a pod."""
 
     limits: ResourceList = {}
     requests: ResourceList = {}
@@ -94,7 +94,7 @@ class ContainerStateRunning(ApiStruct, frozen=True, kw_only=True):
 
 
 class ContainerStateTerminated(ApiStruct, frozen=True, kw_only=True):
-    """How a container ended."""
+    """The terminated state of a container."""
 
     exit_code: Int32 = 0
     reason: str = ""
@@ -111,7 +111,7 @@ class ContainerStateWaiting(ApiStruct, frozen=True, kw_only=True):
 
 
 class ContainerState(ApiStruct, frozen=True, kw_only=True):
-    """What a container does: one of three."""
+    """The state of a container: one of three."""
 
     waiting: ContainerStateWaiting | None = None
     running: ContainerStateRunning | None = None
@@ -119,7 +119,7 @@ class ContainerState(ApiStruct, frozen=True, kw_only=True):
 
 
 class VolumeMount(ApiStruct, frozen=True, kw_only=True):
-    """Where a container sees a volume of the pod."""
+    """The mount point of a pod's volume in a container."""
 
     name: str = ""
     read_only: bool = False
@@ -128,7 +128,7 @@ class VolumeMount(ApiStruct, frozen=True, kw_only=True):
 
 
 class VolumeDevice(ApiStruct, frozen=True, kw_only=True):
-    """Where a container sees a raw block volume of the pod."""
+    """The device path of a pod's raw block volume in a container."""
 
     name: str = ""
     device_path: str = ""
@@ -142,7 +142,7 @@ class ContainerResizePolicy(ApiStruct, frozen=True, kw_only=True):
 
 
 class ContainerRestartRule(ApiStruct, frozen=True, kw_only=True):
-    """What to do when a container exits in some way; `action` is Restart or RestartAllContainers."""
+    """The action when a container exits in a given way; `action` is Restart or RestartAllContainers."""
 
     action: str = ""
 
@@ -197,7 +197,7 @@ class PodSchedulingGroup(ApiStruct, frozen=True, kw_only=True):
 
 
 class PodSpec(ApiStruct, frozen=True, kw_only=True):
-    """What a pod asks for. `node_selector` None and {} are told apart, as upstream does."""
+    """The spec of a pod. `node_selector` None and {} are different, as upstream."""
 
     volumes: tuple[Volume, ...] = ()
     init_containers: tuple[Container, ...] = ()
@@ -244,7 +244,7 @@ class PodCondition(ApiStruct, frozen=True, kw_only=True):
 
 
 class ContainerStatus(ApiStruct, frozen=True, kw_only=True):
-    """What became of a container. `resources` is what the kubelet has actuated, None where it did not say."""
+    """The status of a container. `resources` are those actuated by the kubelet, None if it has not reported them."""
 
     name: str = ""
     state: ContainerState = ContainerState()
@@ -286,7 +286,7 @@ class NodeAllocatableResourceClaimStatus(ApiStruct, frozen=True, kw_only=True):
 
 
 class PodStatus(ApiStruct, frozen=True, kw_only=True):
-    """What became of a pod."""
+    """The status of a pod."""
 
     observed_generation: Int64 = 0
     phase: str = ""

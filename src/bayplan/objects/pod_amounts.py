@@ -1,4 +1,4 @@
-"""What the containers of a pod ask for and are limited to, in a form that documents and typed pods share.
+"""Requests and limits of a pod's containers, in a form that documents and typed pods share.
 
 Limit ranges and resource quotas look at nothing else of a pod's resources. The sums are upstream's: containers and sidecars
 together, or the most that starting the pod takes; amounts of the pod itself win for the resources that a pod can state.

@@ -203,7 +203,7 @@ def _rounded_quantity(quantity: Quantity) -> Quantity:
 def _as_decimal(quantity: Quantity) -> str:
     """Write a sum so that reading it gives upstream's form of it: a decimal where one of its parts is one.
 
-    It counts beside overhead only (`bayplan.objects.requests.repeats_overhead`).
+    It counts only together with overhead (`bayplan.objects.requests.repeats_overhead`).
     """
     if not quantity.is_decimal or parse_quantity(str(quantity)).is_decimal:
         return str(quantity)

@@ -15,7 +15,7 @@ from bayplan.objects.meta import (
 
 
 class PodDisruptionBudgetSpec(ApiStruct, frozen=True, kw_only=True):
-    """How many of the selected pods must stay."""
+    """The spec of a disruption budget: how many of the selected pods must remain."""
 
     min_available: IntOrString | None = None
     selector: LabelSelector | None = None
@@ -24,7 +24,7 @@ class PodDisruptionBudgetSpec(ApiStruct, frozen=True, kw_only=True):
 
 
 class PodDisruptionBudgetStatus(ApiStruct, frozen=True, kw_only=True):
-    """How many of the selected pods may go now. `disrupted_pods` maps names of pods on their way out to timestamps."""
+    """The status: how many of the selected pods may be disrupted now. `disrupted_pods` maps terminating pods to timestamps."""
 
     observed_generation: Int64 = 0
     disrupted_pods: dict[str, str | None] = {}
@@ -111,7 +111,7 @@ class ResourceQuota(KubernetesObject, frozen=True, kw_only=True):
 
 
 class GangSchedulingPolicy(ApiStruct, frozen=True, kw_only=True):
-    """All or nothing: at least so many pods of the group are scheduled together."""
+    """Gang scheduling: at least `min_count` pods of the group are scheduled together."""
 
     min_count: Int32 = 0
 
@@ -121,7 +121,7 @@ class BasicSchedulingPolicy(ApiStruct, frozen=True, kw_only=True):
 
 
 class PodGroupSchedulingPolicy(ApiStruct, frozen=True, kw_only=True):
-    """How the pods of a group are scheduled: one of the two."""
+    """The scheduling policy of a pod group: one of the two."""
 
     basic: BasicSchedulingPolicy | None = None
     gang: GangSchedulingPolicy | None = None
@@ -134,7 +134,7 @@ class TopologyConstraint(ApiStruct, frozen=True, kw_only=True):
 
 
 class PodGroupSchedulingConstraints(ApiStruct, frozen=True, kw_only=True):
-    """Where a pod group may run."""
+    """The scheduling constraints of a pod group."""
 
     topology: tuple[TopologyConstraint, ...] = ()
 
@@ -155,13 +155,13 @@ class WorkloadPodGroupTemplateReference(ApiStruct, frozen=True, kw_only=True):
 
 
 class PodGroupTemplateReference(ApiStruct, frozen=True, kw_only=True):
-    """Where a pod group comes from."""
+    """The template that a pod group was created from."""
 
     workload: WorkloadPodGroupTemplateReference | None = None
 
 
 class PodGroupSpec(ApiStruct, frozen=True, kw_only=True):
-    """What a pod group asks for."""
+    """The spec of a pod group."""
 
     pod_group_template_ref: PodGroupTemplateReference | None = None
     scheduling_policy: PodGroupSchedulingPolicy = PodGroupSchedulingPolicy()
@@ -180,7 +180,7 @@ class PodGroupResourceClaimStatus(ApiStruct, frozen=True, kw_only=True):
 
 
 class PodGroupStatus(ApiStruct, frozen=True, kw_only=True):
-    """What became of a pod group."""
+    """The status of a pod group."""
 
     conditions: tuple[Condition, ...] = ()
     resource_claim_statuses: tuple[PodGroupResourceClaimStatus, ...] = ()

@@ -24,7 +24,7 @@ QUANTITY_PATTERN = (
     r"^\s*(?:[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]{1,19})?"
     r"|(?=\S)[+-]?\.?(?:[KMGT]i|[numkMGTPE]|[eE](?:\+?[0-9]{1,19}|-0*[0-9]))?)\s*\Z"
 )
-"""What may stand in a document: digits may be missing altogether (`Ki`, `.` and `-` are zero), spaces are cut off."""
+"""A quantity as accepted in documents: digits may be missing altogether (`Ki`, `.` and `-` are zero), spaces are stripped."""
 
 _PARTS = re.compile(r"([+-]?)([0-9]*)(?:(\.)([0-9]*))?([numkMGTPE]?|[KMGTPE]i|[eE][+-]?[0-9]+)", re.ASCII)
 _DECIMAL_SUFFIXES = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
@@ -276,7 +276,7 @@ class Quantity:
         return f"{mantissa}{_DECIMAL_NAMES.get(exponent, '')}"
 
     def _prints_as_decimal(self) -> bool:
-        """Say whether a binary amount is too small for a binary suffix, or not a whole number."""
+        """Return whether a binary amount is too small for a binary suffix, or not a whole number."""
         if self.scale < 0 and self.unscaled % _ten(-self.scale):
             return True
         return abs(_raised(self.unscaled, max(self.scale, 0))) < 1024 * _ten(max(-self.scale, 0))
@@ -405,7 +405,7 @@ def nano_value(quantity: QuantityLike) -> int:
         InputError: not a quantity.
     """
     if isinstance(quantity, str) and len(quantity) <= _PLAIN_LENGTH and quantity.isascii():
-        # Most are plain: so many millis, or so many units. These are known without being taken apart.
+        # Most are plain: a number of millis, or of units. Fast path without parsing them.
         if quantity[-1:] == "m" and quantity[:-1].isdigit():
             return int(quantity[:-1]) * 1_000_000
         if quantity.isdigit():

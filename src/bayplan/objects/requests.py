@@ -1,4 +1,4 @@
-"""What pods ask of nodes: requests in the numbers that the scheduler compares, host ports.
+"""Requests of pods: resources in the numbers that the scheduler compares, and host ports.
 
 Which function is for what:
 
@@ -44,7 +44,7 @@ DEFAULT_GATES = RequestGates()
 
 
 class RequestOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """How requests are summed up; the names are those of upstream's PodResourcesOptions.
+    """Options for summing up requests; the names are those of upstream's PodResourcesOptions.
 
     Attributes:
         use_status_resources: containers with a resize in progress count with the largest of what they ask for, what
@@ -72,7 +72,7 @@ _SCORING = RequestOptions(skip_pod_level_resources=True, missing_requests=NON_ZE
 
 
 class AccountedRequests(NamedTuple):
-    """What a pod takes from its node.
+    """The resources that a pod takes from its node.
 
     Attributes:
         requests: resources that nodes count, without `pods`.
@@ -218,7 +218,7 @@ def _sum_requests(pod: Pod, options: RequestOptions, read: Callable[[QuantityLik
 
 
 def repeats_overhead(pod: Pod) -> bool:
-    """Say whether what a pod asks for grows with every sum that upstream makes of it.
+    """Return whether what a pod asks for grows with every sum that upstream makes of it.
 
     Upstream adds overhead to a pod-level request in place, and changes the pod where it keeps the request as a decimal (fractions
     of binary units, more than 18 digits). An API server writes amounts in forms that are not kept so.
@@ -231,7 +231,7 @@ def _repeated_overhead(pod: Pod, options: RequestOptions) -> list[str]:
     resources = pod.spec.resources
     resized = options.pod_level_vertical_scaling and options.use_status_resources and pod.status.resources is not None
     if resources is None or resized or options.skip_pod_level_resources:
-        return []  # What a resize leaves is a copy.
+        return []  # A resize leaves a copy.
     return [
         name
         for name, quantity in resources.requests.items()
@@ -271,7 +271,7 @@ def _fold(
 ) -> dict[str, Number]:
     """Fold what containers need into what the pod needs at its most demanding moment.
 
-    Containers run together. Init containers run one after the other, each beside the sidecars (the flag) that started
+    Containers run together. Init containers run one after the other, each next to the sidecars (the flag) that started
     before it.
     """
     total: dict[str, Number] = {}
@@ -297,7 +297,7 @@ def _statuses_by_name(pod: Pod) -> dict[str, ContainerStatus]:
 
 
 def is_sidecar(container: Container) -> bool:
-    """Say whether an init container keeps running beside the containers."""
+    """Return whether an init container keeps running next to the containers."""
     return container.restart_policy == "Always"
 
 
@@ -360,12 +360,12 @@ def _merge_max(total: dict[str, Number], more: dict[str, Number]) -> None:
 
 
 def has_pod_level_requests(pod: Pod) -> bool:
-    """Say whether the pod as a whole asks for CPU, memory or huge pages."""
+    """Return whether the pod as a whole asks for CPU, memory or huge pages."""
     return pod.spec.resources is not None and any(is_pod_level(name) for name in pod.spec.resources.requests)
 
 
 def is_resize_infeasible(pod: Pod) -> bool:
-    """Say whether the kubelet found the pod's pending resize infeasible; the first such condition decides."""
+    """Return whether the kubelet found the pod's pending resize infeasible; the first such condition decides."""
     for condition in pod.status.conditions:
         if condition.type == "PodResizePending":
             return condition.reason == "Infeasible"

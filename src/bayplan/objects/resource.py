@@ -39,7 +39,7 @@ class DeviceToleration(ApiStruct, frozen=True, kw_only=True):
 
 
 class CapacityRequirements(ApiStruct, frozen=True, kw_only=True):
-    """How much of a device's capacities a request consumes."""
+    """A request for capacities of a device."""
 
     requests: ResourceList = {}
 
@@ -113,7 +113,7 @@ class DeviceClaim(ApiStruct, frozen=True, kw_only=True):
 
 
 class ResourceClaimSpec(ApiStruct, frozen=True, kw_only=True):
-    """What a claim asks for."""
+    """The spec of a claim."""
 
     devices: DeviceClaim = DeviceClaim()
 
@@ -157,7 +157,7 @@ class AllocationResult(ApiStruct, frozen=True, kw_only=True):
 
 
 class ResourceClaimConsumerReference(ApiStruct, frozen=True, kw_only=True):
-    """Who uses a claim."""
+    """A user of a claim."""
 
     api_group: str = ""
     resource: str = ""
@@ -166,7 +166,7 @@ class ResourceClaimConsumerReference(ApiStruct, frozen=True, kw_only=True):
 
 
 class AllocatedDeviceStatus(ApiStruct, frozen=True, kw_only=True):
-    """What a driver says about an allocated device."""
+    """The status of an allocated device, as reported by its driver."""
 
     driver: str = ""
     pool: str = ""
@@ -176,7 +176,7 @@ class AllocatedDeviceStatus(ApiStruct, frozen=True, kw_only=True):
 
 
 class ResourceClaimStatus(ApiStruct, frozen=True, kw_only=True):
-    """What became of a claim."""
+    """The status of a claim."""
 
     allocation: AllocationResult | None = None
     reserved_for: tuple[ResourceClaimConsumerReference, ...] = ()
@@ -233,7 +233,7 @@ class CapacityRequestPolicyRange(ApiStruct, frozen=True, kw_only=True):
 
 
 class CapacityRequestPolicy(ApiStruct, frozen=True, kw_only=True):
-    """How requests for a capacity are rounded up, and what is consumed without a request."""
+    """The rounding of requests for a capacity, and the consumption without a request."""
 
     default: QuantityText | None = None
     valid_values: tuple[QuantityText, ...] = ()
@@ -261,7 +261,7 @@ class CounterSet(ApiStruct, frozen=True, kw_only=True):
 
 
 class DeviceCounterConsumption(ApiStruct, frozen=True, kw_only=True):
-    """What a device draws from a counter set."""
+    """The consumption of a counter set by a device."""
 
     counter_set: str = ""
     counters: dict[str, Counter] = {}
@@ -321,7 +321,7 @@ class ResourceSlice(KubernetesObject, frozen=True, kw_only=True):
 
 
 class DeviceClassSpec(ApiStruct, frozen=True, kw_only=True):
-    """What devices of a class have in common."""
+    """The spec of a device class."""
 
     selectors: tuple[DeviceSelector, ...] = ()
     config: tuple[DeviceClassConfiguration, ...] = ()
@@ -350,7 +350,7 @@ class DeviceTaintRuleSpec(ApiStruct, frozen=True, kw_only=True):
 
 
 class DeviceTaintRuleStatus(ApiStruct, frozen=True, kw_only=True):
-    """What became of a rule."""
+    """The status of a rule."""
 
     conditions: tuple[Condition, ...] = ()
 

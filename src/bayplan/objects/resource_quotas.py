@@ -52,7 +52,7 @@ class Quota(msgspec.Struct, frozen=True):
 
 
 class Usage(msgspec.Struct, frozen=True):
-    """What one object uses, and which quotas may count it.
+    """The usage of one object, and the quotas that may count it.
 
     Attributes:
         amounts: by resource.
@@ -68,7 +68,7 @@ class Usage(msgspec.Struct, frozen=True):
 
 
 class Checked(msgspec.Struct, frozen=True):
-    """What quotas say to an object.
+    """The decision of quotas about an object.
 
     Attributes:
         problem: why there is no room, in upstream's words; or empty.

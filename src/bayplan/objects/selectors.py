@@ -43,11 +43,11 @@ class Requirement(msgspec.Struct, frozen=True):
     values: tuple[str, ...] = ()
 
     def matches(self, labels: Labels) -> bool:
-        """Say whether labels meet the requirement."""
+        """Return whether labels meet the requirement."""
         return self.matches_value(labels.get(self.key))
 
     def matches_value(self, value: str | None) -> bool:
-        """Say whether one value of the requirement's key meets it; None stands for an absent key."""
+        """Return whether one value of the requirement's key meets it; None stands for an absent key."""
         operator = self.operator
         if operator == "In":
             return value is not None and value in self.values
@@ -94,7 +94,7 @@ class Selector:
         return not self.requirements and not self.matches_nothing
 
     def matches(self, labels: Labels) -> bool:
-        """Say whether labels match."""
+        """Return whether labels match."""
         if self.matches_nothing:
             return False
         for key, value in self._equal:
@@ -225,7 +225,7 @@ class FieldRequirement(msgspec.Struct, frozen=True):
     equal: bool
 
     def matches(self, name: str) -> bool:
-        """Say whether a node of that name meets the requirement."""
+        """Return whether a node of that name meets the requirement."""
         return ((name if self.field == "metadata.name" else "") == self.value) == self.equal
 
 
@@ -234,7 +234,7 @@ class NodeTerm:
     """A compiled term of a node selector.
 
     Attributes:
-        labels: what the node's labels must match; None where the term says nothing about labels.
+        labels: what the node's labels must match; None if the term has no requirements on labels.
         fields: what the node's name must match.
         errors: why upstream can't parse the term; such a term matches no node.
         key: hashable, compares by meaning.
@@ -250,7 +250,7 @@ class NodeTerm:
         object.__setattr__(self, "key", key)
 
     def matches(self, labels: Labels, name: str) -> bool:
-        """Say whether a node with these labels and this name matches."""
+        """Return whether a node with these labels and this name matches."""
         if self.errors or (self.labels is not None and not self.labels.matches(labels)):
             return False
         return not name or all(requirement.matches(name) for requirement in self.fields)
@@ -277,7 +277,7 @@ class CompiledNodeSelector(msgspec.Struct, frozen=True):
         return join_errors(problem for term in self.terms for problem in term.errors)
 
     def matches(self, labels: Labels, name: str) -> bool:
-        """Say whether a node with these labels and this name matches; terms that can't be parsed do not."""
+        """Return whether a node with these labels and this name matches; terms that can't be parsed do not."""
         return any(term.matches(labels, name) for term in self.terms)
 
 
@@ -298,7 +298,7 @@ class CompiledPreferredTerms(msgspec.Struct, frozen=True):
 
 
 class RequiredNodeAffinity(msgspec.Struct, frozen=True):
-    """What a pod requires of its node's labels and name: `nodeSelector` and required node affinity together."""
+    """A pod's requirements on the labels and the name of its node: `nodeSelector` and required node affinity together."""
 
     labels: Selector | None
     node_selector: CompiledNodeSelector | None
@@ -309,7 +309,7 @@ class RequiredNodeAffinity(msgspec.Struct, frozen=True):
         return self.labels and self.labels.key, self.node_selector and self.node_selector.key
 
     def matches(self, labels: Labels, name: str) -> bool:
-        """Say whether a node with these labels and this name matches."""
+        """Return whether a node with these labels and this name matches."""
         if self.labels is not None and not self.labels.matches(labels):
             return False
         return self.node_selector is None or self.node_selector.matches(labels, name)
@@ -392,7 +392,7 @@ def _not_supported(where: str, operator: str, supported: Iterable[str]) -> str:
 
 
 def tolerates(toleration: Toleration, taint: Taint, *, comparison_operators: bool) -> bool:
-    """Say whether a toleration tolerates a taint.
+    """Return whether a toleration tolerates a taint.
 
     Args:
         toleration: of a pod.

@@ -1,4 +1,4 @@
-"""What the containers of a pod request together, where nothing but its containers says anything about it: most pods are so simple.
+"""Fast sums of container requests, for the many pods whose requests depend on nothing but their containers.
 
 The sums in full are in `bayplan.objects.requests`; it asks here first.
 """
@@ -13,20 +13,20 @@ from bayplan.objects.quantity import QuantityLike, nano_value
 from bayplan.objects.resource_names import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, is_scalar
 
 DEFAULT_CPU_MILLI = 100
-"""What a container without a CPU request counts as in scores."""
+"""The CPU that counts in scores for a container without a request."""
 DEFAULT_MEMORY_BYTES = 200 * 1024 * 1024
-"""What a container without a memory request counts as in scores."""
+"""The memory that counts in scores for a container without a request."""
 
 Amounts = dict[str, int]
 Quantities = Mapping[str, QuantityLike]
 
 _MAX_INT64 = 2**63 - 1
 NON_ZERO: Quantities = {CPU: f"{DEFAULT_CPU_MILLI}m", MEMORY: DEFAULT_MEMORY_BYTES}
-"""What containers without requests for them count with, in scores."""
+"""The amounts that count in scores for containers without a request."""
 
 
 def rounded_up(sums: Mapping[str, int]) -> Amounts | None:
-    """Return sums of nanos as int64 (CPU in milli), None where one is negative or leaves int64."""
+    """Return sums of nanos as int64 (CPU in milli), None if one is negative or overflows int64."""
     amounts: Amounts = {}
     for name, nanos in sums.items():
         amount = -(-nanos // (1_000_000 if name == CPU else 1_000_000_000))
@@ -46,11 +46,11 @@ def on_nodes(amounts: Amounts) -> Amounts:
 
 
 class SimpleSum(NamedTuple):
-    """What the containers of a pod request together, where nothing but its containers says anything about it.
+    """The sums of a pod's container requests, if its requests depend on nothing but its containers.
 
     Attributes:
         nanos: by resource the sum. silent: how many containers say nothing about CPU, and about memory.
-        whole: the sums as int64, None where that is not so simple. counted: the same with the defaults of `NON_ZERO`.
+        whole: the sums as int64, None for pods that are not this simple. counted: the same with the defaults of `NON_ZERO`.
         on_nodes: those of `whole` that nodes count.
     """
 
@@ -61,7 +61,7 @@ class SimpleSum(NamedTuple):
     on_nodes: Amounts | None
 
     def amounts(self, missing: Quantities | None) -> Amounts | None:
-        """Return the sums as int64, in a dict of the caller's own; None where that is not so simple."""
+        """Return the sums as int64, in a new dict; None for pods that are not this simple."""
         if missing is None or missing is NON_ZERO:
             known = self.whole if missing is None else self.counted
             return None if known is None else known.copy()
@@ -86,7 +86,7 @@ class SimpleSums:
         self._known: tuple[object, object, SimpleSum | None] = (None, None, None)
 
     def of(self, pod: Pod) -> SimpleSum | None:
-        """Return the sum of a pod, None where it is not as simple as that."""
+        """Return the sum of a pod, None if it is not this simple."""
         spec, known = pod.spec, self._known
         if known[0] is not spec or known[1] is not pod.status:
             known = self._known = (spec, pod.status, self._make(pod))

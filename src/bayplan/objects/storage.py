@@ -41,7 +41,7 @@ class VolumeNodeAffinity(ApiStruct, frozen=True, kw_only=True):
 
 
 class PersistentVolumeSpec(ApiStruct, frozen=True, kw_only=True):
-    """What a volume is, and who holds it."""
+    """The spec of a volume: its source, and the claim bound to it."""
 
     capacity: ResourceList = {}
     gce_persistent_disk: GCEPersistentDiskVolumeSource | None = None
@@ -69,7 +69,7 @@ class PersistentVolumeSpec(ApiStruct, frozen=True, kw_only=True):
 
 
 class PersistentVolumeStatus(ApiStruct, frozen=True, kw_only=True):
-    """What became of a volume. Phase: Pending, Available, Bound, Released, Failed."""
+    """The status of a volume. Phase: Pending, Available, Bound, Released, Failed."""
 
     phase: str = ""
     message: str = ""
@@ -84,7 +84,7 @@ class PersistentVolume(KubernetesObject, frozen=True, kw_only=True):
 
 
 class PersistentVolumeClaimStatus(ApiStruct, frozen=True, kw_only=True):
-    """What became of a claim. Phase: Pending, Bound, Lost."""
+    """The status of a claim. Phase: Pending, Bound, Lost."""
 
     phase: str = ""
     access_modes: tuple[str, ...] = ()
@@ -125,7 +125,7 @@ class StorageClass(KubernetesObject, frozen=True, kw_only=True):
 
 
 class VolumeNodeResources(ApiStruct, frozen=True, kw_only=True):
-    """How many volumes of a driver a node takes; None: no limit."""
+    """The limit of a driver's volumes on a node; None: no limit."""
 
     count: Int32 | None = None
 
@@ -152,7 +152,7 @@ class CSINode(KubernetesObject, frozen=True, kw_only=True):
 
 
 class CSIDriverSpec(ApiStruct, frozen=True, kw_only=True):
-    """What a CSI driver can do."""
+    """The capabilities of a CSI driver."""
 
     attach_required: bool | None = None
     pod_info_on_mount: bool | None = None
@@ -172,7 +172,7 @@ class CSIDriver(KubernetesObject, frozen=True, kw_only=True):
 
 
 class CSIStorageCapacity(KubernetesObject, frozen=True, kw_only=True):
-    """How much a driver could still provision of a class in a part of the cluster."""
+    """The capacity that a driver can still provision for a class in a part of the cluster."""
 
     node_topology: LabelSelector | None = None
     storage_class_name: str = ""

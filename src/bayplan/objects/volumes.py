@@ -215,7 +215,7 @@ class ImageVolumeSource(ApiStruct, frozen=True, kw_only=True):
 
 
 class VolumeResourceRequirements(ApiStruct, frozen=True, kw_only=True):
-    """How much storage a claim asks for."""
+    """The storage requests of a claim."""
 
     limits: ResourceList = {}
     requests: ResourceList = {}
@@ -239,7 +239,7 @@ class TypedObjectReference(ApiStruct, frozen=True, kw_only=True):
 
 
 class PersistentVolumeClaimSpec(ApiStruct, frozen=True, kw_only=True):
-    """What storage a claim asks for. `storage_class_name` None means the default class, "" means no class."""
+    """The spec of a claim. `storage_class_name` None means the default class, "" means no class."""
 
     access_modes: tuple[str, ...] = ()
     selector: LabelSelector | None = None

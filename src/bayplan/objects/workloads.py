@@ -29,21 +29,21 @@ class PodTemplate(KubernetesObject, frozen=True, kw_only=True):
 
 
 class RollingUpdate(ApiStruct, frozen=True, kw_only=True):
-    """How many pods may be missing or too many during an update."""
+    """The limits of unavailable and surplus pods during an update."""
 
     max_unavailable: IntOrString | None = None
     max_surge: IntOrString | None = None
 
 
 class UpdateStrategy(ApiStruct, frozen=True, kw_only=True):
-    """How a Deployment or DaemonSet replaces its pods. Type: RollingUpdate, Recreate or OnDelete."""
+    """The update strategy of a Deployment or DaemonSet. Type: RollingUpdate, Recreate or OnDelete."""
 
     type: str = ""
     rolling_update: RollingUpdate | None = None
 
 
 class DeploymentSpec(ApiStruct, frozen=True, kw_only=True):
-    """What a Deployment asks for."""
+    """The spec of a Deployment."""
 
     replicas: Int32 | None = None
     selector: LabelSelector | None = None
@@ -56,7 +56,7 @@ class DeploymentSpec(ApiStruct, frozen=True, kw_only=True):
 
 
 class DeploymentStatus(ApiStruct, frozen=True, kw_only=True):
-    """What became of a Deployment."""
+    """The status of a Deployment."""
 
     observed_generation: Int64 = 0
     replicas: Int32 = 0
@@ -77,7 +77,7 @@ class Deployment(KubernetesObject, frozen=True, kw_only=True):
 
 
 class ReplicaSetSpec(ApiStruct, frozen=True, kw_only=True):
-    """What a ReplicaSet asks for."""
+    """The spec of a ReplicaSet."""
 
     replicas: Int32 | None = None
     min_ready_seconds: Int32 = 0
@@ -86,7 +86,7 @@ class ReplicaSetSpec(ApiStruct, frozen=True, kw_only=True):
 
 
 class ReplicaSetStatus(ApiStruct, frozen=True, kw_only=True):
-    """What became of a ReplicaSet or ReplicationController."""
+    """The status of a ReplicaSet or ReplicationController."""
 
     replicas: Int32 = 0
     fully_labeled_replicas: Int32 = 0
@@ -98,14 +98,14 @@ class ReplicaSetStatus(ApiStruct, frozen=True, kw_only=True):
 
 
 class ReplicaSet(KubernetesObject, frozen=True, kw_only=True):
-    """A ReplicaSet: so many pods of one template."""
+    """A ReplicaSet: a number of pods of one template."""
 
     spec: ReplicaSetSpec = ReplicaSetSpec()
     status: ReplicaSetStatus = ReplicaSetStatus()
 
 
 class ReplicationControllerSpec(ApiStruct, frozen=True, kw_only=True):
-    """What a ReplicationController asks for. `selector` is a plain map; None (absent) takes the template's labels."""
+    """The spec of a ReplicationController. `selector` is a plain map; None (absent) means the template's labels."""
 
     replicas: Int32 | None = None
     min_ready_seconds: Int32 = 0
@@ -114,7 +114,7 @@ class ReplicationControllerSpec(ApiStruct, frozen=True, kw_only=True):
 
 
 class ReplicationControllerStatus(ApiStruct, frozen=True, kw_only=True):
-    """What became of a ReplicationController."""
+    """The status of a ReplicationController."""
 
     replicas: Int32 = 0
     fully_labeled_replicas: Int32 = 0
@@ -139,27 +139,27 @@ class StatefulSetRollingUpdate(ApiStruct, frozen=True, kw_only=True):
 
 
 class StatefulSetUpdateStrategy(ApiStruct, frozen=True, kw_only=True):
-    """How a StatefulSet replaces its pods. Type: RollingUpdate or OnDelete."""
+    """The update strategy of a StatefulSet. Type: RollingUpdate or OnDelete."""
 
     type: str = ""
     rolling_update: StatefulSetRollingUpdate | None = None
 
 
 class StatefulSetPersistentVolumeClaimRetentionPolicy(ApiStruct, frozen=True, kw_only=True):
-    """What becomes of claims when the set shrinks or goes. Each: Retain or Delete."""
+    """The retention of claims when the set is scaled down or deleted. Each: Retain or Delete."""
 
     when_deleted: str = ""
     when_scaled: str = ""
 
 
 class StatefulSetOrdinals(ApiStruct, frozen=True, kw_only=True):
-    """Where the numbering of pods starts."""
+    """The first ordinal of the pods."""
 
     start: Int32 = 0
 
 
 class StatefulSetSpec(ApiStruct, frozen=True, kw_only=True):
-    """What a StatefulSet asks for."""
+    """The spec of a StatefulSet."""
 
     replicas: Int32 | None = None
     selector: LabelSelector | None = None
@@ -175,7 +175,7 @@ class StatefulSetSpec(ApiStruct, frozen=True, kw_only=True):
 
 
 class StatefulSetStatus(ApiStruct, frozen=True, kw_only=True):
-    """What became of a StatefulSet."""
+    """The status of a StatefulSet."""
 
     observed_generation: Int64 = 0
     replicas: Int32 = 0
@@ -197,7 +197,7 @@ class StatefulSet(KubernetesObject, frozen=True, kw_only=True):
 
 
 class DaemonSetSpec(ApiStruct, frozen=True, kw_only=True):
-    """What a DaemonSet asks for."""
+    """The spec of a DaemonSet."""
 
     selector: LabelSelector | None = None
     template: PodTemplateSpec = PodTemplateSpec()
@@ -207,7 +207,7 @@ class DaemonSetSpec(ApiStruct, frozen=True, kw_only=True):
 
 
 class DaemonSetStatus(ApiStruct, frozen=True, kw_only=True):
-    """What became of a DaemonSet."""
+    """The status of a DaemonSet."""
 
     current_number_scheduled: Int32 = 0
     number_misscheduled: Int32 = 0
@@ -244,7 +244,7 @@ class PodFailurePolicyOnPodCondition(ApiStruct, frozen=True, kw_only=True):
 
 
 class PodFailurePolicyRule(ApiStruct, frozen=True, kw_only=True):
-    """What becomes of a Job when one of its pods failed so. Action: FailJob, FailIndex, Ignore, Count."""
+    """The action of a Job when one of its pods fails in this way. Action: FailJob, FailIndex, Ignore, Count."""
 
     action: str = ""
     on_exit_codes: PodFailurePolicyOnExitCodes | None = None
@@ -271,7 +271,7 @@ class SuccessPolicy(ApiStruct, frozen=True, kw_only=True):
 
 
 class JobSpec(ApiStruct, frozen=True, kw_only=True):
-    """What a Job asks for."""
+    """The spec of a Job."""
 
     parallelism: Int32 | None = None
     completions: Int32 | None = None
@@ -292,7 +292,7 @@ class JobSpec(ApiStruct, frozen=True, kw_only=True):
 
 
 class JobStatus(ApiStruct, frozen=True, kw_only=True):
-    """What became of a Job."""
+    """The status of a Job."""
 
     conditions: tuple[Condition, ...] = ()
     start_time: str | None = None
@@ -321,7 +321,7 @@ class JobTemplateSpec(ApiStruct, frozen=True, kw_only=True):
 
 
 class CronJobSpec(ApiStruct, frozen=True, kw_only=True):
-    """What a CronJob asks for."""
+    """The spec of a CronJob."""
 
     schedule: str = ""
     time_zone: str | None = None
@@ -334,7 +334,7 @@ class CronJobSpec(ApiStruct, frozen=True, kw_only=True):
 
 
 class CronJobStatus(ApiStruct, frozen=True, kw_only=True):
-    """What became of a CronJob."""
+    """The status of a CronJob."""
 
     active: tuple[ObjectReference, ...] = ()
     last_schedule_time: str | None = None

@@ -1,1 +1,1 @@
-"""The in-tree plugins, one rule a file. Plugins do not know one another."""
+"""The in-tree plugins, one rule per file. Plugins are independent of one another."""

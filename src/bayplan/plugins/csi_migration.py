@@ -1,6 +1,6 @@
-"""What in-tree volumes are called by the CSI drivers that took over from them. Not a plugin.
+"""Translate in-tree volumes to the names of the CSI drivers that replaced their plugins. Not a plugin.
 
-Five in-tree kinds are migrated for good; two more (Azure File, vSphere) are known as migratable and never translated here.
+Five in-tree kinds are always migrated; two more (Azure File, vSphere) are known to be migratable and never translated here.
 Source: KEP-625, and the names that the drivers document.
 """
 
@@ -37,10 +37,10 @@ DRIVERS = MappingProxyType(
         VSPHERE: "csi.vsphere.vmware.com",
     }
 )
-"""The CSI driver that stands for each in-tree plugin."""
+"""The CSI driver that replaces each in-tree plugin."""
 
 MIGRATED = frozenset({AWS_EBS, GCE_PD, AZURE_DISK, CINDER, PORTWORX})
-"""Plugins whose migration the scheduler takes as done."""
+"""Plugins whose migration the scheduler considers complete."""
 
 TOPOLOGY_KEYS = MappingProxyType(
     {
@@ -49,7 +49,7 @@ TOPOLOGY_KEYS = MappingProxyType(
         CINDER: "topology.cinder.csi.openstack.org/zone",
     }
 )
-"""The node label by which a driver knows zones, where its volumes' zones are translated."""
+"""The node label with which a driver identifies zones, if its volumes' zones are translated."""
 
 ZONE, REGION = "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
 BETA_ZONE, BETA_REGION = "failure-domain.beta.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/region"
@@ -58,7 +58,7 @@ UNSPECIFIED = "UNSPECIFIED"
 
 
 class TranslationError(ValueError):
-    """A volume that can't be translated; the text is upstream's. Callers decide what that means."""
+    """A volume that can't be translated; the text is upstream's. Callers decide how to handle it."""
 
 
 class CsiVolume(msgspec.Struct, frozen=True):
@@ -66,7 +66,7 @@ class CsiVolume(msgspec.Struct, frozen=True):
 
     Attributes:
         driver, handle: its name.
-        node_affinity: from which nodes it can be reached; None for inline volumes and where nothing limits it.
+        node_affinity: the nodes from which it is reachable; None for inline volumes and if it is reachable from all.
     """
 
     driver: str
@@ -100,7 +100,7 @@ def translate_inline_volume(volume: Volume) -> CsiVolume:
     """Return the CSI name of an inline volume of a migrated plugin.
 
     Raises:
-        TranslationError: its identifier makes no sense.
+        TranslationError: its identifier is invalid.
     """
     plugin = in_tree_plugin(volume)
     if volume.aws_elastic_block_store is not None:
@@ -122,7 +122,7 @@ def translate_volume(volume: PersistentVolume) -> CsiVolume:
     """Return the CSI name of a persistent volume of a migrated plugin, and its node affinity in the driver's terms.
 
     Raises:
-        TranslationError: its identifier or its zones make no sense.
+        TranslationError: its identifier or its zones are invalid.
     """
     spec, plugin = volume.spec, in_tree_plugin(volume.spec)
     if spec.aws_elastic_block_store is not None:
@@ -150,7 +150,7 @@ _AWS_VOLUME = re.compile(r"vol-[^/]*\n?\Z")
 
 
 def _ebs_volume_id(text: str) -> str:
-    """Return the volume of ``aws://<zone>/<volume>`` or ``aws:///<volume>``; other texts are taken as they are."""
+    """Return the volume of ``aws://<zone>/<volume>`` or ``aws:///<volume>``; other texts unchanged."""
     prefix = "failed to translate Kubernetes ID to EBS Volume ID"
     if not text.startswith("aws://"):
         return text
@@ -199,7 +199,7 @@ def _azure_disk_uri(disk: AzureDiskVolumeSource) -> str:
 
 
 def _translate_topology(affinity: NodeSelector | None, labels: dict[str, str], csi_key: str) -> NodeSelector | None:
-    """Put the driver's key in the place of zones, in the affinity or else from the labels; old names of regions become new."""
+    """Replace zones with the driver's key, in the affinity or else from the labels; old names of regions become new ones."""
     terms = affinity.node_selector_terms if affinity is not None else ()
     beta = _uses_beta_labels(terms, labels)
     zone = BETA_ZONE if beta else ZONE

@@ -1,4 +1,4 @@
-"""DefaultBinder: binds every pod through the API. The host does the call; this plugin says that it is to be done."""
+"""DefaultBinder: binds every pod through the API. The plugin requests the binding, and the host calls the API."""
 
 from __future__ import annotations
 

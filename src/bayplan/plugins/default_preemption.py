@@ -1,7 +1,7 @@
-"""DefaultPreemption: a pod that fits nowhere may make pods of lower priority leave.
+"""DefaultPreemption: a pod that fits nowhere may preempt pods of lower priority.
 
-The search itself is `bayplan.framework.preemption`; here are the plugin's arguments, and the gate that keeps a pod back while
-its victims are being evicted. Source: KEP-4832 (asynchronous preemption) and
+The search itself is `bayplan.framework.preemption`; this module has the plugin's arguments, and the gate that holds a pod back
+while its victims are being evicted. Source: KEP-4832 (asynchronous preemption) and
 https://kubernetes.io/docs/concepts/scheduling-eviction/pod-priority-preemption/
 """
 
@@ -49,32 +49,32 @@ class DefaultPreemption(PreEnqueuePlugin[None], PostFilterPlugin[None]):
         self._last_victims: dict[str, str] = {}
 
     def post_filter(self, pod: Pod, diagnosis: Diagnosis, state: CycleState) -> tuple[PostFilterResult | None, Status]:
-        """Look for a node where the pod may preempt others, and for whom."""
+        """Find a node where the pod may preempt others, and the victims."""
         found, status = self.evaluator.preempt(pod, diagnosis, state)
         if status.reasons:
             status = Status(status.code, (f"preemption: {status.message}",))
         return (self.start(pod, found) if found is not None else None), status
 
     def start(self, pod: Pod, found: PostFilterResult) -> PostFilterResult:
-        """Note that evictions for a pod begin; return what is to be done of what was found."""
+        """Record that the evictions for a pod begin; return what remains to be done."""
         if not self._asynchronous or not found.victims:
             return found
         evicted = [key for key in found.victims if not self._is_terminating(key)]
         if not evicted:
-            # All are leaving already: upstream starts nothing, and clears no nominations either.
+            # All victims are already terminating: upstream starts nothing, and clears no nominations, either.
             return replace(found, nominations_to_clear=())
-        # Other victims may be gone before the last one has been asked to leave.
+        # Other victims may be gone before the last one is evicted.
         self._last_victims[_uid_of(pod)] = evicted[-1]
         return found
 
     def pre_enqueue(self, pod: Pod) -> Status:
-        """Keep a pod back from the moment when victims were chosen for it until the last of them has begun to terminate."""
+        """Hold a pod back from the choice of its victims until the last of them is terminating."""
         if self._last_victims and self.is_running_preemption(pod):
             return unresolvable(WAITING)
         return SUCCESS
 
     def is_running_preemption(self, pod: Pod) -> bool:
-        """Return whether evictions for this pod are still being asked for."""
+        """Return whether evictions for this pod are still in progress."""
         uid = _uid_of(pod)
         last = self._last_victims.get(uid)
         if last is None:
@@ -85,12 +85,12 @@ class DefaultPreemption(PreEnqueuePlugin[None], PostFilterPlugin[None]):
         return False
 
     def stop_waiting(self, pod: Pod) -> None:
-        """Stop waiting for the evictions for a pod: the host could not carry them out."""
+        """Stop waiting for the evictions for a pod: the host could not execute them."""
         self._last_victims.pop(_uid_of(pod), None)
 
     def _stays(self, key: str) -> bool:
         victim = self._dry_runs.newest(key)
-        # A victim that is not bound yet is sent back to the queue at once.
+        # A victim that is not bound yet is requeued immediately.
         return victim is not None and bool(victim.spec.node_name) and victim.metadata.deletion_timestamp is None
 
     def _is_terminating(self, key: str) -> bool:
@@ -98,7 +98,7 @@ class DefaultPreemption(PreEnqueuePlugin[None], PostFilterPlugin[None]):
         return victim is None or victim.metadata.deletion_timestamp is not None
 
     def events_to_register(self) -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:
-        """Register pods that leave: they end the wait in `pre_enqueue`. Whether to try again is for the filters to say."""
+        """Register deleted pods: they end the wait in `pre_enqueue`. The filters decide whether to retry."""
         if not self._asynchronous:
             return ()
         return ((ClusterEvent(EventResource.POD, ActionType.DELETE), _never_queue),)

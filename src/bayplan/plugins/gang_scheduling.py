@@ -17,7 +17,7 @@ from bayplan.objects.policy import PodGroup
 
 
 class GangScheduling(PreEnqueuePlugin[None], PermitPlugin[None]):
-    """Keeps pods out of the queue until their group is there, and tells what may complete a gang."""
+    """Holds pods back until their group exists, and registers the events that may complete a gang."""
 
     name = "GangScheduling"
     partial = True
@@ -31,11 +31,11 @@ class GangScheduling(PreEnqueuePlugin[None], PermitPlugin[None]):
         return unresolvable(f'waiting for pods\'s pod group "{group}" to appear in scheduling queue')
 
     def permit(self, state: CycleState, pod: Pod, node_name: str) -> tuple[Status, int]:
-        """Let every pod go on: pods are not yet made to wait for the rest of their gang."""
+        """Allow every pod: pods don't yet wait for the rest of their gang."""
         return SUCCESS, 0
 
     def events_to_register(self) -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:
-        """Register pods that come, which may complete the gang, and the group itself. Neither can be moved by an update."""
+        """Register added pods, which may complete the gang, and the group itself. Updates can't help either of them."""
         return (
             (ClusterEvent(EventResource.POD, ActionType.ADD), is_schedulable_after_pod_added),
             (ClusterEvent(EventResource.POD_GROUP, ActionType.ADD), is_schedulable_after_pod_group_added),
@@ -43,7 +43,7 @@ class GangScheduling(PreEnqueuePlugin[None], PermitPlugin[None]):
 
 
 def is_schedulable_after_pod_added(pod: Pod, old: object | None, new: object | None) -> HintAnswer:
-    """Queue the pod where the added one is of its group."""
+    """Queue the pod if the added one is of its group."""
     objects = objects_of(Pod, old, new)
     if objects is None or objects[1] is None:
         return HintAnswer.ERROR
@@ -54,7 +54,7 @@ def is_schedulable_after_pod_added(pod: Pod, old: object | None, new: object | N
 
 
 def is_schedulable_after_pod_group_added(pod: Pod, old: object | None, new: object | None) -> HintAnswer:
-    """Queue the pod where the added group is its own."""
+    """Queue the pod if the added group is its own."""
     objects = objects_of(PodGroup, old, new)
     if objects is None or objects[1] is None:
         return HintAnswer.ERROR

@@ -1,6 +1,6 @@
-"""ImageLocality: pods go rather where their images are already.
+"""ImageLocality: prefers nodes that already have the pod's images.
 
-An image counts with its size, scaled by the share of nodes that hold it, so that pods don't all go to the one node that does.
+The size of an image is scaled by the share of nodes that have it, so that pods don't all run on the only node that does.
 Source: https://kubernetes.io/docs/reference/scheduling/config/#scheduling-plugins.
 """
 
@@ -53,12 +53,12 @@ class ImageLocality(ScorePlugin[ImageLocalitySpec]):
         return ImageLocalitySpec((images, containers), images, MAX_CONTAINER_THRESHOLD_BYTES * containers)
 
     def score_rule(self, spec: ImageLocalitySpec, cluster: ClusterState) -> ScoreRule:
-        """Return the rule about the pod's images."""
+        """Return the rule for the pod's images."""
         return ImageScore(spec, cluster)
 
 
 class ImageScore(ScoreRule):
-    """What the images on a node are worth together, from 23 MiB (0) to 1000 MiB a container (100)."""
+    """The weighted size of the pod's images on a node, from 23 MiB (score 0) to 1000 MiB per container (100)."""
 
     def __init__(self, spec: ImageLocalitySpec, cluster: ClusterState) -> None:
         super().__init__(cluster.columns)
@@ -70,7 +70,7 @@ class ImageScore(ScoreRule):
         self._moved = True
 
     def bind(self) -> None:
-        """Find for each image which nodes hold it, and what that is worth: its size times the share of nodes that do."""
+        """Find the nodes that have each image, and its weighted size: the size times the share of these nodes."""
         before, total = self._worths, len(self._nodes)
         self._worths, self._holders = [], []
         for name, count in self._images:
@@ -85,7 +85,7 @@ class ImageScore(ScoreRule):
         self._moved = self._moved or before != self._worths
 
     def refresh(self) -> bool:
-        """Return whether an image is worth more or less than before."""
+        """Return whether the weighted size of an image has changed."""
         moved, self._moved = self._moved, False
         return moved
 

@@ -1,4 +1,4 @@
-"""InterPodAffinity: pods go where pods that they like are, and stay away from those that they, or that dislike them, don't.
+"""InterPodAffinity: places pods near the pods that they prefer or require, and away from those that repel them or are repelled.
 
 Nothing is searched: each distinct term is a counter of pods per row, summed up per domain of its topology key; a rule looks up the
 domain of its node. Source: https://kubernetes.io/docs/concepts/scheduling-eviction/assign-pod-node/#inter-pod-affinity-and-anti-affinity
@@ -49,16 +49,16 @@ STATE_MISSING = 8 | ERROR_BIT
 
 
 class TermTables:
-    """The domain tables that one spec reads; made when first needed, made anew when namespaces changed.
+    """The domain tables that one spec reads; created when first needed, and again when namespaces changed.
 
     Attributes:
         namespace_version: of the catalog, when they were made. owned_seen: how many terms of pods had been looked at.
         owned: per kind the terms of pods that match the spec's pod. all_required: pods that match all required terms, per key.
         anti: pods that each required anti-affinity term matches. preferred: weight, key and pods of each preferred term.
         required_of_others: key and owners of each required anti-affinity term in `owned`.
-        weighed: weight, key and pods of all that is scored; None where that must be put together anew.
-        matches_itself: whether the pod's required affinity would be content with the pod itself.
-        version: moves when any of these lists changes.
+        weighed: weight, key and pods of everything that is scored; None if it must be rebuilt.
+        matches_itself: whether the pod itself satisfies its required affinity.
+        version: changes when any of these lists does.
     """
 
     def __init__(self) -> None:
@@ -131,7 +131,7 @@ class InterPodAffinity(
     def pre_filter(
         self, spec: InterPodAffinitySpec, cluster: ClusterState, state: CycleState
     ) -> PreFilterResult | Status:
-        """Read the sums of all terms that matter; SKIP where no node can fail for them."""
+        """Read the sums of all terms that matter; SKIP if no node can fail for them."""
         if spec.terms.error:
             return unresolvable(f"parsing pod: {spec.terms.error}")
         tables = self.tables(spec, cluster)
@@ -141,7 +141,7 @@ class InterPodAffinity(
         return PROCEED
 
     def filter_rule(self, spec: InterPodAffinitySpec, cluster: ClusterState) -> FilterRule:
-        """Return the rule about required terms."""
+        """Return the rule for required terms."""
         return RequiredTerms(self, spec, cluster)
 
     def reasons(self, spec: InterPodAffinitySpec, params: Params | None, verdict: int) -> tuple[str, ...]:
@@ -155,12 +155,12 @@ class InterPodAffinity(
     # PreScore and Score.
 
     def pre_score(self, spec: InterPodAffinitySpec, cluster: ClusterState, feasible: Bools) -> Params | Status:
-        """Weigh the sums of all preferred terms (and required ones of others) per key; SKIP where nothing matches."""
+        """Sum up the weights of all preferred terms (and required ones of others) per key; SKIP if nothing matches."""
         has_own = bool(spec.terms.preferred_affinity or spec.terms.preferred_anti_affinity)
         if self._ignores_existing and not has_own:
             return SKIP
         for _, _, table in self.weighed(spec, cluster):
-            # Whether anything matched is one question, what the weights add up to another: they can cancel.
+            # A match is not the same as a non-zero sum: weights can cancel each other out.
             if table.counter.total and table.some():
                 return ()
         return SKIP
@@ -182,11 +182,11 @@ class InterPodAffinity(
             yield -term.weight, term.topology_key, table
 
     def score_rule(self, spec: InterPodAffinitySpec, cluster: ClusterState) -> ScoreRule:
-        """Return the rule about weighed terms."""
+        """Return the rule for weighed terms."""
         return WeighedTerms(self, spec, cluster)
 
     def score_error(self, spec: InterPodAffinitySpec, params: Params | None) -> str:
-        """Refuse to score where PreScore is disabled, as upstream does."""
+        """Return an error if PreScore is disabled, as upstream does."""
         return 'failed to read "PreScoreInterPodAffinity" from cycleState: not found' if params is None else ""
 
     # Tables.
@@ -293,7 +293,7 @@ class RequiredTerms(FilterRule):
         self._anti: list[DomainTable] = []
         self._existing: list[DomainTable] = []
         self._matches_itself = self._first_of_group = False
-        # How often pods came to, or left, a domain of several nodes.
+        # Counts pods added to, or removed from, a domain of several nodes.
         self._stamp = -1
 
     def refresh(self) -> bool:
@@ -336,7 +336,7 @@ class RequiredTerms(FilterRule):
         for number in range(len(self._affinity)):
             table = self._affinity[number]
             code = table.codes[row]
-            # The first pod of a group that wants its own kind may go anywhere that has the keys.
+            # The first pod of a group with affinity to itself may run on any node that has the keys.
             if code < 0 or (not self._first_of_group and table.values[code] <= 0):
                 return AFFINITY
         for number in range(len(self._anti)):
@@ -395,7 +395,7 @@ class WeighedTerms(ScoreRule):
         return total
 
     def score_all(self, raw: Ints) -> None:
-        """Do the same for all rows, term by term."""
+        """Sum up the weights for all rows, term by term."""
         count = self.columns.count
         for row in range(count):
             raw[row] = 0
@@ -425,7 +425,7 @@ class WeighedTerms(ScoreRule):
         return between(raw, smallest, largest)
 
     def normalize_all(self, scale: Scale, raw: Ints, normalized: Ints) -> None:
-        """Do the same for all rows: once for each raw score if there are fewer than rows."""
+        """Normalise all rows: once for each raw score if there are fewer than rows."""
         smallest, largest, count = scale[0], scale[1], self.columns.count
         first = score_range.lowest(raw, count)
         distinct = go.sub(score_range.highest(raw, count), first) + 1

@@ -1,4 +1,4 @@
-"""Which events may help a pod that InterPodAffinity rejected."""
+"""The queueing hints of InterPodAffinity."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from bayplan.state.affinity_terms import AffinityTerm, pod_terms
 
 
 def events() -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:
-    """Return the events with their hints: pods that come, go or change labels, nodes that come or change labels."""
+    """Return the events with their hints: pods added, deleted or relabelled, nodes added or relabelled."""
     pod_event = ClusterEvent(EventResource.POD, ActionType.ADD | ActionType.DELETE | ActionType.UPDATE_POD_LABEL)
     node_event = ClusterEvent(EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_LABEL)
     return ((pod_event, is_schedulable_after_pod_change), (node_event, is_schedulable_after_node_change))
 
 
 def is_schedulable_after_pod_change(pod: Pod, old: object | None, new: object | None) -> HintAnswer | bool:
-    """Queue the pod where another one that it needs came, or one that kept it away left."""
+    """Queue the pod if a pod that it needs was added, or a pod that kept it away was deleted."""
     objects = objects_of(Pod, old, new)
     if objects is None:
         return HintAnswer.ERROR
@@ -47,7 +47,7 @@ def is_schedulable_after_pod_change(pod: Pod, old: object | None, new: object | 
 
 
 def is_schedulable_after_node_change(pod: Pod, old: object | None, new: object | None) -> HintAnswer | bool:
-    """Queue the pod where a node entered, left or changed a domain that its terms speak of."""
+    """Queue the pod if a node entered, left or changed a domain of its terms."""
     objects = objects_of(Node, old, new)
     if objects is None:
         return HintAnswer.ERROR

@@ -1,4 +1,4 @@
-"""NodeAffinity: pods go where their node selector and node affinity allow, and rather where they prefer.
+"""NodeAffinity: rejects nodes that a pod's node selector and required affinity exclude, and scores its preferred affinity.
 
 Source: https://kubernetes.io/docs/concepts/scheduling-eviction/assign-pod-node/#affinity-and-anti-affinity.
 """
@@ -51,13 +51,13 @@ NOT_ENFORCED = 2 | UNRESOLVABLE_BIT
 
 @dataclass(frozen=True, slots=True)
 class NodeAffinitySpec:
-    """What a pod asks of its node's labels and name.
+    """A pod's requirements on the labels and the name of its node.
 
     Attributes:
         key: compares by meaning.
-        skips_filter: the pod says nothing at all about its node (an empty node selector says something).
+        skips_filter: the pod has neither selector nor affinity (an empty node selector counts as one).
         required: selector and required affinity.
-        node_names: the names to which each required term is bound; None where one is not bound to a name.
+        node_names: the names to which each required term is bound; None for a term that is not bound to names.
         preferred: preferred affinity, or None.
     """
 
@@ -115,7 +115,7 @@ class NodeAffinity(
         return NodeAffinitySpec((skips, required.key, names, preferred_key), skips, required, names, preferred)
 
     def pre_filter(self, spec: NodeAffinitySpec, cluster: ClusterState, state: CycleState) -> PreFilterResult | Status:
-        """Narrow the search to the names that the required terms are bound to; SKIP where nothing is required."""
+        """Narrow the search to the names that the required terms are bound to; SKIP if nothing is required."""
         if spec.skips_filter and self._added_selector is None:
             return SKIP
         if spec.node_names is None:
@@ -125,25 +125,25 @@ class NodeAffinity(
         return PreFilterResult(node_names=spec.node_names)
 
     def filter_rule(self, spec: NodeAffinitySpec, cluster: ClusterState) -> FilterRule:
-        """Return the rule about what is required."""
+        """Return the rule for what is required."""
         return RequiredAffinity(spec.required, self._added_selector, cluster)
 
     def reasons(self, spec: NodeAffinitySpec, params: Params | None, verdict: int) -> tuple[str, ...]:
-        """Return whose affinity the node does not match."""
+        """Return whether the pod's affinity or the enforced one does not match the node."""
         return (REASON_ENFORCED,) if verdict == NOT_ENFORCED else (REASON_POD,)
 
     def pre_score(self, spec: NodeAffinitySpec, cluster: ClusterState, feasible: Bools) -> Params | Status:
-        """SKIP where nothing is preferred; a term that can't be parsed is an error, which ends the cycle."""
+        """Return SKIP if nothing is preferred, and an Error, which ends the cycle, for a term that can't be parsed."""
         if spec.preferred is None:
             return SKIP if self._added_preferred is None else ()
         return error(spec.preferred.error) if spec.preferred.error else ()
 
     def score_error(self, spec: NodeAffinitySpec, params: Params | None) -> str:
-        """Return the error of the preferred terms where PreScore, which would have said it, is disabled."""
+        """Return the error of the preferred terms if PreScore, which would have reported it, is disabled."""
         return spec.preferred.error if params is None and spec.preferred is not None else ""
 
     def score_rule(self, spec: NodeAffinitySpec, cluster: ClusterState) -> ScoreRule:
-        """Return the rule about what is preferred."""
+        """Return the rule for what is preferred."""
         return PreferredAffinity((self._added_preferred, spec.preferred), cluster)
 
     def events_to_register(self) -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:
@@ -152,7 +152,7 @@ class NodeAffinity(
         return ((node, self.is_schedulable_after_node_change),)
 
     def is_schedulable_after_node_change(self, pod: Pod, old: object | None, new: object | None) -> HintAnswer:
-        """Queue the pod where the node matches now and did not before."""
+        """Queue the pod if the node matches now and did not before."""
         objects = objects_of(Node, old, new)
         if objects is None:
             return HintAnswer.ERROR
@@ -186,7 +186,7 @@ class RequiredAffinity(FilterRule):
         self._added = SelectorMatcher(added, nodes) if added is not None else None
 
     def bind(self) -> None:
-        """Look at the nodes as they are now."""
+        """Bind to the current nodes."""
         for matcher in (self._labels, self._selector, self._added):
             if matcher is not None:
                 matcher.bind()
@@ -212,7 +212,7 @@ class PreferredAffinity(StretchedScoreRule):
         self._terms = [TermMatcher(term.labels, term, cluster.nodes) for _, term in terms]
 
     def bind(self) -> None:
-        """Look at the nodes as they are now."""
+        """Bind to the current nodes."""
         for term in self._terms:
             term.bind()
 
@@ -227,7 +227,7 @@ class PreferredAffinity(StretchedScoreRule):
 
 
 def _match(required: RequiredNodeAffinity, node: Node) -> HintAnswer:
-    """Return QUEUE where a node matches, SKIP where it does not, ERROR where only terms with mistakes are left."""
+    """Return QUEUE if a node matches, SKIP if it does not, ERROR if only invalid terms are left."""
     labels, name = node.metadata.labels, node.metadata.name
     if required.labels is not None and not required.labels.matches(labels):
         return HintAnswer.SKIP
@@ -238,7 +238,7 @@ def _match(required: RequiredNodeAffinity, node: Node) -> HintAnswer:
 
 
 def _node_names(selector: NodeSelector) -> frozenset[str] | None:
-    """Return the names that the terms are bound to, together; None where one term allows nodes by other means.
+    """Return the names that the terms are bound to, together; None if one term selects nodes in another way.
 
     Terms are alternatives, the requirements of a term hold together: names are united over terms and intersected within.
     """

@@ -30,7 +30,7 @@ KNOWN_FEATURES = (
     RESTART_ALL_CONTAINERS,
     USER_NAMESPACES_HOST_NETWORK,
 )
-"""The features of the release, in alphabetical order. Of two of them scheduling can need."""
+"""The features of the release, in alphabetical order. Only two of them matter to scheduling."""
 
 
 class NodeDeclaredFeaturesSpec(msgspec.Struct, frozen=True):
@@ -59,15 +59,15 @@ class NodeDeclaredFeatures(PreFilterPlugin[NodeDeclaredFeaturesSpec], FilterPlug
     def pre_filter(
         self, spec: NodeDeclaredFeaturesSpec, cluster: ClusterState, state: CycleState
     ) -> PreFilterResult | Status:
-        """SKIP where the pod needs no feature."""
+        """Return SKIP if the pod needs no feature."""
         return PROCEED if self._enabled and spec.key else SKIP
 
     def filter_rule(self, spec: NodeDeclaredFeaturesSpec, cluster: ClusterState) -> FilterRule:
-        """Return the rule about the features that a node declares."""
+        """Return the rule for the features that a node declares."""
         return DeclaredFeatures(spec.key, cluster, enabled=self._enabled)
 
     def reasons(self, spec: NodeDeclaredFeaturesSpec, params: Params | None, verdict: int) -> tuple[str, ...]:
-        """Return the reason, or what is wrong where PreFilter is disabled."""
+        """Return the reason, or the error if PreFilter is disabled."""
         return (NO_PRE_FILTER,) if verdict == STATE_MISSING else (REASON,)
 
     def events_to_register(self) -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:
@@ -132,7 +132,7 @@ def known_features(declared: tuple[str, ...]) -> frozenset[str]:
 
 
 def is_schedulable_after_node_change(pod: Pod, old: object | None, new: object | None) -> HintAnswer:
-    """Queue the pod where a node came, or declares other features than before."""
+    """Queue the pod if a node came, or declares other features than before."""
     objects = objects_of(Node, old, new)
     if objects is None:
         return HintAnswer.ERROR
@@ -145,7 +145,7 @@ def is_schedulable_after_node_change(pod: Pod, old: object | None, new: object |
 
 
 def is_schedulable_after_pod_update(pod: Pod, old: object | None, new: object | None) -> HintAnswer:
-    """Queue the pod where its new version needs other features."""
+    """Queue the pod if its new version needs other features."""
     objects = objects_of(Pod, old, new)
     if objects is None:
         return HintAnswer.ERROR

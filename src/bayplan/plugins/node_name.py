@@ -24,7 +24,7 @@ class NodeNameSpec(msgspec.Struct, frozen=True):
 
 
 class NodeName(FilterPlugin[NodeNameSpec]):
-    """Rejects all nodes but the one that the pod names in ``spec.nodeName``."""
+    """Rejects all nodes except the one in the pod's ``spec.nodeName``."""
 
     name = "NodeName"
     reads = Reads.NODES
@@ -33,15 +33,15 @@ class NodeName(FilterPlugin[NodeNameSpec]):
     compiles_volumes = False
 
     def compile(self, pod: Pod, cluster: ClusterState) -> NodeNameSpec:
-        """Keep the name."""
+        """Store the name."""
         return NodeNameSpec(pod.spec.node_name)
 
     def filter_rule(self, spec: NodeNameSpec, cluster: ClusterState) -> FilterRule:
-        """Return the rule about the name."""
+        """Return the rule for the name."""
         return NamedNode(spec.key, cluster)
 
     def reasons(self, spec: NodeNameSpec, params: Params | None, verdict: int) -> tuple[str, ...]:
-        """Return the one reason."""
+        """Return the only reason."""
         return (REASON,)
 
     def events_to_register(self) -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:

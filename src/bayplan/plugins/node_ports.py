@@ -51,15 +51,15 @@ class NodePorts(PreFilterPlugin[NodePortsSpec], FilterPlugin[NodePortsSpec]):
         return NodePortsSpec(tuple(sorted(set(host_ports(pod)))))
 
     def pre_filter(self, spec: NodePortsSpec, cluster: ClusterState, state: CycleState) -> PreFilterResult | Status:
-        """SKIP where the pod wants no port."""
+        """Return SKIP if the pod wants no port."""
         return PROCEED if spec.key else SKIP
 
     def filter_rule(self, spec: NodePortsSpec, cluster: ClusterState) -> FilterRule:
-        """Return the rule about the pod's ports."""
+        """Return the rule for the pod's ports."""
         return FreePorts(spec.key, cluster)
 
     def reasons(self, spec: NodePortsSpec, params: Params | None, verdict: int) -> tuple[str, ...]:
-        """Return the reason, or what is wrong where PreFilter is disabled."""
+        """Return the reason, or the error if PreFilter is disabled."""
         return (NO_PRE_FILTER,) if verdict == STATE_MISSING else (REASON,)
 
     def events_to_register(self) -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:
@@ -92,7 +92,7 @@ class FreePorts(FilterRule):
 
 
 def is_schedulable_after_pod_deleted(pod: Pod, old: object | None, new: object | None) -> HintAnswer:
-    """Queue the pod where the deleted one had a node and held a port that it wants."""
+    """Queue the pod if the deleted one had a node and held a port that it wants."""
     objects = objects_of(Pod, old, None)
     if objects is None or objects[0] is None:
         return HintAnswer.ERROR

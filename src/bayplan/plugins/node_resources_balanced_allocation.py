@@ -1,7 +1,7 @@
-"""NodeResourcesBalancedAllocation: pods go rather where they make the use of the resources more even.
+"""NodeResourcesBalancedAllocation: prefers nodes whose resource usage becomes more balanced with the pod.
 
-The evenness of a node is 1 minus the standard deviation of the requested shares of its resources. The score is how the pod changes
-it: 75 for no change, 50 to 100 in all. Float arithmetic keeps Go's order of operations.
+The balance of a node is 1 minus the standard deviation of the requested shares of its resources. The score is how the pod changes
+it: 75 for no change, 50 to 100 overall. Float arithmetic keeps Go's order of operations.
 Source: https://kubernetes.io/docs/reference/scheduling/config/#scheduling-plugins.
 """
 
@@ -34,12 +34,12 @@ CHUNK = 256
 
 
 class BalancedAllocationSpec(Struct, frozen=True, eq=False):
-    """What the score needs of a pod.
+    """The pod's part of the score.
 
     Attributes:
         key: what follows.
         scored: the resources that count, with what the pod adds.
-        best_effort: the pod asks for none of them.
+        best_effort: the pod requests none of them.
     """
 
     key: tuple[tuple[ScoredResource, ...], bool]
@@ -93,7 +93,7 @@ class NodeResourcesBalancedAllocation(PreScorePlugin[BalancedAllocationSpec], Sc
         return {name: requests.get(name, 0) for name, requests in sums}
 
     def pre_score(self, spec: BalancedAllocationSpec, cluster: ClusterState, feasible: Bools) -> Params | Status:
-        """SKIP pods that ask for nothing: they would all go to one node."""
+        """Return SKIP for pods that request nothing: they would all run on one node."""
         return SKIP if spec.best_effort else self._devices.tallies(spec.scored)
 
     def pre_score_reads(self, spec: BalancedAllocationSpec) -> Reads:
@@ -101,18 +101,18 @@ class NodeResourcesBalancedAllocation(PreScorePlugin[BalancedAllocationSpec], Sc
         return Reads.OBJECTS if self._devices.may_count(spec.scored) else Reads.NOTHING
 
     def score_rule(self, spec: BalancedAllocationSpec, cluster: ClusterState) -> ScoreRule:
-        """Return the rule about the change in balance."""
+        """Return the rule for the change in balance."""
         return Balance(spec, self._devices, cluster)
 
     def score_error(self, spec: BalancedAllocationSpec, params: Params | None) -> str:
-        """Refuse to score without resources, as upstream does."""
+        """Return an error without resources, as upstream does."""
         return "" if self._resources else "resources not found"
 
 
 class Balance(ResourceScore):
-    """How the pod changes the evenness of a node: 75 for no change.
+    """The change in a node's balance: 75 for no change.
 
-    A resource of which the node has none does not count. With two that count, the deviation is half of what they differ; with
+    A resource that the node does not have does not count. With two resources, the deviation is half of their difference; with
     fewer it is 0.
     """
 
@@ -154,7 +154,7 @@ class Balance(ResourceScore):
             after[base + i] = go.add(used, request)
             whole[base + i] = allocatable[start + i]
         for i in range(base, base + length):
-            # What there is none of does not count at all.
+            # A resource that the node does not have does not count.
             divisor = whole[i] if whole[i] != 0.0 else 1.0
             share = go.divide(before[i], divisor)
             before[i] = 1.0 if share > 1.0 else share
@@ -162,7 +162,7 @@ class Balance(ResourceScore):
             after[i] = 1.0 if share > 1.0 else share
 
     def score(self, row: int) -> int:
-        """Return half of what the change in evenness, moved to 50, comes to, on top of 50."""
+        """Return 50 plus half of the change in balance, which is offset by 50."""
         if self._best_effort and self.params is None:
             return 0
         columns, counting = self.columns, 0

@@ -7,7 +7,7 @@ from bayplan.state.columns cimport Columns
 
 # Constants of the .py, as C numbers.
 cdef Py_ssize_t POD_COUNT, FIRST_RESOURCE
-cdef int LACKS, UNRESOLVABLE_BIT, TOO_MANY_PODS, MOST_FLAGS
+cdef int LACKS, UNRESOLVABLE_BIT, TOO_MANY_PODS, MAX_FLAGS
 
 cdef class Room(FilterRule):
     cdef dict _numbered

@@ -52,11 +52,11 @@ from bayplan.state.resource_table import FIRST_RESOURCES
 NO_PRE_FILTER = 'error reading "PreFilterNodeResourcesFit" from cycleState: not found'
 TOO_MANY_PODS = 1
 STATE_MISSING = 0x2000 | ERROR_BIT
-MOST_FLAGS = 12
-"""So many requests have a bit each in a verdict, after that of `TOO_MANY_PODS`; pods with more get numbered sets."""
+MAX_FLAGS = 12
+"""Up to this many requests have a bit each in a verdict, after that of `TOO_MANY_PODS`; pods with more get numbered sets."""
 
-MOST_ORDERS = 256
-"""The orders of so many sets of resources are remembered."""
+MAX_ORDERS = 256
+"""Maximum number of cached resource orders."""
 
 LACKS = 1 << 30
 """Marks what lacks room in `lack`, for requests without a flag."""
@@ -69,11 +69,11 @@ Shortage: TypeAlias = tuple[bool, ...]
 
 
 class Request(Struct, frozen=True, gc=False):
-    """What a pod wants of one resource.
+    """The amount that a pod requests of one resource.
 
     Attributes:
         name, number: the resource. amount: greater than 0 (milli for cpu).
-        flag: the bit of a verdict that says that there is too little.
+        flag: the bit of a verdict for an insufficient amount.
     """
 
     name: str
@@ -83,7 +83,7 @@ class Request(Struct, frozen=True, gc=False):
 
 
 class NodeResourcesFitSpec(Struct, frozen=True, eq=False):
-    """What the filter and the score need of a pod.
+    """The pod's part of the filter and the score.
 
     Attributes:
         key: the amounts of both.
@@ -158,13 +158,13 @@ class NodeResourcesFit(
         """Return which of these resources are compared, in the order of the reasons, each with its flag."""
         known = self._orders.get(names)
         if known is None:
-            if len(self._orders) >= MOST_ORDERS:
+            if len(self._orders) >= MAX_ORDERS:
                 self._orders.clear()
             wanted = sorted(name for name in names if not self._is_ignored(name))
             # CPU, memory and ephemeral storage come first, as upstream names them; the others it gives in random order.
             ordered = sorted((name for name in wanted if not is_scalar(name)), key=FIRST_RESOURCES.index)
             ordered += [name for name in wanted if is_scalar(name)]
-            flags = (TOO_MANY_PODS << 1 + place if place < MOST_FLAGS else 0 for place in range(len(ordered)))
+            flags = (TOO_MANY_PODS << 1 + place if place < MAX_FLAGS else 0 for place in range(len(ordered)))
             known = self._orders[names] = tuple(zip(ordered, flags, strict=True))
         return known
 
@@ -191,7 +191,7 @@ class NodeResourcesFit(
         return PreFilterResult(tuple(item.number for item in spec.delegable if classes.get(item.name) is not None))
 
     def filter_rule(self, spec: NodeResourcesFitSpec, cluster: ClusterState) -> FilterRule:
-        """Return the rule about room."""
+        """Return the rule for room."""
         return Room(spec, self._shortages.setdefault(spec.key[0], {}), cluster)
 
     def reasons(self, spec: NodeResourcesFitSpec, params: Params | None, verdict: int) -> tuple[str, ...]:
@@ -199,7 +199,7 @@ class NodeResourcesFit(
         if verdict == STATE_MISSING:
             return (NO_PRE_FILTER,)
         names = ("Too many pods", *(f"Insufficient {request.name}" for request in spec.requests))
-        if len(spec.requests) > MOST_FLAGS:
+        if len(spec.requests) > MAX_FLAGS:
             numbers = self._shortages[spec.key[0]]
             shortage = next(found for found, number in numbers.items() if number == verdict & ~UNRESOLVABLE_BIT)
         else:
@@ -215,7 +215,7 @@ class NodeResourcesFit(
         return self._strategy(spec.scored, self._shape, self._scored_devices, cluster)
 
     def score_error(self, spec: NodeResourcesFitSpec, params: Params | None) -> str:
-        """Refuse to score without resources, as upstream does."""
+        """Return an error without resources, as upstream does."""
         return "" if self._resources else "resources not found"
 
     def events_to_register(self) -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:
@@ -273,14 +273,14 @@ class Room(FilterRule):
             if lacking >= 0:
                 verdict |= lacking
                 short = True
-        if short and self._count > MOST_FLAGS:
+        if short and self._count > MAX_FLAGS:
             return self._number(row, verdict)
         return verdict
 
     def filter_all(self, codes: Codes) -> None:
         """Compare each request with what is free, one request after the other."""
         columns = self.columns
-        if self.params is None or self._count > MOST_FLAGS:
+        if self.params is None or self._count > MAX_FLAGS:
             FilterRule.filter_all(self, codes)
             return
         for row in range(columns.count):

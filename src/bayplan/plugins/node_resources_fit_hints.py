@@ -19,7 +19,7 @@ class FitHints:
         self._device_classes = device_classes
 
     def is_schedulable_after_pod_event(self, pod: Pod, old: object | None, new: object | None) -> HintAnswer:
-        """Queue the pod where one with a node left, or one on a node asks for less of what the pod wants."""
+        """Queue the pod if one with a node left, or one on a node asks for less of what the pod wants."""
         objects = objects_of(Pod, old, new)
         if objects is None:
             return HintAnswer.ERROR
@@ -33,7 +33,7 @@ class FitHints:
         return HintAnswer(self._makes_room(pod, before, after))
 
     def _makes_room(self, pod: Pod, before: Pod, after: Pod) -> bool:
-        """Say whether a pod that was scaled down is the waiting one, or frees something that it wants."""
+        """Return whether a pod that was scaled down is the waiting one, or frees something that it wants."""
         if after.metadata.uid == pod.metadata.uid:
             return True
         if not after.spec.node_name:
@@ -50,7 +50,7 @@ class FitHints:
         )
 
     def is_schedulable_after_node_change(self, pod: Pod, old: object | None, new: object | None) -> HintAnswer:
-        """Queue the pod where it fits on the node, were it empty, and the node came or offers more of what the pod wants."""
+        """Queue the pod if it fits on the node, were it empty, and the node came or offers more of what the pod wants."""
         objects = objects_of(Node, old, new)
         if objects is None:
             return HintAnswer.ERROR
@@ -61,7 +61,7 @@ class FitHints:
         return HintAnswer(before is None or self._has_grown(requests, before, after))
 
     def _fits(self, requests: dict[str, int], node: Node) -> bool:
-        """Say whether a node without pods has room. Nothing is ignored here, whatever the arguments say."""
+        """Return whether a node without pods has room. Nothing is ignored here, whatever the arguments are."""
         offered = node_amounts(node.status.allocatable)
         if offered.get(PODS, 0) < 1:
             return False
@@ -72,7 +72,7 @@ class FitHints:
         )
 
     def _has_grown(self, requests: dict[str, int], before: Node, after: Node) -> bool:
-        """Say whether a node allows more pods or offers more of a resource that is wanted, or devices stand for one."""
+        """Return whether a node allows more pods, offers more of a required resource, or has one that devices serve."""
         offered, earlier = node_amounts(after.status.allocatable), node_amounts(before.status.allocatable)
         if offered.get(PODS, 0) > earlier.get(PODS, 0):
             return True
@@ -83,13 +83,13 @@ class FitHints:
         )
 
     def _is_delegated(self, name: str, offered: dict[str, int]) -> bool:
-        """Say whether devices stand for a resource on a node that has none of its own."""
+        """Return whether devices stand for a resource on a node that has none of its own."""
         if self._device_classes is None or not is_scalar(name) or offered.get(name, 0) > 0:
             return False
         return self._device_classes.get(name) is not None
 
     def is_schedulable_after_device_class_event(self, pod: Pod, old: object | None, new: object | None) -> HintAnswer:
-        """Queue the pod where it asks for the resource that a class has come to stand for."""
+        """Queue the pod if it requests the resource that a class now serves."""
         objects = objects_of(DeviceClass, old, new)
         if objects is None:
             return HintAnswer.ERROR

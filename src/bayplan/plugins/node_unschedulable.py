@@ -1,4 +1,4 @@
-"""NodeUnschedulable: no pod goes to a cordoned node, unless it tolerates the taint that stands for being cordoned."""
+"""NodeUnschedulable: rejects cordoned nodes, unless the pod tolerates the taint of cordoned nodes."""
 
 from __future__ import annotations
 
@@ -51,15 +51,15 @@ class NodeUnschedulable(FilterPlugin[NodeUnschedulableSpec]):
         )
 
     def filter_rule(self, spec: NodeUnschedulableSpec, cluster: ClusterState) -> FilterRule:
-        """Return the rule about cordons."""
+        """Return the rule for cordons."""
         return Cordon(cluster.columns, tolerated=spec.key)
 
     def reasons(self, spec: NodeUnschedulableSpec, params: Params | None, verdict: int) -> tuple[str, ...]:
-        """Return the one reason."""
+        """Return the only reason."""
         return (REASON,)
 
     def events_to_register(self) -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:
-        """Register nodes that come or are uncordoned (told as an update of taints), and new tolerations of the pod."""
+        """Register nodes that are added or uncordoned (reported as an update of taints), and new tolerations of the pod."""
         node = ClusterEvent(EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_TAINT)
         toleration = ClusterEvent(EventResource.POD, ActionType.UPDATE_POD_TOLERATION)
         return (
@@ -70,7 +70,7 @@ class NodeUnschedulable(FilterPlugin[NodeUnschedulableSpec]):
     def is_schedulable_after_pod_toleration_change(
         self, pod: Pod, old: object | None, new: object | None
     ) -> HintAnswer:
-        """Queue the pod where the new version of itself tolerates cordoned nodes."""
+        """Queue the pod if the new version of itself tolerates cordoned nodes."""
         objects = objects_of(Pod, old, new)
         if objects is None or objects[1] is None:
             return HintAnswer.ERROR
@@ -92,7 +92,7 @@ class Cordon(FilterRule):
 
 
 def is_schedulable_after_node_change(pod: Pod, old: object | None, new: object | None) -> HintAnswer:
-    """Queue the pod where a node came that is not cordoned, or was uncordoned."""
+    """Queue the pod if a node came that is not cordoned, or was uncordoned."""
     objects = objects_of(Node, old, new)
     if objects is None:
         return HintAnswer.ERROR

@@ -29,12 +29,12 @@ class StretchedScoreRule(ScoreRule):
         return (int(max(score_range.largest_score(raw, feasible, self.columns.count), 0)),)
 
     def normalize(self, scale: Scale, raw: int, row: int) -> int:
-        """Return the share of the largest in percent; if that is 0, all scores stay as they are (reversed: become 100)."""
+        """Return the share of the largest in percent; if that is 0, scores are unchanged (or, if reversed, 100)."""
         largest = scale[0]
         return stretched(raw, largest, self.reverse)
 
     def normalize_all(self, scale: Scale, raw: Ints, normalized: Ints) -> None:
-        """Do the same for all rows: once for each raw score if there are fewer than rows."""
+        """Normalise all rows: once for each raw score if there are fewer than rows."""
         largest, count = scale[0], self.columns.count
         first = score_range.lowest(raw, count)
         distinct = go.sub(score_range.highest(raw, count), first) + 1

@@ -1,4 +1,4 @@
-"""The volumes of a pod as the volume plugins read them: which claims they stand for, and which disks they name. Not a plugin.
+"""The volumes of a pod as the volume plugins read them: claims and disks. Not a plugin.
 
 Source: https://kubernetes.io/docs/concepts/storage/persistent-volumes/, and for the claims of ephemeral volumes KEP-1698.
 """
@@ -34,8 +34,8 @@ class PodVolume(msgspec.Struct, frozen=True):
     """One volume of a pod.
 
     Attributes:
-        source: the volume as it is written.
-        claim: the name of its claim, or None where it needs none. ephemeral: whether the claim is made for the pod.
+        source: the volume as written.
+        claim: the name of its claim, or None if it needs none. ephemeral: whether the claim is made for the pod.
     """
 
     source: Volume
@@ -47,7 +47,7 @@ class PodVolumes(msgspec.Struct, frozen=True, eq=False):
     """The volumes of a pod that are claims or disks; others don't matter to scheduling. Compared by key.
 
     Attributes:
-        key: tells all that the rest depends on, unless results are shared by pods of different volumes (`pod_volumes`).
+        key: identifies everything else, unless pods with different volumes share results (`pod_volumes`).
         namespace, pod_name, pod_uid: of the pod; the latter two are empty unless it has ephemeral volumes.
         volumes: in the order of the pod.
         has_claims: whether one of them is a claim. has_named_claims: likewise, ephemeral ones left out.
@@ -74,8 +74,8 @@ NO_VOLUMES = PodVolumes(None, "", "", "", (), has_claims=False, has_named_claims
 def pod_volumes(pod: Pod, *, shared: bool = False) -> PodVolumes:
     """Return the volumes of a pod that are claims or disks; `NO_VOLUMES` if it has none.
 
-    With `shared` all pods that have volumes get the same key. That is for plugins whose verdicts follow from the params alone:
-    pods of different claims share one result then, and nodes are asked again only if the params differ.
+    With `shared`, all pods that have volumes get the same key. That is for plugins whose verdicts depend only on the params:
+    pods of different claims then share one result, and rules run again only if the params differ.
     """
     if not pod.spec.volumes:
         return NO_VOLUMES
@@ -133,7 +133,7 @@ def claim_of_ephemeral(pod_name: str, volume_name: str) -> str:
 
 
 def claim_name_of(pod_name: str, volume: Volume) -> str | None:
-    """Return the name of a volume's claim, or None where it needs none."""
+    """Return the name of a volume's claim, or None if it needs none."""
     if volume.persistent_volume_claim is not None:
         return volume.persistent_volume_claim.claim_name
     return claim_of_ephemeral(pod_name, volume.name) if volume.ephemeral is not None else None
@@ -174,6 +174,6 @@ def class_of_volume(volume: PersistentVolume) -> str:
 
 
 def storage_amount(amounts: ResourceList) -> Quantity:
-    """Return how much storage is requested or there; nothing where that is not said."""
+    """Return the amount of storage; 0 if there is none."""
     amount = amounts.get(STORAGE)
     return ZERO if amount is None else parse_quantity(amount)

@@ -117,14 +117,14 @@ class PodTopologySpread(
     def pre_filter(
         self, spec: PodTopologySpreadSpec, cluster: ClusterState, state: CycleState
     ) -> PreFilterResult | Status:
-        """SKIP without hard constraints."""
+        """Return SKIP without hard constraints."""
         tables = self.tables(spec, cluster)
         if tables.hard_error:
             return error(f"get constraints from pod: {tables.hard_error}")
         return PROCEED if tables.hard else SKIP
 
     def filter_rule(self, spec: PodTopologySpreadSpec, cluster: ClusterState) -> FilterRule:
-        """Return the rule about hard constraints."""
+        """Return the rule for hard constraints."""
         return HardSpread(self, spec, cluster)
 
     def reasons(self, spec: PodTopologySpreadSpec, params: Params | None, verdict: int) -> tuple[str, ...]:
@@ -136,14 +136,14 @@ class PodTopologySpread(
     # PreScore and Score.
 
     def pre_score(self, spec: PodTopologySpreadSpec, cluster: ClusterState, feasible: Bools) -> Params | Status:
-        """SKIP without soft constraints."""
+        """Return SKIP without soft constraints."""
         tables = self.tables(spec, cluster)
         if tables.soft_error:
             return error(f"calculating preScoreState: {tables.soft_error}")
         return () if tables.soft else SKIP
 
     def score_rule(self, spec: PodTopologySpreadSpec, cluster: ClusterState) -> ScoreRule:
-        """Return the rule about soft constraints."""
+        """Return the rule for soft constraints."""
         return SoftSpread(self, spec, cluster)
 
     def requires_all_keys(self, spec: PodTopologySpreadSpec) -> bool:
@@ -151,7 +151,7 @@ class PodTopologySpread(
         return bool(spec.pod.spec.topology_spread_constraints) or not self._constraints.system_defaulted
 
     def score_error(self, spec: PodTopologySpreadSpec, params: Params | None) -> str:
-        """Refuse to score where PreScore is disabled, as upstream does."""
+        """Return an error if PreScore is disabled, as upstream does."""
         return 'error reading "PreScorePodTopologySpread" from cycleState: not found' if params is None else ""
 
     # Tables.
@@ -303,7 +303,7 @@ class HardSpread(FilterRule):
         return 0
 
     def filter_all(self, codes: Codes) -> None:
-        """Do the same for all rows, constraint by constraint: each domain is asked about once."""
+        """Filter all rows, constraint by constraint: each domain is evaluated once."""
         count = self.columns.count
         if self.params is None:
             for row in range(count):
@@ -328,7 +328,7 @@ class HardSpread(FilterRule):
 class SoftSpread(ScoreRule):
     """The weighted counts in a node's domains, rounded half away from zero; the smallest becomes 100.
 
-    A weight depends on the number of domains among the feasible nodes. Nodes that the constraints can't tell apart are scored once.
+    A weight depends on the number of domains among the feasible nodes. Nodes that are equal to the constraints are scored once.
     """
 
     def __init__(self, plugin: PodTopologySpread, spec: PodTopologySpreadSpec, cluster: ClusterState) -> None:
@@ -422,7 +422,7 @@ class SoftSpread(ScoreRule):
             if not groups.by_node[number]:
                 pods = table.sums.values[part]
             elif self.columns.bare:
-                # What is on the nodes is not known after an extender has answered with nodes instead of names.
+                # Pods on the nodes are unknown after an extender has returned node objects instead of names.
                 weight = 0.0
             total = total + (float(pods) * weight + self._skews[number])
         return go.to_int64(go.round(total))
@@ -433,7 +433,7 @@ class SoftSpread(ScoreRule):
         return self._raw[self._groups.of_row[row]]
 
     def score_all(self, raw: Ints) -> None:
-        """Do the same for all rows."""
+        """Look up the scores of all rows."""
         self._check_prepared()
         scores, of_row = self._raw, self._groups.of_row
         for row in range(self.columns.count):
@@ -470,7 +470,7 @@ class SoftSpread(ScoreRule):
         return evened(raw, smallest, largest)
 
     def normalize_all(self, scale: Scale, raw: Ints, normalized: Ints) -> None:
-        """Do the same for all rows: each raw score once if there are fewer than rows."""
+        """Normalise all rows: each raw score once if there are fewer than rows."""
         smallest, largest, left_out = scale[0], scale[1], scale[2]
         count = self.columns.count
         first = score_range.lowest(raw, count)

@@ -29,7 +29,7 @@ class PodTopologySpreadHints:
         )
 
     def is_schedulable_after_pod_change(self, pod: Pod, old: object | None, new: object | None) -> HintAnswer | bool:
-        """Queue the pod where the number of pods that it is spread with changed."""
+        """Queue the pod if the number of pods that it is spread with changed."""
         objects = objects_of(Pod, old, new)
         if objects is None:
             return HintAnswer.ERROR
@@ -55,7 +55,7 @@ class PodTopologySpreadHints:
         return match_any(constraints, other.metadata.labels)
 
     def is_schedulable_after_node_change(self, pod: Pod, old: object | None, new: object | None) -> HintAnswer | bool:
-        """Queue the pod where a node entered, left or changed the domains that it is spread over."""
+        """Queue the pod if a node entered, left or changed the domains that it is spread over."""
         objects = objects_of(Node, old, new)
         if objects is None:
             return HintAnswer.ERROR

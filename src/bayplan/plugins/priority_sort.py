@@ -1,4 +1,4 @@
-"""PrioritySort: pods of higher priority go first; among equals, the one that was queued first."""
+"""PrioritySort: orders pods by priority, then by the time of queueing."""
 
 from __future__ import annotations
 

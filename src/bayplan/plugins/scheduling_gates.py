@@ -29,7 +29,7 @@ class SchedulingGates(PreEnqueuePlugin[None]):
 
 
 def is_schedulable_after_gates_are_gone(pod: Pod, old: object | None, new: object | None) -> HintAnswer:
-    """Queue the pod where the gates were its own."""
+    """Queue the pod if the gates were its own."""
     objects = objects_of(Pod, old, new)
     if objects is None or objects[1] is None:
         return HintAnswer.ERROR

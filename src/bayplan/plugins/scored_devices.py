@@ -1,8 +1,8 @@
-"""Devices that stand for extended resources, as the scores of node resources count them. Not a plugin.
+"""Devices that serve extended resources, as counted by the scores of node resources. Not a plugin.
 
-A node that has none of a resource itself may have devices of the class that stands behind it. Then the score weighs how many
-of them it has, and how many of those are allocated. Every slice counts, outdated generations and incomplete pools too, and
-neither taints nor counters matter: this is a tally, not an allocation. Source: KEP-5004.
+A node that does not have a resource itself may have devices of the class that serves it. Then the score depends on how many
+of them it has, and how many of those are allocated. Every slice counts, including outdated generations and incomplete pools, and
+neither taints nor counters matter: devices are only counted, not allocated. Source: KEP-5004.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class DeviceTally:
-    """How many devices stand for one resource on each node.
+    """The number of devices that serve one resource on each node.
 
     Attributes:
         number: of the resource. capacity, used: int64[rows], the devices of the node and those of them that are allocated.
@@ -92,7 +92,7 @@ class ScoredDevices:
     """Tallies devices of a cluster; only nodes whose pools changed are counted again.
 
     Args:
-        handle: the scheduler; its gates say what is switched on.
+        handle: the scheduler; its gates enable features.
         resources: those that the configuration of the plugin names.
     """
 

@@ -17,7 +17,7 @@ from bayplan.state.pod_info import FIRST_RESOURCE
 from bayplan.state.resource_table import FIRST_RESOURCES
 
 DEFAULT_RESOURCES = (ResourceSpec(CPU, 1), ResourceSpec(MEMORY, 1))
-"""What is weighed if the configuration says nothing."""
+"""The resources that are scored if the configuration has none."""
 
 
 class ScoredResource(Struct, frozen=True, gc=False):

@@ -43,7 +43,7 @@ MAX_WEIGHT = 100
 
 
 class StrategyScore(ResourceScore):
-    """Base of the strategies: the weighted mean of what a strategy says of each resource.
+    """Base of the strategies: the weighted mean of the scores of all resources.
 
     Attributes:
         skips_zeros: whether a resource with the score 0 does not count. rounds: whether the mean is rounded, halves up, not cut.
@@ -87,7 +87,7 @@ class StrategyScore(ResourceScore):
 
 
 class LeastAllocated(StrategyScore):
-    """The percentage that is left free."""
+    """The percentage that remains free."""
 
     def __init__(
         self, scored: Sequence[ScoredResource], shape: Shape, devices: ScoredDevices, cluster: ClusterState
@@ -127,7 +127,7 @@ class LeastAllocated(StrategyScore):
         return MAX_IN_DOUBLES if seen < 0 else seen
 
     def _add_in_doubles(self, place: int, start: int, length: int) -> int:
-        """Add what a resource comes to in some rows; return all amounts, or-ed."""
+        """Add the scores of a resource in some rows; return the bitwise or of all amounts."""
         columns, number, request, weight = self.columns, self.numbers[place], self.requests[place], self.weights[place]
         allocatable = columns.allocatable[number]
         usage = columns.usage[(NON_ZERO_CPU if number <= MEMORY else FIRST_RESOURCE) + number]
@@ -164,7 +164,7 @@ class MostAllocated(StrategyScore):
 
 
 class RequestedToCapacityRatio(StrategyScore):
-    """What a shape makes of the percentage that is requested; rounded to the nearest integer."""
+    """The value of a shape at the requested percentage, rounded to the nearest integer."""
 
     def __init__(
         self, scored: Sequence[ScoredResource], shape: Shape, devices: ScoredDevices, cluster: ClusterState

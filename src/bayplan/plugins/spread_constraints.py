@@ -31,7 +31,7 @@ SYSTEM_DEFAULTS = (
     TopologySpreadConstraint(max_skew=3, topology_key=HOSTNAME, when_unsatisfiable=SOFT),
     TopologySpreadConstraint(max_skew=5, topology_key=ZONE, when_unsatisfiable=SOFT),
 )
-"""What pods without constraints get where the profile leaves it to the system."""
+"""The constraints of pods that have none, if the profile uses the system's defaults."""
 
 
 class SpreadConstraint(msgspec.Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""Nodes that soft topology spread constraints can't tell apart. Not a plugin.
+"""Groups of nodes that are equal to soft topology spread constraints. Not a plugin.
 
 A node's score depends on its domain of each constraint, and for host names on the number of matching pods on the node itself. Nodes
 that agree in these form a group, and a cycle scores each group once: three zones and up to four pods a node make at most 15 groups.

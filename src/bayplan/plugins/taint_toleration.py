@@ -1,4 +1,4 @@
-"""TaintToleration: pods stay away from nodes with taints that they don't tolerate, and rather from those with few.
+"""TaintToleration: rejects nodes with taints that a pod does not tolerate, and prefers those with few.
 
 Taints with the effects NoSchedule and NoExecute reject; the score counts those with PreferNoSchedule.
 Source: https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/, KEP-5471 (operators Gt and Lt).
@@ -54,7 +54,7 @@ class TaintTolerationSpec:
     """The pod's tolerations, and what they make of each taint set.
 
     Attributes:
-        key: the tolerations, without how long they last, which scheduling does not look at.
+        key: the tolerations, without their duration, which does not matter to scheduling.
         verdicts: a verdict per taint set. counts: the PreferNoSchedule taints in it that are not tolerated.
     """
 
@@ -108,23 +108,23 @@ class TaintToleration(
         return untolerated is not None
 
     def filter_rule(self, spec: TaintTolerationSpec, cluster: ClusterState) -> FilterRule:
-        """Return the rule about taints that reject."""
+        """Return the rule for taints that reject."""
         return TaintFilter(spec, cluster)
 
     def reasons(self, spec: TaintTolerationSpec, params: Params | None, verdict: int) -> tuple[str, ...]:
-        """Return the one reason."""
+        """Return the only reason."""
         return (REASON,)
 
     def pre_score(self, spec: TaintTolerationSpec, cluster: ClusterState, feasible: Bools) -> Params | Status:
-        """Let Score go on; it needs nothing but the spec."""
+        """Return no params: Score needs only the spec."""
         return ()
 
     def score_rule(self, spec: TaintTolerationSpec, cluster: ClusterState) -> ScoreRule:
-        """Return the rule about soft taints."""
+        """Return the rule for soft taints."""
         return TaintScore(spec, cluster)
 
     def score_error(self, spec: TaintTolerationSpec, params: Params | None) -> str:
-        """Refuse to score where PreScore is disabled, as upstream does."""
+        """Return an error if PreScore is disabled, as upstream does."""
         return 'failed to read "PreScoreTaintToleration" from cycleState: not found' if params is None else ""
 
     def events_to_register(self) -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:
@@ -137,7 +137,7 @@ class TaintToleration(
         )
 
     def is_schedulable_after_node_change(self, pod: Pod, old: object | None, new: object | None) -> HintAnswer:
-        """Queue the pod where it tolerates the node now and did not before."""
+        """Queue the pod if it tolerates the node now and did not before."""
         objects = objects_of(Node, old, new)
         if objects is None:
             return HintAnswer.ERROR
@@ -161,7 +161,7 @@ class TaintFilter(FilterRule):
         self._verdicts = self._table.of(self._taint_sets)
 
     def bind(self) -> None:
-        """Look at the taint sets that have come since."""
+        """Add the taint sets that are new."""
         self._verdicts = self._table.of(self._taint_sets)
 
     def filter(self, row: int) -> int:
@@ -170,7 +170,7 @@ class TaintFilter(FilterRule):
 
 
 class TaintScore(StretchedScoreRule):
-    """How many PreferNoSchedule taints are not tolerated; the fewer, the better."""
+    """The number of PreferNoSchedule taints that are not tolerated; fewer is better."""
 
     def __init__(self, spec: TaintTolerationSpec, cluster: ClusterState) -> None:
         super().__init__(cluster.columns, reverse=True)
@@ -179,7 +179,7 @@ class TaintScore(StretchedScoreRule):
         self._counts = self._table.of(self._taint_sets)
 
     def bind(self) -> None:
-        """Look at the taint sets that have come since."""
+        """Add the taint sets that are new."""
         self._counts = self._table.of(self._taint_sets)
 
     def score(self, row: int) -> int:
@@ -188,7 +188,7 @@ class TaintScore(StretchedScoreRule):
 
 
 def is_schedulable_after_pod_toleration_change(pod: Pod, old: object | None, new: object | None) -> HintAnswer:
-    """Queue the pod where the tolerations are its own."""
+    """Queue the pod if the tolerations are its own."""
     objects = objects_of(Pod, old, new)
     if objects is None or objects[1] is None:
         return HintAnswer.ERROR

@@ -1,4 +1,4 @@
-"""VolumeRestrictions: pods of one node must not mount the same disk at odds, and a ReadWriteOncePod claim has one user.
+"""VolumeRestrictions: pods on one node must not mount the same disk in conflict, and a ReadWriteOncePod claim has one user.
 
 Source: https://kubernetes.io/docs/concepts/storage/persistent-volumes/#access-modes, and KEP-2485 (ReadWriteOncePod).
 """
@@ -91,7 +91,7 @@ class VolumeRestrictions(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
         return PreFilterResult((conflicts, self._users_of(names), names))
 
     def params_after_changes(self, spec: PodVolumes, params: Params | None, cluster: ClusterState) -> Params | None:
-        """Count the conflicts anew. Like upstream, volumes of pods that came or left count in whatever namespace they are."""
+        """Count the conflicts again. Like upstream, volumes of added or removed pods count in any namespace."""
         if not params:
             return params
         conflicts, before, names = params
@@ -105,7 +105,7 @@ class VolumeRestrictions(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
         return sum(self.use.name_users.get(name, 0) for name in names)
 
     def filter_rule(self, spec: PodVolumes, cluster: ClusterState) -> FilterRule:
-        """Return the rule about disks and exclusive claims."""
+        """Return the rule for disks and exclusive claims."""
         return FreeVolumes(self, spec, cluster)
 
     def reasons(self, spec: PodVolumes, params: Params | None, verdict: int) -> tuple[str, ...]:
@@ -124,7 +124,7 @@ class VolumeRestrictions(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
         )
 
     def is_schedulable_after_pod_deleted(self, pod: Pod, old: object | None, new: object | None) -> HintAnswer:
-        """Queue the pod where one of its namespace left that used one of its disks or claims."""
+        """Queue the pod if one of its namespace left that used one of its disks or claims."""
         objects = objects_of(Pod, old, new)
         if objects is None or objects[0] is None:
             return HintAnswer.ERROR
@@ -139,7 +139,7 @@ class VolumeRestrictions(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
     def is_schedulable_after_persistent_volume_claim_added(
         self, pod: Pod, old: object | None, new: object | None
     ) -> HintAnswer:
-        """Queue the pod where the claim is one that it names."""
+        """Queue the pod if the claim is one that it names."""
         objects = objects_of(PersistentVolumeClaim, old, new)
         if objects is None or objects[1] is None:
             return HintAnswer.ERROR

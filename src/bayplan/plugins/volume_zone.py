@@ -33,7 +33,7 @@ NEW_LABELS = {BETA_ZONE: ZONE, BETA_REGION: REGION}
 REASON = "node(s) had no available volume zone"
 WRONG_ZONE = 1 | UNRESOLVABLE_BIT
 FIRST_TEXT = 2
-"""Verdicts from here on are statuses of PreFilter that the filter found itself, where PreFilter is disabled."""
+"""Higher verdicts are PreFilter statuses that the filter found itself because PreFilter is disabled."""
 
 
 class VolumeZone(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
@@ -62,7 +62,7 @@ class VolumeZone(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
         return Reads.OBJECTS if spec.has_named_claims else Reads.NOTHING
 
     def pre_filter(self, spec: PodVolumes, cluster: ClusterState, state: CycleState) -> PreFilterResult | Status:
-        """Return the topology of the bound volumes as params; SKIP where they have none."""
+        """Return the topology of the bound volumes as params; SKIP if they have none."""
         self._pre_filters = True
         topologies = self.topologies(spec, cluster)
         if isinstance(topologies, Status):
@@ -94,7 +94,7 @@ class VolumeZone(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
         return tuple(found)
 
     def filter_rule(self, spec: PodVolumes, cluster: ClusterState) -> FilterRule:
-        """Return the rule about the zone and region labels of a node."""
+        """Return the rule for the zone and region labels of a node."""
         return VolumeZones(self, spec, cluster)
 
     def verdict_of(self, status: Status) -> int:
@@ -103,7 +103,7 @@ class VolumeZone(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
         return number | (ERROR_BIT if status.code is Code.ERROR else UNRESOLVABLE_BIT)
 
     def reasons(self, spec: PodVolumes, params: Params | None, verdict: int) -> tuple[str, ...]:
-        """Return that the zone is wrong, or what PreFilter would have said."""
+        """Return the reason, or the status that PreFilter would have returned."""
         if verdict == WRONG_ZONE:
             return (REASON,)
         number = verdict & ~(ERROR_BIT | UNRESOLVABLE_BIT)
@@ -129,7 +129,7 @@ class VolumeZone(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
         )
 
     def is_schedulable_after_storage_class_added(self, pod: Pod, old: object | None, new: object | None) -> HintAnswer:
-        """Queue the pod where the class makes claims wait for their first consumer."""
+        """Queue the pod if the class makes claims wait for their first consumer."""
         objects = objects_of(StorageClass, None, new)
         if objects is None or objects[1] is None:
             return HintAnswer.ERROR
@@ -138,7 +138,7 @@ class VolumeZone(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
     def is_schedulable_after_persistent_volume_claim_change(
         self, pod: Pod, old: object | None, new: object | None
     ) -> HintAnswer:
-        """Queue the pod where the claim is one that it names."""
+        """Queue the pod if the claim is one that it names."""
         objects = objects_of(PersistentVolumeClaim, old, new)
         if objects is None:
             return HintAnswer.ERROR
@@ -151,7 +151,7 @@ class VolumeZone(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
     def is_schedulable_after_persistent_volume_change(
         self, pod: Pod, old: object | None, new: object | None
     ) -> HintAnswer:
-        """Queue the pod where a volume is new or its zones and regions changed."""
+        """Queue the pod if a volume is new or its zones and regions changed."""
         objects = objects_of(PersistentVolume, old, new)
         if objects is None or objects[1] is None:
             return HintAnswer.ERROR
@@ -249,7 +249,7 @@ def volume_topologies(volume: PersistentVolume) -> list[tuple[str, tuple[str, ..
 
 
 def _status_of_unbound(claim: PersistentVolumeClaim, cluster: ClusterState) -> Status | None:
-    """Return why a claim without volume keeps its pod waiting, or None where it waits for the pod itself."""
+    """Return why a claim without volume makes its pod wait, or None if it waits for the pod itself."""
     name = class_of_claim(claim)
     if not name:
         return unresolvable("PersistentVolumeClaim had no pv name and storageClass name")

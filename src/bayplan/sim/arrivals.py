@@ -1,4 +1,4 @@
-"""What was read, as operations in virtual time: when each object of manifests and each pod of a trace arrives and goes."""
+"""Turn input into operations in virtual time: when each object of manifests and each pod of a trace arrives and leaves."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from bayplan.objects.workloads import (
 from bayplan.sim.operations import Apply, Delete, Operation
 
 DEFAULT_START_NS = 1_767_225_600 * SECOND_NS
-"""When virtual time begins where the input names no time: 2026-01-01T00:00:00Z, a Thursday."""
+"""When virtual time begins if the input has no times: 2026-01-01T00:00:00Z, a Thursday."""
 
 _PODS_AND_WORKLOADS = (Pod, CronJob, DaemonSet, Deployment, Job, ReplicaSet, ReplicationController, StatefulSet)
 
 
 def start_time_ns(manifest: Manifest, *, creation_times: bool = False) -> int:
-    """Return when virtual time begins: at the latest time that the objects mention, so that all of it has happened.
+    """Return when virtual time begins: at the latest time in the objects, so that all of them are in the past.
 
     With `creation_times` it is the earliest creation time instead. Rounded up to a whole second.
     """
@@ -55,7 +55,7 @@ def _times_of(item: KubernetesObject, creation_only: bool) -> Iterator[int]:
 
 
 def _time_or_none(text: str | None) -> int | None:
-    """Return a time; None where there is none or it can't be read: templates say ``<nil>`` or ``null`` there."""
+    """Return a time; None if there is none or it is invalid: templates have ``<nil>`` or ``null`` there."""
     try:
         return parse_time_ns(text) if text else None
     except InputError:
@@ -70,15 +70,15 @@ def run_times(trace: Trace | None) -> dict[str, PodRun]:
 
 
 def operations(inputs: Inputs, start_ns: int, *, creation_times: bool = False) -> Iterator[tuple[int, Operation]]:
-    """Yield what is to happen, with the times.
+    """Yield the operations with their times.
 
-    Objects of manifests arrive at the start: what others refer to (namespaces, priority classes, volumes) first, then pods that
-    have a node, then everything else in the order of the input. Namespaces that nobody declared are made, since an API server
-    would not have let their objects in.
+    Objects of manifests arrive at the start: referenced objects (namespaces, priority classes, volumes) first, then pods that
+    have a node, then everything else in the order of the input. Undeclared namespaces are created, since an API server
+    would have rejected their objects.
 
     Args:
-        inputs: what was read.
-        start_ns: when virtual time begins; times of a trace count from here.
+        inputs: the loaded input.
+        start_ns: when virtual time begins; times of a trace are relative to it.
         creation_times: let objects arrive at their creationTimestamp.
     """
     items = sorted(inputs.manifest.objects(), key=_order)

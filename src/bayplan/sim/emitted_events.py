@@ -1,4 +1,4 @@
-"""Collect the Kubernetes events that a run emits; equal ones become one with a count, as in an event series."""
+"""Collect the Kubernetes events of a run; equal ones become one with a count, as in an event series."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from bayplan.sim.result import SimulatedEvent
 
 
 class EmittedEvents:
-    """Events by pod and text, in the order in which they came first."""
+    """Events by pod and text, in the order of their first occurrence."""
 
     def __init__(self) -> None:
         self._events: dict[tuple[str, str, str], SimulatedEvent] = {}
-        # Every pod that gets a node has one of these, and never two: kept small, and out of the dictionary.
+        # Every pod that gets a node has exactly one of these: stored compactly, outside of the dictionary.
         self._scheduled: list[tuple[int, str, str]] = []
 
     def take(self, emitted: Emit, now_ns: int) -> None:
-        """Take in an event."""
+        """Add an event."""
         pod = key_of(emitted.pod)
         if emitted.reason == "Scheduled":
             self._scheduled.append((now_ns, pod, emitted.note))
@@ -32,7 +32,7 @@ class EmittedEvents:
         )
 
     def all(self) -> list[SimulatedEvent]:
-        """Return all events by the time at which they came first; at one instant those of placements last."""
+        """Return all events by the time of their first occurrence; at one instant those of placements last."""
         scheduled = [
             SimulatedEvent(pod, "Normal", "Scheduled", "Binding", note, now_ns, now_ns)
             for now_ns, pod, note in self._scheduled

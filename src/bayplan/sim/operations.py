@@ -1,6 +1,6 @@
-"""What happens to the cluster from outside: objects come, change and go at given times.
+"""Operations on the cluster from outside: objects are created, changed and deleted at given times.
 
-At one instant operations go by rank, then in the order in which they were asked for.
+At one instant, operations run by rank, then in the order in which they were added.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from bayplan.objects.pod import Pod
 
 
 class Rank(IntEnum):
-    """What goes first of the things that happen at one instant.
+    """The order of operations at one instant.
 
-    Room is given back before anybody asks for it, nodes are there before the pods that come with them:
+    Room is freed before it is requested, and nodes are added before the pods that arrive with them:
 
     * ENDS: pods whose run time is over finish (the virtual kubelet), then pods are deleted;
-    * NODES: nodes come, change and go;
-    * ARRIVALS: all other objects come, change and go, in the order asked for;
-    * CONTROLLERS: controllers react to all that;
+    * NODES: nodes are added, changed and removed;
+    * ARRIVALS: all other objects are added, changed and removed, in the order of the operations;
+    * CONTROLLERS: controllers react;
     * TIMERS: the scheduler's timers run (backoff, time-outs);
-    * SCHEDULING: the scheduler empties its queue; its bindings take effect at once, one by one.
+    * SCHEDULING: the scheduler empties its queue; its bindings take effect immediately, one by one.
 
-    What controllers and kubelet do about bindings follows at the same instant: from CONTROLLERS on everything is done again
+    Controllers and kubelet react to bindings at the same instant: everything from CONTROLLERS on repeats
     until nothing happens any more.
     """
 
@@ -42,26 +42,26 @@ class Rank(IntEnum):
 
 
 class Apply(msgspec.Struct, frozen=True):
-    """Create an object, or change the one of its kind and key.
+    """Create an object, or replace it if it exists.
 
     Attributes:
-        item: the object as it is wanted.
+        item: the desired object.
     """
 
     item: KubernetesObject
 
     @property
     def rank(self) -> Rank:
-        """When it goes among the operations of one instant."""
+        """The rank among the operations of one instant."""
         return Rank.NODES if isinstance(self.item, Node) else Rank.ARRIVALS
 
 
 class Delete(msgspec.Struct, frozen=True):
-    """Delete an object; nothing happens where it is not there (any more).
+    """Delete an object; no effect if it does not exist.
 
     Attributes:
-        kind: the struct, e.g. ``Pod``. key: ``namespace/name``, or ``name`` for what has no namespace.
-        propagation: what becomes of the objects that it owns.
+        kind: the struct, e.g. ``Pod``. key: ``namespace/name``, or ``name`` for objects without namespace.
+        propagation: what happens to its dependents.
         grace_seconds: for pods, instead of their own grace period.
     """
 
@@ -72,7 +72,7 @@ class Delete(msgspec.Struct, frozen=True):
 
     @property
     def rank(self) -> Rank:
-        """When it goes among the operations of one instant."""
+        """The rank among the operations of one instant."""
         return Rank.ENDS if self.kind is Pod else Rank.NODES if self.kind is Node else Rank.ARRIVALS
 
 
@@ -88,7 +88,7 @@ class Cordon(msgspec.Struct, frozen=True):
 
     @property
     def rank(self) -> Rank:
-        """When it goes among the operations of one instant."""
+        """The rank among the operations of one instant."""
         return Rank.NODES
 
 

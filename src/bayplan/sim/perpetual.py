@@ -1,4 +1,4 @@
-"""Find the workloads that never come to an end, so that a run without an end of its own can be given one."""
+"""Find the workloads that never finish, so that a run without an end of its own gets one."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from bayplan.cluster.store import ObjectStore
 from bayplan.objects.workloads import CronJob, DaemonSet, Deployment, ReplicaSet, ReplicationController, StatefulSet
 
 Restarting: TypeAlias = DaemonSet | Deployment | ReplicaSet | ReplicationController | StatefulSet
-"""Workloads that make a new pod for every one that ends."""
+"""Workloads that create a new pod for every one that ends."""
 
 
 def perpetual_workloads(store: ObjectStore) -> list[str]:
-    """Return the workloads, as ``Kind namespace/name``, that make pods for ever.
+    """Return the workloads, as ``Kind namespace/name``, that create pods for ever.
 
-    These are CronJobs that are not suspended, and workloads that replace pods that end, where their pods say that they do.
+    These are CronJobs that are not suspended, and workloads that replace ended pods, if their pods have a run time.
     """
     found = [f"CronJob {job.key}" for job in store.all(CronJob) if not job.spec.suspend]
     restarting: list[Restarting] = [*store.all(Deployment), *store.all(StatefulSet), *store.all(DaemonSet)]

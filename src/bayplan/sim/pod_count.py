@@ -1,4 +1,4 @@
-"""Refuse workloads that ask for more pods than a simulation can hold, before any pod is made."""
+"""Reject workloads with more pods than a simulation can hold, before any pod is created."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from bayplan.objects.workloads import (
 )
 
 DEFAULT_MAX_PODS = 500_000
-"""Pods that all workloads together may ask for. Kubernetes supports 150,000 pods in a cluster."""
+"""Maximum number of pods of all workloads together. Kubernetes supports 150,000 pods in a cluster."""
 
 _Workload: TypeAlias = CronJob | Deployment | Job | ReplicaSet | ReplicationController | StatefulSet
 _WORKLOADS = (CronJob, Deployment, Job, ReplicaSet, ReplicationController, StatefulSet)
 
 
 def check_pod_count(objects: Iterable[KubernetesObject], max_pods: int, *, hint: str = "") -> None:
-    """Check how many pods workloads ask for in all.
+    """Check the total number of pods of workloads.
 
     Args:
         objects: of any kinds. A workload whose controller is among them is not counted.
-        max_pods: the most pods.
-        hint: how to raise the maximum; the number of pods is put in for ``{}``.
+        max_pods: the limit.
+        hint: how to raise the limit; ``{}`` is replaced by the number of pods.
 
     Raises:
-        InputError: they ask for more.
+        InputError: they have more.
     """
     total, most, largest = 0, 0, ""
     workloads = [item for item in objects if isinstance(item, _WORKLOADS)]
@@ -53,7 +53,7 @@ def check_pod_count(objects: Iterable[KubernetesObject], max_pods: int, *, hint:
 
 
 def _wanted_pods(item: _Workload) -> tuple[str, int]:
-    """Return the field by which a workload asks for pods, and how many it asks for."""
+    """Return the field with the number of pods of a workload, and the number."""
     if isinstance(item, Job):
         return _pods_of_job(item.spec)
     if isinstance(item, CronJob):

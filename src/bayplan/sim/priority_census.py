@@ -1,4 +1,4 @@
-"""Count the pods that run by priority, to know the lowest: only pods above it can preempt anybody."""
+"""Count the running pods by priority to find the lowest: only pods above it can preempt."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from bayplan.objects.pod import Pod
 
 
 class PriorityCensus:
-    """How many pods of each priority are on nodes and have not finished."""
+    """The number of unfinished pods on nodes, by priority."""
 
     def __init__(self) -> None:
         self._counts: dict[int, int] = {}
 
     def take(self, old: KubernetesObject | None, new: KubernetesObject | None) -> None:
-        """Take in a change of the cluster: an object before and after it."""
-        # For every change of a pod, hence without calls: on a node, and not finished.
+        """Apply a change of the cluster: an object before and after it."""
+        # Runs for every change of a pod, hence inlined: on a node, and not finished.
         before = after = None
         if isinstance(old, Pod) and old.spec.node_name and old.status.phase not in FINISHED_PHASES:
             before = old.spec.priority or 0
@@ -35,5 +35,5 @@ class PriorityCensus:
             del self._counts[priority]
 
     def lowest(self) -> int | None:
-        """Return the lowest priority, or None where no pod runs."""
+        """Return the lowest priority, or None if no pod runs."""
         return min(self._counts, default=None)

@@ -1,4 +1,4 @@
-"""What a simulation leaves behind: decisions, time lines of pods and nodes, usage over time, counters.
+"""The result of a simulation: decisions, timelines of pods and nodes, usage over time, counters.
 
 Plain data, filled by `bayplan.sim.simulator` and read by `bayplan.analysis`. All times are virtual, in integer
 nanoseconds since 1970; subtract `SimulationResult.start_ns` to get time since the start. Everything except
@@ -22,11 +22,11 @@ from bayplan.state.cluster_state import ClusterState
 
 
 class PodFate(StrEnum):
-    """Where a pod stands at the end of a run.
+    """The state of a pod at the end of a run.
 
-    PLACED: on a node, starting or running. SUCCEEDED, FAILED: finished. DELETED: gone without having finished (deleted,
-    evicted, its node removed). PENDING: waits for a node. GATED: held back by a PreEnqueue plugin. UNATTENDED: waits for
-    a scheduler that none of the profiles is.
+    PLACED: on a node, starting or running. SUCCEEDED, FAILED: finished. DELETED: deleted before it finished (also
+    evicted, or its node removed). PENDING: waits for a node. GATED: held back by a PreEnqueue plugin. UNATTENDED: names
+    a scheduler that has no profile.
     """
 
     PLACED = "placed"
@@ -39,21 +39,21 @@ class PodFate(StrEnum):
 
 
 class PodTimeline(msgspec.Struct, kw_only=True):
-    """The life of one pod. A pod made anew under the same name has a time line of its own.
+    """The timeline of one pod. A pod recreated under the same name has a timeline of its own.
 
     Attributes:
         key: ``namespace/name``. uid: unique in the run.
-        workload: what made it, by way of all controllers: ``Deployment shop/web``; "" for a pod of its own.
-        priority: its priority. scheduler_name: who is to schedule it.
-        arrived_ns: when it came into the cluster.
-        bound_ns: when it got its node; for an imported pod, when it came. None while it waits.
-        started_ns: when it began to run. ended_ns: when it finished or went.
+        workload: its topmost controlling owner: ``Deployment shop/web``; "" if it has none.
+        priority: its priority. scheduler_name: its ``spec.schedulerName``.
+        arrived_ns: when it was added to the cluster.
+        bound_ns: when it got its node; for an imported pod, when it was added. None while it waits.
+        started_ns: when it began to run. ended_ns: when it finished or was removed.
         node: its node, or "".
-        imported: it had its node already when it came; no decision was taken for it.
-        attempts: how many cycles were run for it.
-        last_failure_ns: when the last attempt without a node was. message: what that attempt said, in upstream's words.
-        fate: where it stands at the end.
-        pod: its newest version, kept after it has gone; what it asked for is read from here.
+        imported: whether it already had its node when it was added; no decision was made for it.
+        attempts: number of its scheduling cycles.
+        last_failure_ns: time of the last attempt without a node. message: the message of that attempt, in upstream's words.
+        fate: its state at the end.
+        pod: its newest version, available even after its deletion; its requests are read from here.
     """
 
     key: str
@@ -75,18 +75,18 @@ class PodTimeline(msgspec.Struct, kw_only=True):
 
     @property
     def wait_ns(self) -> int | None:
-        """Return how long the pod waited for its node; None where it has had none, or brought it."""
+        """Return how long the pod waited for its node; None if it never got one, or was created with one."""
         if self.bound_ns is None or self.imported:
             return None
         return self.bound_ns - self.arrived_ns
 
 
 class NodeLifetime(msgspec.Struct, kw_only=True):
-    """When a node was there.
+    """The lifetime of a node.
 
     Attributes:
         name: its name. zone: its label ``topology.kubernetes.io/zone``, or "".
-        added_ns: when it came. removed_ns: when it went; None while it is there.
+        added_ns: when it was added. removed_ns: when it was removed; None while it exists.
     """
 
     name: str
@@ -99,15 +99,15 @@ class ResourceUsage(msgspec.Struct, frozen=True, kw_only=True):
     """One resource over the whole run, of the cluster or of one zone.
 
     Amounts are in the units of the state: milli-CPU for ``cpu``, bytes for memory, pieces for ``pods`` and all others.
-    What passes within one instant does not count.
+    Changes within one instant don't count.
 
     Attributes:
         resource: its name; ``pods`` is the number of pods.
         zone: a zone, "" for the nodes that have none, None for the whole cluster.
-        nodes: how many nodes there are at the end.
+        nodes: number of nodes at the end.
         allocatable, requested: at the end.
-        peak_requested: the most that was requested at any time. peak_ns: when that was reached first.
-        peak_allocatable: what was allocatable then.
+        peak_requested: the maximum of the requests. peak_ns: when it was first reached.
+        peak_allocatable: the allocatable amount at that time.
         allocatable_ns, requested_ns: integrals over the run, amount times nanoseconds.
         duration_ns: of the run.
     """
@@ -126,27 +126,27 @@ class ResourceUsage(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def share(self) -> float:
-        """Return which part of what is allocatable is requested at the end; 0 where nothing is allocatable."""
+        """Return the share of the allocatable amount that is requested at the end; 0 if nothing is allocatable."""
         return self.requested / self.allocatable if self.allocatable else 0.0
 
     @property
     def peak_share(self) -> float:
-        """Return which part was requested at the peak."""
+        """Return the share that was requested at the peak."""
         return self.peak_requested / self.peak_allocatable if self.peak_allocatable else 0.0
 
     @property
     def mean_share(self) -> float:
-        """Return which part was requested in the mean over time; the share at the end where no time passed."""
+        """Return the share that was requested on average over time; the share at the end if no time passed."""
         return self.requested_ns / self.allocatable_ns if self.allocatable_ns else self.share
 
 
 class SimulatedEvent(msgspec.Struct):
-    """A Kubernetes event about a pod; equal ones are counted, as the API server's event series are.
+    """A Kubernetes event about a pod; equal events are counted, as in the API server's event series.
 
     Attributes:
         pod: ``namespace/name``.
         type: ``Normal`` or ``Warning``. reason, action, note: as kube-scheduler words them.
-        first_ns, last_ns: when it came first and last. count: how often.
+        first_ns, last_ns: when it first and last occurred. count: how often.
     """
 
     pod: str
@@ -160,11 +160,11 @@ class SimulatedEvent(msgspec.Struct):
 
 
 class Counters(msgspec.Struct):
-    """How much happened.
+    """The amount of work in a run.
 
     Attributes:
-        decisions: cycles that were run. scheduled, unschedulable, errors, skipped: how they ended.
-        events: changes of the cluster that the scheduler was told.
+        decisions: number of cycles. scheduled, unschedulable, errors, skipped: their outcomes.
+        events: changes of the cluster that the scheduler received.
         instants: moments of virtual time at which something happened.
         evictions: victims of preemption.
     """
@@ -180,13 +180,13 @@ class Counters(msgspec.Struct):
 
 
 class InputSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """What was read, and what about it was odd. Empty for a simulation that was set up in Python.
+    """The input of a run, and its warnings. Empty for a simulation that was set up in Python.
 
     Attributes:
         files: names of the files, in the order read.
-        objects: how many objects of each kind were taken in; tasks of traces are Pods.
-        unused: how many objects of each kind (``apiVersion Kind``) Bayplan has no use for.
-        warnings: all that the loaders noticed.
+        objects: number of objects added per kind; tasks of traces are Pods.
+        unused: number of objects per kind (``apiVersion Kind``) that Bayplan does not use.
+        warnings: all warnings of the loaders.
     """
 
     files: Sequence[str] = ()
@@ -196,7 +196,7 @@ class InputSummary(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WallClock(msgspec.Struct):
-    """Seconds on a real clock: different in each run, so never part of a result that is compared.
+    """Seconds on a real clock: different in each run, so never part of a compared result.
 
     Attributes:
         load_seconds: reading the input. simulate_seconds: the simulation itself.
@@ -207,22 +207,22 @@ class WallClock(msgspec.Struct):
 
 
 class SimulationResult(msgspec.Struct, kw_only=True):
-    """The outcome of a simulation.
+    """The result of a simulation.
 
     Attributes:
         seed: of all random streams. digest: hash of all decisions in order, see `Records.digest`.
-        start_ns, end_ns: virtual time of the beginning and of the last instant at which something happened, or of the
-            instant at which the run was told to stop.
-        stopped: why the run ended before everything had come to rest, in words; "" where it had.
-        scheduler: as it is at the end: state, records, queue, profiles.
-        cluster: as it is at the end: all objects.
-        pods: time lines, in the order of arrival. nodes: lifetimes, in the order of arrival.
-        usage: of every resource that some node has or some pod asks for: the whole cluster first, then zones by name.
-        counters: how much happened.
-        tell_events: returns the Kubernetes events about pods, in the order in which they came first.
-        moves: each pod's way through the scheduling queue, where it was noted.
-        failures: what controllers could not do, by ``Kind key``.
-        input: what was read.
+        start_ns, end_ns: virtual time of the beginning and of the last instant at which something happened, or the
+            instant given as the end of the run.
+        stopped: why the run ended before the cluster was idle, in words; "" if it was idle.
+        scheduler: in its final state: state, records, queue, profiles.
+        cluster: in its final state: all objects.
+        pods: timelines, in the order of arrival. nodes: lifetimes, in the order of arrival.
+        usage: of every resource that some node has or some pod requests: the whole cluster first, then zones by name.
+        counters: the amount of work.
+        tell_events: returns the Kubernetes events about pods, in the order of their first occurrence.
+        moves: each pod's way through the scheduling queue, if it was recorded.
+        failures: errors of controllers, by ``Kind key``.
+        input: the input of the run.
         wall: real time.
     """
 
@@ -245,7 +245,7 @@ class SimulationResult(msgspec.Struct, kw_only=True):
 
     @property
     def events(self) -> list[SimulatedEvent]:
-        """Return the Kubernetes events about pods, in the order in which they came first."""
+        """Return the Kubernetes events about pods, in the order of their first occurrence."""
         return self.tell_events()
 
     @property
@@ -255,10 +255,10 @@ class SimulationResult(msgspec.Struct, kw_only=True):
 
     @property
     def state(self) -> ClusterState:
-        """Return the columns as they are at the end."""
+        """Return the columns in their final state."""
         return self.scheduler.state
 
     @property
     def duration_ns(self) -> int:
-        """Return how much virtual time passed."""
+        """Return how much virtual time has passed."""
         return self.end_ns - self.start_ns

@@ -1,8 +1,8 @@
 """The simulator host: one scheduler on one virtual cluster, driven through virtual time by discrete events.
 
-It decides nothing. Operations from outside, the virtual cluster (kubelet, controllers) and the scheduler's timers say when
-something happens next; the simulator goes from instant to instant, hands every change of the cluster to the scheduler and
-carries out what the scheduler asks for. `bayplan.sim.operations.Rank` says what goes first at one instant.
+It decides nothing. External operations, the virtual cluster (kubelet, controllers) and the scheduler's timers determine when
+something happens next; the simulator goes from instant to instant, passes every change of the cluster to the scheduler and
+executes its actions. `bayplan.sim.operations.Rank` defines the order at one instant.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from bayplan.cluster.store import ChangeEvent
 from bayplan.cluster.watched_kinds import WATCHED_KINDS
 from bayplan.engine.actions import Action, Bind, CycleReport, Emit, Nominate, SetCondition, Update
 from bayplan.engine.event_driven_queue import EventDrivenQueue
-from bayplan.engine.outlook import Outlook
 from bayplan.engine.queued_pod import key_of, uid_of
 from bayplan.engine.records import Outcome
+from bayplan.engine.retry_predictor import RetryPredictor
 from bayplan.engine.scheduler import Scheduler
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod
@@ -36,23 +36,23 @@ from bayplan.sim.usage import UsageMeter
 from bayplan.sim.virtual_cluster import VirtualCluster
 
 PERPETUAL_HORIZON_NS = DAY_NS
-"""How long a run without an end of its own goes on after the last operation from outside, where some workload never ends."""
+"""How long a run without a given end continues after the last external operation if some workload never finishes."""
 
 PROGRESS_STEP = 500
 """Cycles and instants between two reports of progress."""
 
-_MOST_ROUNDS = 10_000
-"""So often controllers and scheduler may answer one another at one instant; more would never end."""
+_MAX_ROUNDS = 10_000
+"""Maximum number of rounds of controllers and scheduler at one instant; more would never end."""
 
-_MOST_ATTEMPTS = 1000
-"""So many cycles of each pod may run at one instant, in the mean; likewise."""
+_MAX_ATTEMPTS = 1000
+"""Maximum number of cycles per pod at one instant, on average; more would never end."""
 
 
 class Progress(NamedTuple):
-    """How far a run is.
+    """The progress of a run.
 
     Attributes:
-        now_ns: virtual time. operations_left, operations: from outside. waiting: pods in the scheduling queue.
+        now_ns: virtual time. operations_left, operations: external ones. waiting: pods in the scheduling queue.
         decisions: cycles so far.
     """
 
@@ -67,12 +67,12 @@ class Simulator:
     """A scheduler and a cluster in virtual time.
 
     Args:
-        scheduler: made with `start_ns` as its start; its cluster must be empty.
-        cluster: empty too; nobody else may write to it.
+        scheduler: created with `start_ns` as its start; its cluster must be empty.
+        cluster: empty, too; only the simulator may write to it.
         seed: of the random streams of both, for the result.
         start_ns: virtual time of the beginning, nanoseconds since 1970.
         check: check the invariants of state, queue and store after every event. Slow.
-        strict: let an object that the cluster refuses end the run, instead of noting it in `failures`.
+        strict: raise if the cluster rejects an object, instead of recording it in `failures`.
 
     Attributes:
         now_ns: virtual time; never goes backwards.
@@ -98,7 +98,7 @@ class Simulator:
         self.failures: dict[str, str] = {}
         self._check = check
         self._strict = strict
-        # Sorted when they are looked at, the next one last: nearly all are known before the run begins.
+        # Sorted on access, the next one last: nearly all are known before the run begins.
         self._operations: list[tuple[int, int, int, Operation]] = []
         self._is_sorted = True
         self._sequence = 0
@@ -109,21 +109,21 @@ class Simulator:
         self._events = EmittedEvents()
         self._census = PriorityCensus()
         if isinstance(scheduler.queue, EventDrivenQueue):
-            scheduler.queue.outlook = Outlook(scheduler, self._census.lowest)
+            scheduler.queue.retry_predictor = RetryPredictor(scheduler, self._census.lowest)
         if isinstance(scheduler.queue, TracedQueue):
             scheduler.queue.clock = lambda: self.now_ns
         self._stopped = ""
         self._progress: Callable[[Progress], None] | None = None
         self._progress_due = 0
-        # A waiting pod that was tried since the last change of the cluster need not be tried again for a timer.
+        # A waiting pod that was tried since the last change of the cluster is not retried by a timer.
         self._changes = 0
         self._tried: dict[str, int] = {}
         self._all_tried_at = -1
 
-    # What is to happen.
+    # Scheduled operations.
 
     def at(self, time_ns: int, operation: Operation) -> None:
-        """Let something happen at a time, nanoseconds since 1970; a time that has passed means now."""
+        """Schedule an operation at a time, nanoseconds since 1970; a time in the past means now."""
         self._sequence += 1
         time_ns = max(time_ns, self.now_ns)
         self._last_operation_ns = max(self._last_operation_ns, time_ns)
@@ -131,14 +131,14 @@ class Simulator:
         self._is_sorted = False
 
     def run(self, *, until_ns: int | None = None, progress: Callable[[Progress], None] | None = None) -> None:
-        """Let virtual time pass until everything has come to rest, or up to and including `until_ns`.
+        """Advance virtual time until the cluster is idle, or up to and including `until_ns`.
 
-        Everything has come to rest when no operation is left, no pod and no controller has anything to do, and every pod that
-        waits was tried since the cluster changed last: then the scheduler's timers could only repeat what is known. Where some
-        workload never ends (a CronJob), the run ends a day after the last operation.
+        The cluster is idle when no operation is left, no pod and no controller has anything to do, and every waiting pod
+        was tried since the last change: then the scheduler's timers could only repeat known failures. If some
+        workload never finishes (a CronJob), the run ends a day after the last operation.
 
         Raises:
-            InputError: an annotation that says how long a pod runs can't be read.
+            InputError: the annotation with the run time of a pod is invalid.
         """
         self._progress, self._stopped = progress, ""
         while (time_ns := self._next_instant()) is not None:
@@ -154,10 +154,10 @@ class Simulator:
             self._instant(time_ns)
 
     def result(self, given: InputSummary | None = None) -> SimulationResult:
-        """Return the outcome so far. The result shares its time lines with the simulator: go on, and they grow.
+        """Return the result so far. It shares its timelines with the simulator, which extends them if it continues.
 
         Args:
-            given: what was read; part of the result.
+            given: the input; part of the result.
         """
         scheduler, cluster = self.scheduler, self.cluster
         self._timelines.close(scheduler.queue, frozenset(scheduler.profiles))
@@ -180,10 +180,10 @@ class Simulator:
             input=given or InputSummary(),
         )
 
-    # From instant to instant.
+    # Time steps.
 
     def _next_instant(self) -> int | None:
-        """Return when something happens next that can make a difference; None: never."""
+        """Return the next instant at which something relevant happens; None: never."""
         self._sort_operations()
         instant_ns = self._operations[-1][0] if self._operations else None
         wakeup_ns = self.cluster.next_wakeup()
@@ -195,7 +195,7 @@ class Simulator:
         return instant_ns
 
     def _next_timer(self, *, alone: bool) -> int | None:
-        """Return when a timer of the scheduler can make a difference next; `alone`: nothing but timers is left."""
+        """Return the next instant at which a timer of the scheduler can make a difference; `alone`: only timers are left."""
         scheduler, queue = self.scheduler, self.scheduler.queue
         if not len(queue) and not len(scheduler.waiting_pods):
             return None
@@ -221,7 +221,7 @@ class Simulator:
         return False
 
     def _goes_on_for_ever(self) -> bool:
-        """End the run where some workload never ends; return whether that is so."""
+        """End the run if some workload never finishes; return whether that is so."""
         workloads = perpetual_workloads(self.cluster.store)
         if not workloads:
             return False
@@ -230,7 +230,7 @@ class Simulator:
         return True
 
     def _stop(self, end_ns: int, why: str) -> None:
-        """End the run at a time, with every pod that waits tried on what the cluster is then."""
+        """End the run at a time, after trying every waiting pod on the cluster's state at that time."""
         self._stopped = why
         self._timer_ns = None
         queue = self.scheduler.queue
@@ -249,7 +249,7 @@ class Simulator:
             queue.catch_up(now_ns)
             if self._timer_ns is None and queue.has_timers:
                 self._timer_ns = scheduler.next_wakeup_ns(now_ns)
-        # Kubelet and controllers share one clock: what is due of both comes first, which is what Rank.ENDS is about.
+        # Kubelet and controllers share one clock: their due actions run first, which is what Rank.ENDS means.
         wakeup_ns = cluster.next_wakeup()
         if wakeup_ns is not None and wakeup_ns <= now_ns:
             self._take(cluster.advance(now_ns), now_ns)
@@ -257,7 +257,7 @@ class Simulator:
         while operations and operations[-1][0] <= now_ns:
             self._operate(operations.pop()[3], now_ns)
             self._sort_operations()
-        for _ in range(_MOST_ROUNDS):
+        for _ in range(_MAX_ROUNDS):
             wakeup_ns = cluster.next_wakeup()
             if wakeup_ns is not None and wakeup_ns <= now_ns:
                 self._take(cluster.advance(now_ns), now_ns)
@@ -271,7 +271,7 @@ class Simulator:
         else:
             raise InputError(
                 "the cluster does not come to rest at one instant of virtual time",
-                got=f"{_MOST_ROUNDS} rounds of controllers and scheduler",
+                got=f"{_MAX_ROUNDS} rounds of controllers and scheduler",
                 hint="run times above 0 for pods that are made again when they end",
             )
         self._usage.settle(now_ns)
@@ -305,10 +305,10 @@ class Simulator:
             changes = cluster.cordon(operation.node_name, now_ns, unschedulable=operation.unschedulable)
         self._take(changes, now_ns)
 
-    # What changed goes to the scheduler.
+    # Changes for the scheduler.
 
     def _take(self, changes: Iterable[ChangeEvent], now_ns: int) -> None:
-        """Hand changes of the cluster to the scheduler, and do what it asks for because of them."""
+        """Pass changes of the cluster to the scheduler, and execute its actions."""
         scheduler, counters = self.scheduler, self.counters
         for change in changes:
             old, new = change.old, change.new
@@ -330,11 +330,11 @@ class Simulator:
         self.scheduler.queue.check_invariants()
         self.cluster.store.check_invariants()
 
-    # What the scheduler decides goes to the cluster.
+    # Actions of the scheduler.
 
     def _empty_queue(self, now_ns: int) -> None:
         schedule_one = self.scheduler.schedule_one
-        budget = _MOST_ROUNDS + _MOST_ATTEMPTS * len(self.cluster.store.pods)
+        budget = _MAX_ROUNDS + _MAX_ATTEMPTS * len(self.cluster.store.pods)
         while (report := schedule_one(now_ns)) is not None:
             self._note(report)
             self._carry_out(report.actions, now_ns)
@@ -380,7 +380,7 @@ class Simulator:
         for action in actions:
             key = key_of(action.pod)
             if isinstance(action, Bind | Update):
-                # What was to be done for a pod of which something was refused is not done.
+                # The remaining actions for a pod are dropped after one of them was rejected.
                 if key == refused:
                     continue
                 refusal = self._write_for_binding(action, key, now_ns)
@@ -406,7 +406,7 @@ class Simulator:
             self._take(changes, now_ns)
 
     def _write_for_binding(self, action: Bind | Update, key: str, now_ns: int) -> Sequence[Action]:
-        """Bind a pod, or write what it needs before; return what the scheduler wants done where that is refused."""
+        """Bind a pod, or write what its binding requires; if that is rejected, return the scheduler's further actions."""
         cluster, scheduler = self.cluster, self.scheduler
         if isinstance(action, Bind):
             changes = cluster.bind(key, action.node_name, now_ns)
@@ -434,7 +434,7 @@ class Simulator:
 def _makes_a_difference(old: KubernetesObject | None, new: KubernetesObject | None) -> bool:
     """Return whether a change could alter a decision about some other pod, or about this one.
 
-    What the scheduler itself writes into the status of a pod that waits does not.
+    The scheduler's own writes to the status of a waiting pod don't.
     """
     if not isinstance(old, Pod) or not isinstance(new, Pod) or new.spec.node_name:
         return True

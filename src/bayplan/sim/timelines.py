@@ -1,4 +1,4 @@
-"""Keep the time lines of pods and nodes, from the changes of the virtual cluster."""
+"""Maintain the timelines of pods and nodes, from the changes of the virtual cluster."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _FINISHED = {"Succeeded": PodFate.SUCCEEDED, "Failed": PodFate.FAILED}
 
 
 class Timelines:
-    """Time lines of all pods and nodes that there ever were.
+    """Timelines of all pods and nodes of a run.
 
     Args:
-        store: where the owners of pods are looked up.
+        store: used to look up the owners of pods.
     """
 
     def __init__(self, store: ObjectStore) -> None:
@@ -30,11 +30,11 @@ class Timelines:
         self._workloads = Workloads(store)
 
     def of_pod(self, key: str) -> PodTimeline | None:
-        """Return the time line of a pod that exists."""
+        """Return the timeline of an existing pod."""
         return self._live_pods.get(key)
 
     def take(self, old: KubernetesObject | None, new: KubernetesObject | None, now_ns: int) -> None:
-        """Take in a change of the cluster: an object before and after it."""
+        """Apply a change of the cluster: an object before and after it."""
         if isinstance(new, Pod):
             self._pod(new, now_ns)
         elif isinstance(old, Pod):
@@ -83,7 +83,7 @@ class Timelines:
             self.nodes.append(lifetime)
 
     def close(self, queue: SchedulingQueue, profiles: frozenset[str]) -> None:
-        """Say of every pod without a node why it has none."""
+        """Set the message of every pod without a node."""
         for key, timeline in self._live_pods.items():
             if timeline.bound_ns is not None or timeline.ended_ns is not None:
                 continue

@@ -1,7 +1,7 @@
-"""A scheduling queue that notes each pod's way through its tiers, to the nanosecond: what ``bayplan simulate --timeline`` shows.
+"""A scheduling queue that records each pod's moves between tiers, to the nanosecond: for ``bayplan simulate --timeline``.
 
-It is upstream's queue with all its timers, unlike the one that simulations have otherwise
-(`bayplan.engine.event_driven_queue`), which leaves out attempts that could only fail again.
+It is upstream's queue with all its timers, unlike the queue that simulations normally use
+(`bayplan.engine.event_driven_queue`), which skips attempts that could only fail again.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ PERMIT = "permit"
 
 
 class QueueMove(msgspec.Struct):
-    """A pod went from one place to another.
+    """A move of a pod between tiers.
 
     Attributes:
-        time_ns: when. pod, uid: which one.
+        time_ns: when. pod, uid: the pod.
         source, target: tiers: ``active``, ``backoff``, ``error backoff``, ``unschedulable``, ``gated``, ``in flight``, ``permit``
-            (it waits on its node); "" before the pod came; ``bound`` and ``gone`` are the ends.
+            (it waits on its node); "" before the pod was added; ``bound`` and ``gone`` are final.
         attempt: how often the pod had been popped.
         cause: the event that moved it, by upstream's label (``BackoffComplete``, ``AssignedPodDelete``, ...), or what happened.
         plugins: those that rejected its last attempt, or hold it back.
-        backoff_end_ns: to a backoff tier: the end of the backoff; it is free from the next tick of its timer on.
-        note: the message of an attempt that failed, or the node that it was bound to.
+        backoff_end_ns: for a backoff tier: the end of the backoff; the pod is ready at the next tick of its timer.
+        note: the message of a failed attempt, or the node that it was bound to.
     """
 
     time_ns: int
@@ -67,7 +67,7 @@ class TracedQueue(SchedulingQueue):
 
     Attributes:
         moves: in the order in which they happened.
-        clock: tells virtual time; set by the simulator.
+        clock: returns virtual time; set by the simulator.
     """
 
     def __init__(
@@ -82,11 +82,11 @@ class TracedQueue(SchedulingQueue):
         super().__init__(hints, pre_enqueue, pod_lister, sort_key=sort_key, options=options)
         self.moves: list[QueueMove] = []
         self.clock: Callable[[], int] = lambda: options.start_ns
-        # Where each pod was seen last, by uid.
+        # The tier in which each pod was seen last, by uid.
         self._seen: dict[str, str] = {}
         self._last: dict[str, QueueMove] = {}
 
-    # What is noted.
+    # Recorded moves.
 
     def _note(self, queued: QueuedPod, target: str, cause: str, note: str = "") -> None:
         source = self._seen.get(queued.uid, NEW)
@@ -123,7 +123,7 @@ class TracedQueue(SchedulingQueue):
         """Note that a pod waits on its node."""
         self._note(queued, PERMIT, "Wait", node_name)
 
-    # Where it happens.
+    # Overridden operations.
 
     def _to_active(self, queued: QueuedPod, now_ns: int, label: str, from_backoff: bool = False) -> bool:
         moved = super()._to_active(queued, now_ns, label, from_backoff)
@@ -141,7 +141,7 @@ class TracedQueue(SchedulingQueue):
         self._note(queued, tier_of(queued), label)
 
     def pop(self) -> QueuedPod | None:
-        """Return the next pod, which is in flight from now on; see `SchedulingQueue.pop`."""
+        """Pop the next pod, which is then in flight; see `SchedulingQueue.pop`."""
         queued = super().pop()
         if queued is not None:
             early = self._seen.get(queued.uid) == "backoff"

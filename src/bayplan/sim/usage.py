@@ -15,8 +15,8 @@ from bayplan.state.resource_table import PODS
 
 ZONE_LABEL = "topology.kubernetes.io/zone"
 
-MOST_FOOTPRINTS = 4096
-"""Times are kept by footprint for so many of them; then they are added to the moments."""
+MAX_FOOTPRINTS = 4096
+"""Maximum number of footprints whose times are tracked; beyond that, they are added to the moments."""
 
 
 class _Totals:
@@ -71,7 +71,7 @@ class UsageMeter:
     """Follow a state through virtual time.
 
     Args:
-        state: the columns, without pods; nobody else may empty its list of placements.
+        state: the columns, without pods; only this object may empty its list of placements.
         start_ns: when the run begins.
     """
 
@@ -120,7 +120,7 @@ class UsageMeter:
             requested[number] += amount
             cluster[number] += amount
         times_ns[footprint] = times_ns.get(footprint, 0) + sign * time_ns
-        if len(times_ns) > MOST_FOOTPRINTS:
+        if len(times_ns) > MAX_FOOTPRINTS:
             self._add_to_moments(zone)
 
     def _add_to_moments(self, zone: _Totals) -> None:
@@ -132,7 +132,7 @@ class UsageMeter:
         zone.times_ns.clear()
 
     def _take_node(self, row: int, time_ns: int, touched: dict[int, _Totals]) -> None:
-        """Take in a row whose node came, changed or went: it is taken out of its zone and put into its zone of now.
+        """Update a row whose node was added, changed or removed: move it from its previous zone to its current one.
 
         The placements of the instant are in the sums already, so that what its pods take is what the zone has to give up.
         """

@@ -1,4 +1,4 @@
-"""What made a pod: the topmost of its controlling owners."""
+"""The workload of a pod: the topmost of its controlling owners."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from bayplan.objects.kinds import find_kind
 from bayplan.objects.meta import OwnerReference
 from bayplan.objects.pod import Pod
 
-_MOST_OWNERS = 8
-"""So many owners above one another are followed; more would be a circle."""
+_MAX_OWNERS = 8
+"""Maximum length of a chain of owners; a longer one would be a cycle."""
 
 
 class Workloads:
@@ -34,8 +34,8 @@ class Workloads:
         return known
 
     def _topmost(self, owner: OwnerReference, namespace: str) -> str:
-        """Follow controlling owners upwards as far as they are known."""
-        for _ in range(_MOST_OWNERS):
+        """Follow controlling owners upwards, as far as known."""
+        for _ in range(_MAX_OWNERS):
             row = find_kind(owner.api_version, owner.kind)
             key = owner.name if row is not None and not row.namespaced else f"{namespace}/{owner.name}"
             item = self._store.get(row.struct, key) if row is not None else None

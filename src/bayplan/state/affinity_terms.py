@@ -17,7 +17,7 @@ from bayplan.objects.selectors import Selector, SelectorError, compile_label_sel
 
 
 class TermKind(Enum):
-    """Where a term stands in a pod's spec."""
+    """The position of a term in a pod's spec."""
 
     REQUIRED_AFFINITY = "podAffinity.required"
     REQUIRED_ANTI_AFFINITY = "podAntiAffinity.required"
@@ -26,7 +26,7 @@ class TermKind(Enum):
 
 
 class AffinityTerm(msgspec.Struct, frozen=True):
-    """One term; equal terms are one, whoever wrote them.
+    """One term; equal terms of different pods are the same object.
 
     Attributes:
         kind: required or preferred, affinity or anti-affinity.

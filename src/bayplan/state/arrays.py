@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 Ints: TypeAlias = npt.NDArray[np.int64]
-"""What decides: quantities, counts, scores."""
+"""Values that decide: quantities, counts, scores."""
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 """Intermediate scores, in Go's order of operations."""

@@ -1,7 +1,7 @@
 """The cluster as columns: nodes, what pods take of them, and the other objects that scheduling reads.
 
 Only this layer writes. Every write is a delta whose inverse goes to the journal while one is kept, so that assume and forget,
-dry runs and what-if questions are one mechanism (`trial`). Whoever caches results follows the logs of changed rows.
+dry runs and what-if questions are one mechanism (`trial`). Caches of results read the logs of changed rows.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ LARGEST_SAFE_REQUEST = 1 << 62
 """A pod may ask for less than this without any sum leaving int64, as long as all else is small."""
 
 Accounting: TypeAlias = Callable[[Pod, RequestGates], AccountedRequests]
-"""How what a pod takes of its node is counted; schedulers of other releases count in other ways."""
+"""Counts the resources that a pod takes of its node; schedulers of other releases count differently."""
 
 
 class _Contents(NamedTuple):
@@ -90,7 +90,7 @@ class ClusterState:
         pods_on: per row its pods, by key, in the order in which they came.
         counters: how many pods per row match a selector, or own an affinity term.
         catalog: other objects (Namespace, Service, PersistentVolumeClaim, ...) by kind.
-        placements: what pods took and gave back since somebody emptied the list: row, footprint, 1 or -1; None: nobody asks.
+        placements: the recorded resource changes of placed and removed pods: row, footprint, 1 or -1; None: not recorded.
         usage_log: rows whose usage changed. node_log: rows whose node changed, came or went.
         ports_log: rows whose ports in use changed.
         pod_log: rows where pods were renewed that take the same as before (`renew_pod`).
@@ -124,7 +124,7 @@ class ClusterState:
     # Nodes.
 
     def add_node(self, node: Node) -> int:
-        """Add a node, or replace the one of the same name; return its row."""
+        """Add a node, or replace the one with the same name; return its row."""
         row = self.nodes.row_of.get(node.metadata.name)
         if row is not None:
             self.update_node(node)
@@ -153,7 +153,7 @@ class ClusterState:
         self._undo(lambda: self.update_node(old))
 
     def remove_node(self, name: str) -> None:
-        """Remove a node. Pods that are still on it are forgotten with it, as nothing can be said about them any more."""
+        """Remove a node. Pods that are still on it are removed with it, since nothing is known about them any more."""
         row = self.nodes.row_of[name]
         for key in list(self.pods_on[row]):
             self.remove_pod(key)
@@ -301,7 +301,7 @@ class ClusterState:
         self._undo(lambda: self.catalog.put(key, old) if old is not None else self.catalog.remove(type(item), key))
 
     def remove_object(self, kind: type[Struct], key: str) -> None:
-        """Remove an object of the catalog, where it is there."""
+        """Remove an object from the catalog, if it is there."""
         old = self.catalog.remove(kind, key)
         if old is not None:
             self._undo(lambda: self.catalog.put(key, old))
@@ -336,7 +336,7 @@ class ClusterState:
         return number
 
     def _fit_usage(self) -> None:
-        """Give the usage matrix the shape that the node table has grown to."""
+        """Return the usage matrix the shape that the node table has grown to."""
         wanted = (FIRST_RESOURCE + len(self.nodes.allocatable), self.nodes.capacity)
         if self.usage.shape != wanted:
             grown = np.zeros(wanted, dtype=np.int64)
@@ -346,7 +346,7 @@ class ClusterState:
             self._bind_columns()
 
     def _bind_columns(self) -> None:
-        """Let compiled rules read the arrays as they are now."""
+        """Bind compiled rules to the current arrays."""
         nodes = self.nodes
         self.columns.bind(
             nodes.count,

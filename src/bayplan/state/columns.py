@@ -49,7 +49,7 @@ class Columns:
         alive: Bools,
         unschedulable: Bools,
     ) -> None:
-        """Read these arrays from now on: after a node changed, or an array was replaced by a larger one."""
+        """Bind to these arrays: after a node changed, or an array was replaced by a larger one."""
         self.count = count
         self.capacity = len(alive)
         self.allocatable = allocatable

@@ -1,4 +1,4 @@
-"""How many pods of each node, and of each topology domain, match something: kept by deltas, never searched.
+"""Counters: the number of matching pods on each node and in each topology domain, updated by deltas, never searched.
 
 A `Counter` counts pods per row. Two kinds of question share it: which pods do a selector and its namespaces match (asked by the
 incoming pod's terms), and which pods own a term (asked the other way round). A `DomainTable` sums a counter up over the domains
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 FIRST_CHANGES = 64
 
 MAX_CHANGES = 1 << 16
-"""A counter lists so many changes at most, then forgets all of them: a table that missed them is summed up again."""
+"""Maximum number of changes in a counter's log; beyond that, all are dropped, and tables that missed them sum up again."""
 
 Matches = Callable[[PodClass], bool]
 """Whether a selector and its namespaces match the pods of a class."""
@@ -175,7 +175,7 @@ class Eligibility:
     """Which nodes count, for a table that leaves some out: remade when nodes change.
 
     Args:
-        key: says all that the mask depends on beside the nodes.
+        key: identifies everything that the mask depends on except the nodes.
         make: returns bool[rows in use].
     """
 

@@ -1,4 +1,4 @@
-"""Which ports of each node are taken, and columns of conflicts for the ports that somebody asks for."""
+"""The used host ports of each node, and conflict columns for the ports that some rule needs."""
 
 import numpy as np
 

@@ -34,7 +34,7 @@ class LabelColumn:
         self.codes = grown
 
     def set(self, row: int, value: str | None) -> None:
-        """Put the value of one node; None where the node lacks the key."""
+        """Set the value of one node; None if the node lacks the key."""
         if value is None:
             self.codes[row] = ABSENT
             return

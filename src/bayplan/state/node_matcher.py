@@ -24,7 +24,7 @@ class LabelTest:
         self._last = 0
 
     def bind(self) -> None:
-        """Look at the labels as they are now."""
+        """Bind to the current labels."""
         column = self._nodes.label_column(self._requirement.key)
         self._codes = column.codes
         self._matching = column.table(self._requirement).view(np.uint8)
@@ -63,7 +63,7 @@ class TermMatcher:
                 self._never = True
 
     def bind(self) -> None:
-        """Look at the nodes as they are now."""
+        """Bind to the current nodes."""
         for test in self._tests:
             test.bind()
         self._wanted_rows = [
@@ -93,7 +93,7 @@ class SelectorMatcher:
         self._terms = [TermMatcher(term.labels, term, nodes) for term in selector.terms]
 
     def bind(self) -> None:
-        """Look at the nodes as they are now."""
+        """Bind to the current nodes."""
         for term in self._terms:
             term.bind()
 

@@ -18,11 +18,11 @@ from bayplan.state.resource_table import PODS, ResourceTable
 FIRST_CAPACITY = 64
 
 REMEMBERED_OFFERS = 256
-"""What so many different nodes offer is remembered, for those that offer the same."""
+"""Maximum number of cached allocatable vectors, shared by nodes that offer the same."""
 
 
 class _Offer(NamedTuple):
-    """What a node offers, as columns.
+    """The resources that a node offers, as columns.
 
     Attributes:
         allocatable: what its status says. amounts: int64[resources], as in the table.
@@ -34,7 +34,7 @@ class _Offer(NamedTuple):
 
 
 class Coverage(NamedTuple):
-    """How nodes have a label key.
+    """The values of a label key on all nodes.
 
     Attributes:
         complete: whether every node has it. distinct: whether, beyond that, no two nodes have the same value.

@@ -18,7 +18,7 @@ REGION_LABELS = ("failure-domain.beta.kubernetes.io/region", "topology.kubernete
 
 
 def zone_key(node: Node) -> str:
-    """Return what tells the zone of a node from others; "" where it is in none."""
+    """Return the identifier of the node's zone; "" if it is in none."""
     labels = node.metadata.labels
     zone, region = (
         next((labels[name] for name in names if name in labels), "") for names in (ZONE_LABELS, REGION_LABELS)
@@ -41,7 +41,7 @@ class NodeTree:
         self._order = None
 
     def remove(self, node: Node) -> None:
-        """Remove a node; its zone goes with the last one."""
+        """Remove a node, and its zone with the last node."""
         zone = zone_key(node)
         names = self._zones[zone]
         del names[node.metadata.name]

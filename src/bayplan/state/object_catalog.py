@@ -1,4 +1,4 @@
-"""The objects that scheduling reads beside nodes and pods: namespaces, services, claims, volumes, classes, budgets."""
+"""The objects that scheduling reads besides nodes and pods: namespaces, services, claims, volumes, classes, budgets."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ T = TypeVar("T", bound=msgspec.Struct)
 class ObjectCatalog:
     """Objects by type, then by ``namespace/name`` (``name`` alone for those of the cluster), in the order in which they came.
 
-    `version` of a type moves with every write, so that whoever compiled something from objects of that type can tell;
-    `written` tells which ones.
+    The `version` of a type changes with every write, so that compiled objects can be checked for changes;
+    `written` returns the keys that changed.
 
     Attributes:
         writes: moves with every write of any type; as long as it stands still, so do all versions.
@@ -25,7 +25,7 @@ class ObjectCatalog:
     __slots__ = ("_objects", "_versions", "_written", "writes")
 
     REMEMBERED = 1 << 15
-    """How many writes of a type are remembered at least; twice as many at most."""
+    """Minimum number of writes per type that are remembered; the maximum is twice that."""
 
     def __init__(self) -> None:
         self.writes = 0
@@ -34,7 +34,7 @@ class ObjectCatalog:
         self._written: dict[type[msgspec.Struct], list[str]] = {}
 
     def put(self, key: str, item: msgspec.Struct) -> msgspec.Struct | None:
-        """Add or replace an object; return the one that was there."""
+        """Add or replace an object; return the previous one."""
         kind = type(item)
         objects = self._objects.setdefault(kind, {})
         old = objects.get(key)
@@ -43,7 +43,7 @@ class ObjectCatalog:
         return old
 
     def remove(self, kind: type[T], key: str) -> T | None:
-        """Remove an object; return it, or None where it was not there."""
+        """Remove an object; return it, or None if it was not there."""
         old = self._objects.get(kind, {}).pop(key, None)
         self._note(kind, key)
         return old if isinstance(old, kind) else None
@@ -79,7 +79,7 @@ class ObjectCatalog:
         return self._versions.get(kind, 0)
 
     def written(self, kind: type[msgspec.Struct], version: int) -> list[str] | None:
-        """Return the keys of the objects of one type that were written since a version, or None where that is too long ago."""
+        """Return the keys of the objects of one type that were written since a version, or None if that is too long ago."""
         count = self.version(kind) - version
         written = self._written.get(kind, [])
         if count > len(written):

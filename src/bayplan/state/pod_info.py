@@ -1,4 +1,4 @@
-"""What the state knows of a pod: its footprint on a node, and where it is."""
+"""The state's record of a pod: its footprint on a node, and its position."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ JUST_STARTED_NS = (1 << 63) - 1
 """A pod without a start time counts as started now: later than any that has one."""
 
 UNKNOWN_START = -(1 << 63)
-"""Stands for a start time that nobody has asked for."""
+"""A start time that has not been computed yet."""
 
 _UNKNOWN = UNKNOWN_START
 
@@ -32,7 +32,7 @@ Change: TypeAlias = tuple[tuple[int, int], ...]
 
 
 class Footprint:
-    """What a pod takes of a node: shared by all pods with the same spec.
+    """The resources that a pod takes of a node: shared by all pods with the same spec.
 
     Attributes:
         vector: int64[3 + resources], one column of the usage matrix (`POD_COUNT` and following); `column` is the same, typed.
@@ -46,7 +46,7 @@ class Footprint:
         self.column: Any = vector
         self.host_ports = host_ports
         self.largest: int = max(amounts) if min(amounts) >= 0 else largest_amount(vector)
-        # Who schedules does not ask for what follows from the vector; who simulates asks for every pod.
+        # Scheduling does not need what follows from the vector; simulations need it for every pod.
         self._changes: tuple[Change, Change, tuple[int, ...]] | None = None
 
     def __reduce__(self) -> tuple[type[Footprint], tuple[Ints, tuple[HostPort, ...]]]:
@@ -75,7 +75,7 @@ class Footprint:
 
 
 class PodClass:
-    """Pods that no selector can tell apart: same namespace, same labels, terminating or not.
+    """Pods that no selector distinguishes: same namespace, same labels, terminating or not.
 
     Attributes:
         code: its number, in the order in which classes came.

@@ -22,7 +22,7 @@ class ResourceTable:
         return len(self.names)
 
     def find(self, name: str) -> int | None:
-        """Return the number of a resource, or None where nothing has ever named it."""
+        """Return the number of a resource, or None if it has none."""
         return self._index.get(name)
 
     def register(self, name: str) -> int:

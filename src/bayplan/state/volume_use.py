@@ -51,7 +51,7 @@ class VolumeUse:
     def rows_with(self, volume: Volume) -> Iterator[dict[int, int]]:
         """Yield, by row, how many volumes of pods name a disk of this volume; disks that no pod uses are left out.
 
-        Disks of one name can still be different ones: the name is not all that tells them apart.
+        Disks with the same name can still be different: the name is only a part of their identity.
         """
         for key in _disk_names(volume):
             rows = self._disk_rows.get(key)

@@ -99,7 +99,7 @@ class PodBuilder(Builder):
         return self
 
     def container(self, name: str, image: str = "registry.example/app:v1") -> Self:
-        """Add a container; what follows is about it."""
+        """Add a container; the following calls apply to it."""
         self._document["spec"]["containers"].append({"name": name, "image": image})
         return self
 
@@ -143,7 +143,7 @@ class PodBuilder(Builder):
         return self
 
     def overhead(self, **amounts: str) -> Self:
-        """Set what the pod takes beside its containers."""
+        """Set what the pod takes in addition to its containers."""
         self._document["spec"]["overhead"] = amounts
         return self
 
@@ -169,7 +169,7 @@ class PodBuilder(Builder):
         return self
 
     def node_affinity(self, key: str, *values: str, operator: str = "", weight: int = 0, fields: bool = False) -> Self:
-        """Add a node affinity term with one requirement: required, or preferred where it has a weight.
+        """Add a node affinity term with one requirement: required, or preferred if it has a weight.
 
         Without values the key must exist; other operators are named. Several required terms are alternatives. `fields`: the
         key is a field (``metadata.name``), not a label.
@@ -280,7 +280,7 @@ class NodeBuilder(Builder):
         self._document["status"]["allocatable"] = {"pods": "110"}
 
     def capacity(self, amounts: dict[str, str] | None = None, /, **more: str) -> Self:
-        """Set what the node offers; ``capacity({"example.com/gpu": "4"}, cpu="8", memory="16Gi")``."""
+        """Set the resources of the node; ``capacity({"example.com/gpu": "4"}, cpu="8", memory="16Gi")``."""
         self._document["status"]["allocatable"].update(amounts or {}, **more)
         return self
 

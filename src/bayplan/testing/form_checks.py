@@ -20,7 +20,7 @@ def filter_answers_alike_in_every_form(make: Make, world: World) -> None:
     every = _array(subject, "filter()", subject.verdicts(params), np.uint16)
 
     def tell(row: int, got: object, form: str) -> None:
-        whole = subject.told(params, int(every[row]))
+        whole = subject.describe(params, int(every[row]))
         raise PluginFault(
             f"filter() of {subject.name(row)}: all rows at once say {whole}, {form} says {_shown(subject, params, got)}"
         )
@@ -70,4 +70,4 @@ def _number(subject: Subject, point: str, value: Any) -> int:
 
 
 def _shown(subject: Subject, params: Any, got: object) -> str:
-    return subject.told(params, got) if isinstance(got, int) else repr(got)
+    return subject.describe(params, got) if isinstance(got, int) else repr(got)

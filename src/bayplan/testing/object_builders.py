@@ -20,7 +20,7 @@ BOUND = "pv.kubernetes.io/bind-completed"
 
 
 class StorageBuilder(Builder):
-    """Sets what claims ask for and volumes have alike."""
+    """Sets the common fields of claims and volumes."""
 
     def storage_class(self, name: str) -> Self:
         """Set the storage class; a claim with "" asks for a volume without one."""
@@ -42,7 +42,7 @@ class ClaimBuilder(StorageBuilder):
         self._document["spec"] = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
 
     def storage(self, amount: str) -> Self:
-        """Set how much is asked for."""
+        """Set the requested amount."""
         self._document["spec"]["resources"]["requests"]["storage"] = amount
         return self
 
@@ -129,7 +129,7 @@ def make_priority_class(name: str, value: int, *, policy: str = "PreemptLowerPri
 def make_budget(
     name: str, labels: dict[str, str], *, namespace: str = "default", disruptions_allowed: int = 0
 ) -> PodDisruptionBudget:
-    """Return a disruption budget over pods with these labels, which allows so many disruptions now."""
+    """Return a disruption budget over pods with these labels, with this number of allowed disruptions."""
     metadata = {"name": name, "namespace": namespace}
     header = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": metadata}
     spec, status = {"selector": {"matchLabels": labels}}, {"disruptionsAllowed": disruptions_allowed}

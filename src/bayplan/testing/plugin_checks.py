@@ -32,7 +32,7 @@ from bayplan.testing.worlds import World, typed
 Check: TypeAlias = Callable[[Make, World], None]
 
 
-# --- what is said -----------------------------------------------------------------------------------------------------
+# --- messages ---------------------------------------------------------------------------------------------------------
 
 
 def verdicts_have_reasons(make: Make, world: World) -> None:
@@ -127,7 +127,7 @@ def _check_normalizing(subject: Subject, params: Any, scale: Any, scores: Any, f
 
 
 def asking_changes_nothing(make: Make, world: World) -> None:
-    """Neither the cluster nor the pod nor the params are changed by being asked about."""
+    """Calls change neither the cluster nor the pod nor the params."""
     subject = make(world)
     pod = msgspec.msgpack.encode(subject.pod)
     subject.outcome()
@@ -146,7 +146,7 @@ def asking_changes_nothing(make: Make, world: World) -> None:
 
 
 def the_same_question_has_the_same_answer(make: Make, world: World) -> None:
-    """Asked twice, and made anew for the same cluster, the plugin says the same."""
+    """A plugin returns the same when called twice, and when created again for the same cluster."""
     subject = make(world)
     first = subject.outcome()
     _compare(first, subject.outcome(), "asked a second time")
@@ -156,7 +156,7 @@ def the_same_question_has_the_same_answer(make: Make, world: World) -> None:
 
 
 def what_is_not_declared_has_no_influence(make: Make, world: World) -> None:
-    """Where neither params nor what `reads` declares have changed, answers stay; `pre_reads` likewise."""
+    """If neither params nor what `reads` declares have changed, results stay the same; likewise for `pre_reads`."""
     subject = make(world)
     before_filter, before_score = _kept(subject)
     row = subject.rows[0]
@@ -218,7 +218,7 @@ def hints_answer(make: Make, world: World) -> None:
 # --- how it is done ---------------------------------------------------------------------------------------------------
 
 UNSIGNED = ("name", "annotation")
-"""What pods of one workload differ in; plans are shared in spite of it."""
+"""The differences between pods of one workload, which share plans in spite of them."""
 
 
 def _variants(world: World) -> list[tuple[str, dict[str, Any]]]:
@@ -243,7 +243,7 @@ def _variants(world: World) -> list[tuple[str, dict[str, Any]]]:
 
 
 def _kept(subject: Subject) -> tuple[Any, Any]:
-    """Return (PreFilter's answer, verdicts), and (params, raw scores), None where they are not had."""
+    """Return (PreFilter's result, verdicts), and (params, raw scores); None for those not obtained."""
     filtered = scored = None
     if subject.filters:
         answer = subject.pre_filter()
@@ -257,7 +257,7 @@ def _kept(subject: Subject) -> tuple[Any, Any]:
 
 def _compare_kept(subject: Subject, filtered: Any, scored: Any, row: int, touched: Reads, what: str) -> None:
     plugin = subject.plugin
-    told = what.format(node=subject.name(row))
+    described = what.format(node=subject.name(row))
     now_filtered, now_scored = _kept(subject)
     reads = plugin.reads
     if filtered is not None and now_filtered is not None:
@@ -266,22 +266,22 @@ def _compare_kept(subject: Subject, filtered: Any, scored: Any, row: int, touche
             static = not pre_reads & (Reads.USAGE | Reads.PORTS | Reads.OBJECTS)
             if static and now_filtered[0] != filtered[0] and not skips(filtered[0]):
                 raise PluginFault(
-                    f"after {told}, pre_filter() answers {now_filtered[0]!r} and no longer {filtered[0]!r}, but pre_reads "
+                    f"after {described}, pre_filter() answers {now_filtered[0]!r} and no longer {filtered[0]!r}, but pre_reads "
                     f"declares {pre_reads}"
                 )
-        # What a rule of its own looks up is checked by `filter_rules_follow_what_changes`.
+        # `filter_rules_follow_what_changes` checks what a compiled rule looks up itself.
         by_rule = plugin.filter_rule(subject.spec, subject.state) is not None
         if not by_rule and now_filtered[0] == filtered[0] and filtered[1] is not None:
-            _compare_rows(subject, "filter()", filtered[1], now_filtered[1], row, touched, reads, told)
+            _compare_rows(subject, "filter()", filtered[1], now_filtered[1], row, touched, reads, described)
     if scored is None or now_scored is None or plugin.score_rule(subject.spec, subject.state) is not None:
         return
     if scored[1] is not None and now_scored[0] == scored[0]:
         score_reads = plugin.score_reads(subject.spec)
-        _compare_rows(subject, "score()", scored[1], now_scored[1], row, touched, score_reads, told)
+        _compare_rows(subject, "score()", scored[1], now_scored[1], row, touched, score_reads, described)
 
 
 def _compare_rows(
-    subject: Subject, point: str, before: Any, after: Any, row: int, touched: Reads, reads: Reads, told: str
+    subject: Subject, point: str, before: Any, after: Any, row: int, touched: Reads, reads: Reads, described: str
 ) -> None:
     if reads & Reads.OBJECTS:
         # Evaluated in full in every cycle.
@@ -291,7 +291,7 @@ def _compare_rows(
             continue
         if int(before[other]) != int(after[other]):
             raise PluginFault(
-                f"after {told}, {point} of {subject.name(other)} went from {int(before[other])} to {int(after[other])}, "
+                f"after {described}, {point} of {subject.name(other)} went from {int(before[other])} to {int(after[other])}, "
                 f"though its params stayed and reads declares {reads} only: results that are kept would be wrong"
             )
 
@@ -359,4 +359,4 @@ CHECKS: tuple[Check, ...] = (
     trials_are_answered_and_forgotten,
     hints_answer,
 )
-"""In this order: what an earlier one finds may be why a later one fails."""
+"""In this order: a later check may fail because of what an earlier one finds."""

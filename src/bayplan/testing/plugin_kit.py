@@ -31,15 +31,15 @@ def check_plugin(
     clusters: int = CLUSTERS,
     seed: int = 0,
 ) -> None:
-    """Ask a plugin about small random clusters in every way in which the engine does, and make sure that it keeps its contract.
+    """Call a plugin on small random clusters in every way in which the engine does, and check that it keeps its contract.
 
     All forms of evaluation agree; asking changes nothing; the same question has the same answer; verdicts have reasons; scores
     are from 0 to 100; what the plugin does not declare to read does not influence it; pods with equal signatures and keys are
-    treated alike; its events make sense. The random clusters have what most plugins look at; say what yours looks at besides.
+    treated alike; its events make sense. The random clusters have what most plugins read; declare anything else that yours reads.
 
     Args:
         plugin: the class.
-        arguments: what its constructor is given.
+        arguments: passed to its constructor.
         feature_gates: gates to set.
         labels: further label values by key, for nodes and pods. annotations: likewise.
         resources: amounts of extended resources by name, for nodes; pods ask for the first half of them.
@@ -126,7 +126,7 @@ REPEATS = "The same question has the same answer."
 
 
 def _fault_of(check: Check, make: Make, world: World) -> tuple[str, str] | None:
-    """Return what a check finds and the clause of the contract that this breaks; None where all is well."""
+    """Return the finding of a check, and the clause of the contract that it violates; None if there is none."""
     try:
         check(make, world)
     except PluginFault as fault:

@@ -1,4 +1,4 @@
-"""One plugin on one cluster with one pod, asked in every form of evaluation: what the checks of the conformance kit are made of."""
+"""One plugin on one cluster with one pod, evaluated in every form: the basis of the checks of the conformance kit."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class PluginFault(AssertionError):
 
 
 class Subject:
-    """A plugin, made for a world.
+    """A plugin, created for a world.
 
     Args:
         kind: its class.
@@ -48,7 +48,7 @@ class Subject:
         world: the cluster and the pod.
 
     Attributes:
-        plugin, state, pod: made from these.
+        plugin, state, pod: created from these.
         points: the extension points that the class implements.
     """
 
@@ -62,7 +62,7 @@ class Subject:
 
     @cached_property
     def spec(self) -> Any:
-        """Return the spec of the pod; None where no extension point needs one."""
+        """Return the spec of the pod; None if no extension point needs one."""
         return self.compiled(self.pod)
 
     def compiled(self, pod: Pod) -> Any:
@@ -91,7 +91,7 @@ class Subject:
         return "filter" in self.points and isinstance(self.plugin, FilterPlugin)
 
     def pre_filter(self, spec: Any = None) -> PreFilterResult | Status:
-        """Return what PreFilter says; of a plugin without it, the params that `observe` gives."""
+        """Return the result of PreFilter; for a plugin without it, the params from `observe`."""
         spec = self.spec if spec is None else spec
         if "pre_filter" in self.points and isinstance(self.plugin, PreFilterPlugin):
             answer: PreFilterResult | Status = self.plugin.pre_filter(spec, self.state, CycleState())
@@ -99,17 +99,17 @@ class Subject:
         return PreFilterResult(self.plugin.observe(spec, self.state))
 
     def filter_params(self, spec: Any = None) -> Params | None:
-        """Return the params for Filter; None where PreFilter rejects the pod or takes Filter out of the cycle."""
+        """Return the params for Filter; None if PreFilter rejects the pod or skips Filter for the cycle."""
         answer = self.pre_filter(spec)
         return answer.params if isinstance(answer, PreFilterResult) else None
 
     def verdicts(self, params: Params, rows: Rows | None = None, spec: Any = None) -> Any:
-        """Return what Filter says of rows, of all if none are given."""
+        """Return the verdicts of Filter for some rows, or for all if none are given."""
         return self.plugin.filter(
             self.spec if spec is None else spec, params, Rows(self.state) if rows is None else rows
         )
 
-    def told(self, params: Params, verdict: int) -> str:
+    def describe(self, params: Params, verdict: int) -> str:
         """Return a verdict with its reasons."""
         return f"{verdict:#06x} {list(self.plugin.reasons(self.spec, params, verdict))}" if verdict else "0 (passes)"
 
@@ -121,7 +121,7 @@ class Subject:
         return "score" in self.points and isinstance(self.plugin, ScorePlugin)
 
     def score_params(self, feasible: Bools | None = None, spec: Any = None) -> Params | None:
-        """Return the params for Score; None where PreScore skips it, or the plugin can't score this pod."""
+        """Return the params for Score; None if PreScore skips it, or the plugin can't score this pod."""
         spec = self.spec if spec is None else spec
         feasible = self.alive if feasible is None else feasible
         if "pre_score" in self.points and isinstance(self.plugin, PreScorePlugin):
@@ -177,7 +177,7 @@ class Subject:
 
 
 Make: TypeAlias = Callable[[World], Subject]
-"""Makes a plugin anew for a world."""
+"""Creates a new plugin for a world."""
 
 
 def skips(answer: PreFilterResult | Status) -> bool:

@@ -20,7 +20,7 @@ from bayplan.testing.worlds import World, typed
 
 
 def rules_answer_alike_about_all_rows_and_one(make: Make, world: World) -> None:
-    """A rule says of all rows what it says of each; likewise `normalize_all` and `normalize`."""
+    """A rule evaluated on all rows agrees with its evaluation on each; likewise `normalize_all` and `normalize`."""
     subject = make(world)
     filtered, scored = subject.filter_params() if subject.filters else None, None
     if filtered is not None:
@@ -63,7 +63,7 @@ def _check_score_rule(subject: Subject, params: Params) -> None:
 
 
 def filter_rules_follow_what_changes(make: Make, world: World) -> None:
-    """A filter rule that is asked only about the rows that changed says what a new one says of all rows."""
+    """A filter rule evaluated only on changed rows agrees with a new rule on all rows."""
     subject = make(world)
     if not subject.filters:
         return
@@ -85,7 +85,7 @@ def filter_rules_follow_what_changes(make: Make, world: World) -> None:
 
 
 def score_rules_follow_what_changes(make: Make, world: World) -> None:
-    """A score rule that is asked only about the rows that changed gives what a new one gives all rows."""
+    """A score rule evaluated only on changed rows agrees with a new rule on all rows."""
     subject = make(world)
     if not subject.scores:
         return
@@ -108,7 +108,7 @@ def score_rules_follow_what_changes(make: Make, world: World) -> None:
 
 
 def trials_are_answered_and_forgotten(make: Make, world: World) -> None:
-    """While pods are moved on trial, a rule in use says what a new one says; after the trial, what it said before."""
+    """While pods are moved on trial, a used rule agrees with a new one; after the trial, with its own earlier results."""
     subject = make(world)
     state = subject.state
     params = subject.filter_params() if subject.filters else None
@@ -137,8 +137,8 @@ def trials_are_answered_and_forgotten(make: Make, world: World) -> None:
                 )
             if want != counted:
                 raise PluginFault(
-                    f"while {what} on trial, filter() of {subject.name(row)} says {subject.told(params, want)}, and "
-                    f"{subject.told(params, counted)} once PreFilter has been asked again: return the params for the "
+                    f"while {what} on trial, filter() of {subject.name(row)} says {subject.describe(params, want)}, and "
+                    f"{subject.describe(params, counted)} once PreFilter has been asked again: return the params for the "
                     "changed cluster from params_after_changes()"
                 )
             for other in subject.rows:
@@ -149,11 +149,11 @@ def trials_are_answered_and_forgotten(make: Make, world: World) -> None:
                     )
 
 
-# --- what happens to the cluster --------------------------------------------------------------------------------------
+# --- changes of the cluster -------------------------------------------------------------------------------------------
 
 
 def _histories(subject: Subject, world: World) -> Iterator[str]:
-    """Change the cluster step by step; yield what was done, beginning with nothing."""
+    """Change the cluster step by step; yield a description of each change, beginning with none."""
     state, rows = subject.state, subject.rows
     yield "nothing"
     newcomer = state.pod_info(typed(world.newcomer, Pod))
@@ -183,7 +183,7 @@ def _histories(subject: Subject, world: World) -> Iterator[str]:
 
 
 def _trials(subject: Subject, world: World, row: int) -> Iterator[tuple[str, Callable[[], None]]]:
-    """Yield what to do to a row in a trial."""
+    """Yield the trials for a row."""
     state = subject.state
 
     def fill() -> None:
@@ -197,7 +197,7 @@ def _trials(subject: Subject, world: World, row: int) -> Iterator[tuple[str, Cal
     yield f"the pods of {subject.name(row)} are gone", empty
 
 
-# --- rules that nobody has asked yet ----------------------------------------------------------------------------------
+# --- rules before their first use -------------------------------------------------------------------------------------
 
 
 def _new_filter_rule(subject: Subject, params: Params | None) -> FilterRule:

@@ -1,4 +1,4 @@
-"""Small random clusters for checking plugins, made of documents so that they can be made smaller and printed."""
+"""Small random clusters for checking plugins, made of documents so that they can be shrunk and printed."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from bayplan.state.cluster_state import ClusterState
 Document: TypeAlias = dict[str, Any]
 
 FREED = "freed"
-"""Name of a node that comes first and goes again, so that the columns have a row of no node."""
+"""Name of a node that is added first and removed again, so that the columns have a row without a node."""
 
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """What random nodes and pods are made of, beside what all have (CPU, memory, taints, cordons, priorities, host ports).
+    """The optional contents of random nodes and pods; all have CPU, memory, taints, cordons, priorities and host ports.
 
     Attributes:
         labels: values by key, for nodes and pods alike.

@@ -54,7 +54,7 @@ def read_duration(text: str, what: str = "duration") -> int:
     """Return the nanoseconds of a duration that a user wrote, in an option or an annotation.
 
     Raises:
-        InputError: `parse_duration` refuses it; with an example of what is accepted.
+        InputError: `parse_duration` rejects it; with an example of an accepted one.
     """
     try:
         return parse_duration(text)
@@ -63,7 +63,7 @@ def read_duration(text: str, what: str = "duration") -> int:
 
 
 def _duration_part(rest: str, whole: str) -> tuple[int, str]:
-    """Read one number with its unit; give nanoseconds and what is left."""
+    """Parse one number with its unit; return nanoseconds and the remaining text."""
     match = _NUMBER.match(rest)
     assert match is not None
     integer, fraction = match[1], match[2] or ""

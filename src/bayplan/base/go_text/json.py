@@ -12,14 +12,14 @@ import msgspec
 
 # Map keys are sorted, fields of structs are not: so does Go.
 _ENCODER = msgspec.json.Encoder(order="deterministic")
-# What is special in HTML, or ends a line in JavaScript. All of them stand in strings only, so a text can be looked at as a whole.
+# Characters special to HTML, or line breaks in JavaScript. They occur only in strings, so a text can be searched as a whole.
 _ESCAPED = re.compile("[<>&\u2028\u2029]")
 _SPACE = re.compile(r"[ \t\n\r]*")
 _PLAIN = re.compile(r'[^"\\\x00-\x1f]*')
 _HEX = frozenset("0123456789abcdefABCDEF")
 _LITERALS = {"t": "true", "f": "false", "n": "null"}
 MAX_DEPTH = 10_000
-"""So many arrays and objects may stand in one another."""
+"""Maximum nesting of arrays and objects."""
 
 
 # --- writing ----------------------------------------------------------------------------------------------------------
@@ -77,7 +77,7 @@ def json_float(value: float) -> str:
 
 
 def float32(value: float) -> float:
-    """Round to a float32 and give the float64 whose shortest digits are those of the float32.
+    """Round to a float32 and return the float64 whose shortest digits are those of the float32.
 
     Raises:
         OverflowError: the value is beyond a float32.
@@ -118,7 +118,7 @@ class GoJsonError(ValueError):
 
 
 def decode_first(data: bytes) -> object:
-    """Return the first value of a text as plain data; what follows it is not looked at.
+    """Return the first value of a text as plain data; the rest is ignored.
 
     Raises:
         GoJsonError: there is none.
@@ -131,13 +131,13 @@ def decode_first(data: bytes) -> object:
     try:
         found: object = json.loads(text[start:end])
     except RecursionError:
-        # Go goes deeper than Python does; nobody needs either.
+        # Go allows deeper nesting than Python; neither is needed.
         raise GoJsonError("exceeded max depth") from None
     return found
 
 
 def json_problem(text: str) -> str:
-    """Return what Go's ``json.Unmarshal`` has against a text, or an empty string where it would read it."""
+    """Return the error of Go's ``json.Unmarshal`` for a text, or an empty string if it accepts the text."""
     scanner = _Scanner(text, "unexpected end of JSON input")
     try:
         place = _space(text, scanner.value_end(0))
@@ -155,15 +155,15 @@ def _space(text: str, place: int) -> int:
 
 
 class _Scanner:
-    """Finds where a value ends, or what is wrong with it."""
+    """Finds the end of a value, or the error in it."""
 
     def __init__(self, text: str, at_end: str) -> None:
         self._text = text
-        # How a text that ends too early is told: a decoder of a stream and one of a whole text have different words for it.
+        # The error for a text that ends too early: stream decoders and whole-text decoders word it differently.
         self._at_end = at_end
 
     def value_end(self, place: int) -> int:
-        """Return the end of the value that starts at a place. Containers are kept in a list: answers may nest deeply."""
+        """Return the end of the value that starts at a position. Containers are in a list, because responses may nest deeply."""
         open_containers: list[str] = []
         expecting = "value"
         while True:

@@ -1,6 +1,6 @@
 """Times as the API writes and reads them: RFC 3339, ``metav1.Time`` in whole seconds and ``metav1.MicroTime``.
 
-Kubernetes cuts ``metav1.Time`` to seconds when an object goes through the API server; so do objects of the virtual cluster.
+Kubernetes truncates ``metav1.Time`` to seconds when an object passes the API server; so does the virtual cluster.
 Timers (run times, delays, back-off) count in nanoseconds.
 """
 
@@ -19,9 +19,9 @@ _DAY_SECONDS = 86_400
 _EPOCH = datetime(1970, 1, 1)
 _DIGITS = [f"{number:02}" for number in range(60)]
 
-# An instant of a simulation is written several times, and hardly ever again.
+# An instant of a simulation is formatted several times in a row, and rarely later.
 _known: dict[int, str] = {}
-_MOST_KNOWN = 256
+_MAX_KNOWN = 256
 
 
 def format_time(time_ns: int) -> str:
@@ -29,7 +29,7 @@ def format_time(time_ns: int) -> str:
     second = time_ns // SECOND_NS
     text = _known.get(second)
     if text is None:
-        if len(_known) >= _MOST_KNOWN:
+        if len(_known) >= _MAX_KNOWN:
             _known.clear()
         text = _known[second] = _format_second(second)
     return text
@@ -102,7 +102,7 @@ def parse_time_ns(text: str) -> int:
 
 @lru_cache(maxsize=4096)
 def parse_instant(text: str | None) -> int | None:
-    """Return an RFC 3339 time as nanoseconds since 1970; None for none, and for what is no time."""
+    """Return an RFC 3339 time as nanoseconds since 1970; None for None and for invalid times."""
     try:
         return parse_time_ns(text) if text else None
     except InputError:

@@ -31,9 +31,9 @@ class VolumeKind(msgspec.Struct, frozen=True):
 
     Attributes:
         plugin: the name of the in-tree plugin that provisions it.
-        limit_key: the resource by which a node tells how many it takes.
-        limit: how many a node takes that does not tell.
-        identify: returns the name of a volume that is written in a pod or in a persistent volume, None where it is of another kind.
+        limit_key: the resource in which a node declares its limit.
+        limit: the limit of a node that declares none.
+        identify: returns the name of a volume in a pod or in a persistent volume, None if it is of another kind.
     """
 
     plugin: str
@@ -114,13 +114,13 @@ def _name_by_claim(kind: VolumeKind, key: str, catalog: ObjectCatalog) -> str | 
 
 
 def limit_of(kind: VolumeKind, node: Node, *, attach_volume_limit: bool) -> int:
-    """Return how many volumes of a kind a node takes; what it tells counts with the gate AttachVolumeLimit."""
+    """Return a node's limit for a kind of volumes; a declared limit counts only with the gate AttachVolumeLimit."""
     told = node.status.allocatable.get(kind.limit_key)
     return value(told) if attach_volume_limit and told is not None else kind.limit(node)
 
 
 def told_limits(node: Node) -> dict[str, int]:
-    """Return the limits that a node tells, by the name of the resource."""
+    """Return the limits that a node declares, by the name of the resource."""
     return {
         name: value(amount) for name, amount in node.status.allocatable.items() if name.startswith(ATTACHABLE_VOLUMES)
     }

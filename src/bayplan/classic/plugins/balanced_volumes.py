@@ -14,7 +14,7 @@ from bayplan.state.cluster_state import ClusterState
 
 
 class AllocationAndVolumes(AllocationSpec, frozen=True):
-    """What the pod asks for, and its volumes."""
+    """The requests and the volumes of a pod."""
 
     volumes: PodVolumes = NO_VOLUMES
 
@@ -37,13 +37,13 @@ class BalancedVolumes(BalancedResourceAllocation):
         return AllocationAndVolumes(super().compile(pod, cluster).key, pod_volumes(pod))
 
     def score_rule(self, spec: AllocationSpec, cluster: ClusterState) -> ScoreRule:
-        """Return the rule about three parts, or about CPU and memory for pods without volumes."""
+        """Return the rule for three parts, or about CPU and memory for pods without volumes."""
         if not isinstance(spec, AllocationAndVolumes) or not spec.volumes.volumes:
             return Balance(spec.key, cluster)
         return BalanceWithVolumes(spec, self, cluster)
 
     def room_on(self, volumes: PodVolumes, row: int, cluster: ClusterState) -> tuple[int, int] | None:
-        """Return how many disks would be attached, and how many more the node takes; None where none count."""
+        """Return the number of disks to attach, and the remaining room of the node; None if none count."""
         found = None
         for predicate, kind in VOLUME_KINDS.items():
             if predicate not in self._arguments.predicates:

@@ -47,7 +47,7 @@ class CheckVolumeBinding(VolumeBinding):
         return PreFilterResult(params)
 
     def filter_rule(self, spec: PodVolumes, cluster: ClusterState) -> FilterRule:
-        """Return the rule about the volumes."""
+        """Return the rule for the volumes."""
         return ReachableVolumes(self, cluster)
 
     def codes(self, params: Params) -> Codes | int:

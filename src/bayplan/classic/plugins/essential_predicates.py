@@ -38,7 +38,7 @@ class HostPortsSpec(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class NodeSelectorSpec:
-    """What the pod requires of labels and name of its node."""
+    """A pod's requirements on the labels and the name of its node."""
 
     key: Hashable
     required: RequiredNodeAffinity = field(compare=False)
@@ -58,7 +58,7 @@ def compile_node_selector_spec(pod: Pod) -> NodeSelectorSpec:
 
 
 class HostName(FilterPlugin[HostNameSpec]):
-    """Rejects all nodes but the one that the pod names."""
+    """Rejects all nodes except the one in the pod's ``spec.nodeName``."""
 
     name = "HostName"
     reads = Reads.NODES

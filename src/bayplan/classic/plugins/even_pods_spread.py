@@ -121,7 +121,7 @@ def _eligible(spec: EvenSpec, cluster: ClusterState) -> Bools:
 class EvenPodsSpread(PreFilterPlugin[EvenSpec], FilterPlugin[EvenSpec]):
     """Rejects nodes whose domain would have more than ``maxSkew`` pods above the emptiest one.
 
-    Params: per topology key (key, int64 bytes of pods per domain, bool bytes of domains that exist); empty where no node counts.
+    Params: per topology key (key, int64 bytes of pods per domain, bool bytes of domains that exist); empty if no node counts.
     """
 
     name = "EvenPodsSpread"
@@ -155,7 +155,7 @@ class EvenPodsSpread(PreFilterPlugin[EvenSpec], FilterPlugin[EvenSpec]):
         return PreFilterResult(tuple(found))
 
     def filter_rule(self, spec: EvenSpec, cluster: ClusterState) -> FilterRule:
-        """Return the rule about domains."""
+        """Return the rule for domains."""
         return EvenDomains(spec, cluster)
 
     def reasons(self, spec: EvenSpec, params: Params | None, verdict: int) -> tuple[str, ...]:
@@ -252,7 +252,7 @@ class EvenDomains(CountingRule):
                 others[code] = False
             least = [int(sums[others].min())] if others.any() else []
             if is_domain or key in touched:
-                # A domain that nobody counted before becomes one by the change.
+                # A domain without counted nodes exists once a pod is added to it.
                 least.append(own)
             if own + int(constraint.matches_itself) - min(least) > constraint.max_skew:
                 return NOT_SPREAD
@@ -315,7 +315,7 @@ class EvenPodsSpreadPriority(PreScorePlugin[EvenSpec], RowPriority[EvenSpec], Fa
         return tuple(found)
 
     def score_rule(self, spec: EvenSpec, cluster: ClusterState) -> ScoreRule:
-        """Return the rule about domains."""
+        """Return the rule for domains."""
         return PodsInDomains(spec, cluster)
 
 

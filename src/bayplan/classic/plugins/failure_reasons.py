@@ -48,7 +48,7 @@ UNRESOLVABLE = frozenset(
         VOLUME_BIND_CONFLICT,
     )
 )
-"""Where one of these is among a node's reasons, preemption passes the node over."""
+"""If a node has one of these reasons, preemption skips it."""
 
 
 def verdict_of(flag: int, reason: str) -> int:

@@ -106,7 +106,7 @@ class General(FilterRule):
             self._flags.append(SELECTOR | UNRESOLVABLE_BIT)
 
     def bind(self) -> None:
-        """Look at the nodes as they are now."""
+        """Bind to the current nodes."""
         self._room.bind()
         for rule in self._rules:
             rule.bind()

@@ -42,7 +42,7 @@ class ImageLocalityPriority(ScorePlugin[ImagesSpec]):
         return (len(cluster.nodes),)
 
     def score_rule(self, spec: ImagesSpec, cluster: ClusterState) -> ScoreRule:
-        """Return the rule about the images."""
+        """Return the rule for the images."""
         return ImagesOnNode(spec.key, cluster)
 
 

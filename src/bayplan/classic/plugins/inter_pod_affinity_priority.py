@@ -40,7 +40,7 @@ class InterPodAffinityPriority(RowPriority[TermsSpec]):
         return compile_terms(pod)
 
     def score_rule(self, spec: TermsSpec, cluster: ClusterState) -> ScoreRule:
-        """Return the rule about weighed terms."""
+        """Return the rule for weighed terms."""
         return StretchedTerms(self, spec, cluster)
 
     def weighed(self, spec: TermsSpec, cluster: ClusterState) -> list[tuple[int, str, DomainTable]]:

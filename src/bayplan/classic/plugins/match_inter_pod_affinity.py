@@ -55,7 +55,7 @@ class MatchInterPodAffinity(FilterPlugin[TermsSpec]):
         return compile_terms(pod)
 
     def filter_rule(self, spec: TermsSpec, cluster: ClusterState) -> FilterRule:
-        """Return the rule about required terms."""
+        """Return the rule for required terms."""
         return RequiredTerms(spec, cluster)
 
     def reasons(self, spec: TermsSpec, params: Params | None, verdict: int) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""MaxCSIVolumeCountPred: a CSI driver can attach so many volumes to a node, as the node or its CSINode tells."""
+"""MaxCSIVolumeCountPred: limits the volumes of a CSI driver per node, by the node's or its CSINode's limit."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from bayplan.state.volume_use import VolumeUse
 EXCEEDED = verdict_of(1, MAX_VOLUME_COUNT_EXCEEDED)
 UNNAMED = 2 | ERROR_BIT
 LIMIT_PREFIX = "attachable-volumes-csi-"
-LONGEST_KEY = 63
+MAX_KEY_LENGTH = 63
 MIGRATABLE = frozenset((AWS_EBS, GCE_PD, AZURE_DISK, AZURE_FILE, CINDER))
 """In-tree provisioners that CSI drivers could stand for; the gate that lets them is off."""
 
@@ -50,7 +50,7 @@ class MaxCSIVolumeCountPred(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes
         return PROCEED if spec.has_named_claims and self._attach_volume_limit else SKIP
 
     def filter_rule(self, spec: PodVolumes, cluster: ClusterState) -> FilterRule:
-        """Return the rule about how many there would be."""
+        """Return the rule for how many there would be."""
         return TooManyCsiVolumes(self, spec, self._use, cluster)
 
     def verdict(self, wanted: dict[str, str], node: Node, row: int, catalog: ObjectCatalog) -> int:
@@ -138,6 +138,6 @@ def _driver_and_handle(claim: PersistentVolumeClaim, catalog: ObjectCatalog) -> 
 
 def limit_key(driver: str) -> str:
     """Return the resource by which the volumes of a driver are limited; long names are shortened by a hash."""
-    if len(LIMIT_PREFIX) + len(driver) < LONGEST_KEY:
+    if len(LIMIT_PREFIX) + len(driver) < MAX_KEY_LENGTH:
         return LIMIT_PREFIX + driver
     return LIMIT_PREFIX + driver[:23] + sha1(driver.encode(), usedforsecurity=False).hexdigest()[:16]

@@ -1,4 +1,4 @@
-"""MaxEBSVolumeCount, MaxGCEPDVolumeCount, MaxAzureDiskVolumeCount, MaxCinderVolumeCount: a node can attach so many disks."""
+"""MaxEBSVolumeCount, MaxGCEPDVolumeCount, MaxAzureDiskVolumeCount, MaxCinderVolumeCount: limit the disks per node."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ UNNAMED = 2 | ERROR_BIT
 
 
 class VolumeRoom:
-    """How many volumes of a kind the nodes of a cluster hold, and how many more fit."""
+    """The number of volumes of a kind on each node, and how many more fit."""
 
     def __init__(self, cluster: ClusterState, *, attach_volume_limit: bool) -> None:
         self._cluster = cluster
@@ -75,7 +75,7 @@ class MaxVolumeCount(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
         return PROCEED if spec.volumes else SKIP
 
     def filter_rule(self, spec: PodVolumes, cluster: ClusterState) -> FilterRule:
-        """Return the rule about how many there would be."""
+        """Return the rule for how many there would be."""
         return TooManyVolumes(self.kind, spec, self._room, cluster)
 
     def reasons(self, spec: PodVolumes, params: Params | None, verdict: int) -> tuple[str, ...]:

@@ -36,7 +36,7 @@ class NoDiskConflict(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
         return PROCEED if any(is_disk(volume.source) for volume in spec.volumes) else SKIP
 
     def filter_rule(self, spec: PodVolumes, cluster: ClusterState) -> FilterRule:
-        """Return the rule about disks."""
+        """Return the rule for disks."""
         return DiskInUse(spec, self._use, cluster)
 
     def reasons(self, spec: PodVolumes, params: Params | None, verdict: int) -> tuple[str, ...]:

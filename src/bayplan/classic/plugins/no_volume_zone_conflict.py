@@ -48,7 +48,7 @@ class NoVolumeZoneConflict(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]
         return PROCEED if spec.has_named_claims else SKIP
 
     def filter_rule(self, spec: PodVolumes, cluster: ClusterState) -> FilterRule:
-        """Return the rule about zones."""
+        """Return the rule for zones."""
         return NodeVerdict(lambda node: self._verdict(spec, node, cluster.catalog), cluster)
 
     def _verdict(self, spec: PodVolumes, node: Node, catalog: ObjectCatalog) -> int:
@@ -77,7 +77,7 @@ class NoVolumeZoneConflict(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]
 
 
 def _bound_volume(namespace: str, name: str, catalog: ObjectCatalog) -> PersistentVolume | str | None:
-    """Return the volume of a claim; None where the claim waits for its pod, a text where upstream gives up."""
+    """Return the volume of a claim; None if the claim waits for its pod, a text if upstream fails."""
     if not name:
         return NO_NAME
     claim = catalog.get(PersistentVolumeClaim, f"{namespace}/{name}")

@@ -65,7 +65,7 @@ class NodeAffinityPriority(FailingPriority[PreferredSpec]):
         return spec.error
 
     def score_rule(self, spec: PreferredSpec, cluster: ClusterState) -> ScoreRule:
-        """Return the rule about the preferred terms."""
+        """Return the rule for the preferred terms."""
         return PreferredTerms(spec.terms, cluster)
 
 
@@ -78,7 +78,7 @@ class PreferredTerms(ReducedScoreRule):
         self._terms = [TermMatcher(selector, None, cluster.nodes) for _, selector in terms]
 
     def bind(self) -> None:
-        """Look at the nodes as they are now."""
+        """Bind to the current nodes."""
         for term in self._terms:
             term.bind()
 

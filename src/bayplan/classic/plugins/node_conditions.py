@@ -28,7 +28,7 @@ UNSCHEDULABLE_TAINT = Taint(key="node.kubernetes.io/unschedulable", effect="NoSc
 CORDONED = verdict_of(1, NODE_UNSCHEDULABLE)
 PRESSED = verdict_of(1, NODE_UNDER_MEMORY_PRESSURE)
 
-NOT_READY_SHIFT, NETWORK_SHIFT, MOST_REPEATS = 1, 5, 15
+NOT_READY_SHIFT, NETWORK_SHIFT, MAX_REPEATS = 1, 5, 15
 """A condition that stands several times in a node's status gives its reason as often: counts of four bits each."""
 
 
@@ -51,7 +51,7 @@ class CheckNodeUnschedulable(FilterPlugin[FlagSpec]):
         return FlagSpec(not found)
 
     def filter_rule(self, spec: FlagSpec, cluster: ClusterState) -> FilterRule:
-        """Return the rule about cordons."""
+        """Return the rule for cordons."""
         return Cordoned(spec.key, cluster)
 
     def reasons(self, spec: FlagSpec, params: Params | None, verdict: int) -> tuple[str, ...]:
@@ -60,7 +60,7 @@ class CheckNodeUnschedulable(FilterPlugin[FlagSpec]):
 
 
 class ConditionPredicate(FilterPlugin[FlagSpec]):
-    """Base of the predicates over conditions, which no log of changes is told of: every node is asked about in every cycle."""
+    """Base of the predicates over conditions. No log records their changes: every node is evaluated in every cycle."""
 
     reads = Reads.EVERYTHING
     pre_reads = Reads.NOTHING
@@ -70,7 +70,7 @@ class ConditionPredicate(FilterPlugin[FlagSpec]):
         return FlagSpec(True)
 
     def filter_rule(self, spec: FlagSpec, cluster: ClusterState) -> FilterRule:
-        """Return the rule about conditions."""
+        """Return the rule for conditions."""
         return NodeVerdict(self.verdict if spec.key else None, cluster)
 
     def verdict(self, node: Node) -> int:
@@ -91,15 +91,15 @@ class CheckNodeCondition(ConditionPredicate):
                 not_ready += 1
             elif condition.type == "NetworkUnavailable" and condition.status != "False":
                 unavailable += 1
-        packed = min(not_ready, MOST_REPEATS) << NOT_READY_SHIFT | min(unavailable, MOST_REPEATS) << NETWORK_SHIFT
+        packed = min(not_ready, MAX_REPEATS) << NOT_READY_SHIFT | min(unavailable, MAX_REPEATS) << NETWORK_SHIFT
         packed |= int(node.spec.unschedulable)
         return verdict_of(packed, NODE_NOT_READY) if packed else 0
 
     def reasons(self, spec: FlagSpec, params: Params | None, verdict: int) -> tuple[str, ...]:
         """Return each reason as often as its condition is there."""
         return (
-            *(NODE_NOT_READY,) * (verdict >> NOT_READY_SHIFT & MOST_REPEATS),
-            *(NODE_NETWORK_UNAVAILABLE,) * (verdict >> NETWORK_SHIFT & MOST_REPEATS),
+            *(NODE_NOT_READY,) * (verdict >> NOT_READY_SHIFT & MAX_REPEATS),
+            *(NODE_NETWORK_UNAVAILABLE,) * (verdict >> NETWORK_SHIFT & MAX_REPEATS),
             *(NODE_UNSCHEDULABLE,) * (verdict & 1),
         )
 
@@ -161,7 +161,7 @@ class Cordoned(FilterRule):
 
 
 class NodeVerdict(FilterRule):
-    """What a function says about the node; None: every node passes."""
+    """The verdict of a function about the node; None: every node passes."""
 
     def __init__(self, verdict: Callable[[Node], int] | None, cluster: ClusterState) -> None:
         super().__init__(cluster.columns)

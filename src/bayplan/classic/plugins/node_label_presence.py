@@ -41,7 +41,7 @@ class CheckNodeLabelPresence(FilterPlugin[NoSpec]):
         return NO_SPEC
 
     def filter_rule(self, spec: NoSpec, cluster: ClusterState) -> FilterRule:
-        """Return the rule about the labels."""
+        """Return the rule for the labels."""
         return WrongLabels(self._argument, cluster)
 
     def reasons(self, spec: NoSpec, params: Params | None, verdict: int) -> tuple[str, ...]:
@@ -65,7 +65,7 @@ class NodeLabelPriority(ScorePlugin[NoSpec]):
         return NO_SPEC
 
     def score_rule(self, spec: NoSpec, cluster: ClusterState) -> ScoreRule:
-        """Return the rule about the label."""
+        """Return the rule for the label."""
         return HasLabel(self._argument, cluster)
 
 

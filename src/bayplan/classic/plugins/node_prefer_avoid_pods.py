@@ -18,7 +18,7 @@ KINDS = ("ReplicationController", "ReplicaSet")
 
 
 class ControllerSpec(msgspec.Struct, frozen=True):
-    """Kind and uid of the pod's controller, or None where it has none of the kinds that nodes can avoid."""
+    """Kind and uid of the pod's controller, or None if it has none of the kinds that nodes can avoid."""
 
     key: tuple[str, str] | None
 
@@ -43,7 +43,7 @@ class NodePreferAvoidPodsPriority(ScorePlugin[ControllerSpec]):
         return ControllerSpec(_controller(pod))
 
     def score_rule(self, spec: ControllerSpec, cluster: ClusterState) -> ScoreRule:
-        """Return the rule about the annotation."""
+        """Return the rule for the annotation."""
         return NotAvoided(spec.key, self.avoided_by, cluster)
 
     def avoided_by(self, text: str) -> frozenset[tuple[str, str]]:

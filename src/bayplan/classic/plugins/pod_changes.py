@@ -1,4 +1,4 @@
-"""What a trial changed on one node, and predicates that must be told of it.
+"""The changes of a trial to one node, and the predicates that depend on them.
 
 Upstream computes what predicates need of the whole cluster once for each pod (predicate metadata), and then adds and removes pods
 of one node: nominated ones, and potential victims. What is added is not always counted as what was there from the start, so

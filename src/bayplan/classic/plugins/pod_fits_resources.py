@@ -21,14 +21,14 @@ from bayplan.state.cluster_state import ClusterState
 from bayplan.state.pod_info import FIRST_RESOURCE, POD_COUNT
 
 PODS_REASON = "Insufficient pods"
-MOST_FLAGS = 8
-"""So many resources have a bit each in a verdict; sets of more get numbers."""
+MAX_FLAGS = 8
+"""Up to this many resources have a bit each in a verdict; larger sets are numbered."""
 
-MOST_SETS = 0x1FF
+MAX_SETS = 0x1FF
 
 
 class ResourceRequest(msgspec.Struct, frozen=True):
-    """What a pod wants of one resource: name, number of the resource, amount."""
+    """A pod's request for one resource: name, number of the resource, amount."""
 
     name: str
     number: int
@@ -64,7 +64,7 @@ class Shortages:
         self._sets: dict[FitSpec, list[tuple[bool, ...]]] = {}
 
     def rule(self, spec: FitSpec, cluster: ClusterState) -> ResourceShortage:
-        """Return the rule about a pod's requests."""
+        """Return the rule for a pod's requests."""
         return ResourceShortage(spec.requests, self._known(spec), cluster)
 
     def _known(self, spec: FitSpec) -> list[tuple[bool, ...]]:
@@ -73,7 +73,7 @@ class Shortages:
     def reasons(self, spec: FitSpec, code: int) -> tuple[str, ...]:
         """Return the reasons of a code."""
         names = (PODS_REASON, *(f"Insufficient {request.name}" for request in spec.requests))
-        if len(spec.requests) <= MOST_FLAGS:
+        if len(spec.requests) <= MAX_FLAGS:
             found = tuple(bool(code >> place & 1) for place in range(len(names)))
         else:
             found = self._known(spec)[code]
@@ -97,7 +97,7 @@ class PodFitsResources(FilterPlugin[FitSpec]):
         return compile_fit(pod, cluster, self._arguments)
 
     def filter_rule(self, spec: FitSpec, cluster: ClusterState) -> FilterRule:
-        """Return the rule about room."""
+        """Return the rule for room."""
         return self._shortages.rule(spec, cluster)
 
     def reasons(self, spec: FitSpec, params: Params | None, verdict: int) -> tuple[str, ...]:
@@ -106,7 +106,7 @@ class PodFitsResources(FilterPlugin[FitSpec]):
 
 
 class ResourceShortage(FilterRule):
-    """What is short on a node: a bit for pods and one for each request, or the number of such a set.
+    """The resources that a node lacks: a bit for pods and one for each request, or the number of such a set.
 
     Args:
         requests: of the pod.
@@ -135,13 +135,13 @@ class ResourceShortage(FilterRule):
             needed = go.add(self._amounts[place], columns.usage[FIRST_RESOURCE + number, row])
             short[place + 1] = columns.allocatable[number, row] < needed
             if short[place + 1]:
-                verdict |= 2 << place if self._count <= MOST_FLAGS else 1
-        return self._number() if verdict and self._count > MOST_FLAGS else verdict
+                verdict |= 2 << place if self._count <= MAX_FLAGS else 1
+        return self._number() if verdict and self._count > MAX_FLAGS else verdict
 
     def _number(self) -> int:
         found = tuple([bool(lacks) for lacks in self._short])
         if found not in self._sets:
-            if len(self._sets) > MOST_SETS:
+            if len(self._sets) > MAX_SETS:
                 raise InvariantError(f"{len(self._sets)} sets of resources were short for one pod")
             self._sets.append(found)
         return self._sets.index(found)

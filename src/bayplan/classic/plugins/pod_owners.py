@@ -32,7 +32,7 @@ def services_of(namespace: str, labels: Labels, catalog: ObjectCatalog) -> list[
 
 
 def first_service_selector(namespace: str, labels: Labels, catalog: ObjectCatalog) -> Selector | None:
-    """Return the selector of a pod's first service, or None where it has none."""
+    """Return the selector of a pod's first service, or None if it has none."""
     services = services_of(namespace, labels, catalog)
     return selector_from_set(services[0].spec.selector) if services else None
 

@@ -1,7 +1,7 @@
-"""What all priorities share: their range, the reduce function of several, and errors of single cells.
+"""The common parts of all priorities: the range, the shared reduce functions, and errors of single cells.
 
 A priority is a score plugin. Its map phase is `ScoreRule.score`, cell by cell; its reduce phase is `scale` and `normalize`, over
-the row of a priority. Scores go from 0 to 10, and nobody checks that they do.
+the row of a priority. Scores range from 0 to 10, which is not checked.
 """
 
 from __future__ import annotations

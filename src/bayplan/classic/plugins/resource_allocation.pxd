@@ -5,7 +5,7 @@ from bayplan.base cimport go
 from bayplan.framework.rule cimport ScoreRule
 
 cdef int64_t _FULL, _MOST
-cdef double _MOST_AS_FLOAT
+cdef double _MAX_AS_FLOAT
 
 cdef class ResourceAmounts(ScoreRule):
     cdef public Py_ssize_t count

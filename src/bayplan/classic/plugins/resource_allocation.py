@@ -29,14 +29,14 @@ DEFAULT_SHAPE = ((0, 10), (100, 0))
 FULL_UTILIZATION = 100
 _FULL = FULL_UTILIZATION
 _MOST = MAX_PRIORITY
-_MOST_AS_FLOAT = float(MAX_PRIORITY)
+_MAX_AS_FLOAT = float(MAX_PRIORITY)
 
 
 class WeighedResource(msgspec.Struct, frozen=True):
     """A resource that a score weighs.
 
     Attributes:
-        number: of the resource, or None where nodes don't count it. basic: whether requests count with defaults (CPU, memory).
+        number: of the resource, or None if nodes don't count it. basic: whether requests count with defaults (CPU, memory).
         request: what the pod asks for. weight: in the mean.
     """
 
@@ -81,7 +81,7 @@ class LeastRequestedPriority(ResourceAllocationPriority):
     name = "LeastRequestedPriority"
 
     def score_rule(self, spec: AllocationSpec, cluster: ClusterState) -> ScoreRule:
-        """Return the rule about what is left."""
+        """Return the rule for what is left."""
         return LeastRequested(spec.key, cluster)
 
 
@@ -91,7 +91,7 @@ class MostRequestedPriority(ResourceAllocationPriority):
     name = "MostRequestedPriority"
 
     def score_rule(self, spec: AllocationSpec, cluster: ClusterState) -> ScoreRule:
-        """Return the rule about what is taken."""
+        """Return the rule for what is taken."""
         return MostRequested(spec.key, cluster)
 
 
@@ -101,7 +101,7 @@ class BalancedResourceAllocation(ResourceAllocationPriority):
     name = "BalancedResourceAllocation"
 
     def score_rule(self, spec: AllocationSpec, cluster: ClusterState) -> ScoreRule:
-        """Return the rule about the difference of the parts."""
+        """Return the rule for the difference of the parts."""
         return Balance(spec.key, cluster)
 
 
@@ -118,7 +118,7 @@ class RequestedToCapacityRatioPriority(ResourceAllocationPriority):
             self._weights = tuple({name: weight or 1 for name, weight in given.resources}.items())
 
     def score_rule(self, spec: AllocationSpec, cluster: ClusterState) -> ScoreRule:
-        """Return the rule about the shape."""
+        """Return the rule for the shape."""
         return CapacityRatio(spec.key, self._shape, cluster)
 
 
@@ -230,7 +230,7 @@ class Balance(ResourceAmounts):
         cpu, memory = self.fraction(0, row), self.fraction(1, row)
         if cpu >= 1.0 or memory >= 1.0:
             return 0
-        return go.to_int64((1.0 - abs(cpu - memory)) * _MOST_AS_FLOAT)
+        return go.to_int64((1.0 - abs(cpu - memory)) * _MAX_AS_FLOAT)
 
 
 class CapacityRatio(ResourceAmounts):

@@ -32,7 +32,7 @@ class ResourceLimitsPriority(ScorePlugin[LimitsSpec]):
         return LimitsSpec((limits[CPU], limits[MEMORY]))
 
     def score_rule(self, spec: LimitsSpec, cluster: ClusterState) -> ScoreRule:
-        """Return the rule about capacity."""
+        """Return the rule for capacity."""
         return HoldsLimits(spec.key, cluster)
 
 

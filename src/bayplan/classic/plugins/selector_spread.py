@@ -36,7 +36,7 @@ _ZONE_WEIGHTING = ZONE_WEIGHTING
 
 
 class OwnerPods:
-    """The counter of the pods that belong together with a spec's pod; found anew when services or controllers change."""
+    """The counter of the pods that belong together with a spec's pod; looked up again when services or controllers change."""
 
     __slots__ = ("counter", "key", "version")
 
@@ -73,7 +73,7 @@ class SpreadPriority(PreScorePlugin[SpreadSpec], NormalizePlugin[SpreadSpec]):
         raise TypeError(f"{type(self).__name__} lacks selectors()")
 
     def pre_score(self, spec: SpreadSpec, cluster: ClusterState, feasible: Bools) -> Params | Status:
-        """Find the counter; the params tell whose pods it counts."""
+        """Find the counter; the params identify the pods that it counts."""
         pods, version = spec.pods, owners_version(cluster.catalog)
         if pods.version != version:
             pods.version = version
@@ -109,7 +109,7 @@ class SelectorSpreadPriority(SpreadPriority):
         return selectors_of(spec.namespace, spec.labels, cluster.catalog)
 
     def score_rule(self, spec: SpreadSpec, cluster: ClusterState) -> ScoreRule:
-        """Return the rule about nodes and zones."""
+        """Return the rule for nodes and zones."""
         return SpreadByZone(spec.pods, cluster)
 
 
@@ -134,7 +134,7 @@ class ServiceAntiAffinity(SpreadPriority):
         return () if selector is None else (selector,)
 
     def score_rule(self, spec: SpreadSpec, cluster: ClusterState) -> ScoreRule:
-        """Return the rule about values of the label."""
+        """Return the rule for values of the label."""
         return SpreadByLabel(spec.pods, self._label, cluster)
 
 

@@ -94,7 +94,7 @@ class CheckServiceAffinity(PreFilterPlugin[ServiceAffinitySpec], FilterPlugin[Se
         return wanted
 
     def filter_rule(self, spec: ServiceAffinitySpec, cluster: ClusterState) -> FilterRule:
-        """Return the rule about the labels."""
+        """Return the rule for the labels."""
         return SameLabels(self, spec, cluster)
 
     def reasons(self, spec: ServiceAffinitySpec, params: Params | None, verdict: int) -> tuple[str, ...]:
@@ -113,7 +113,7 @@ class SameLabels(CountingRule):
         self._matcher = TermMatcher(selector_from_set({}), None, cluster.nodes)
 
     def bind(self) -> None:
-        """Look at the nodes as they are now."""
+        """Bind to the current nodes."""
         self._matcher.bind()
 
     def refresh(self) -> bool:

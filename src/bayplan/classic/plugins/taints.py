@@ -81,12 +81,12 @@ class TaintTolerationPriority(NormalizePlugin[TaintTolerationSpec]):
         return _spec(pod, count)
 
     def score_rule(self, spec: TaintTolerationSpec, cluster: ClusterState) -> ScoreRule:
-        """Return the rule about soft taints."""
+        """Return the rule for soft taints."""
         return UntoleratedTaints(spec, cluster)
 
 
 class UntoleratedTaints(ReducedScoreRule):
-    """How many taints of a node are not tolerated; few are better."""
+    """The number of taints of a node that are not tolerated; fewer is better."""
 
     def __init__(self, spec: TaintTolerationSpec, cluster: ClusterState) -> None:
         super().__init__(cluster.columns, reverse=True)

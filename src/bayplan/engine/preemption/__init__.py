@@ -1,1 +1,1 @@
-"""Dry runs of preemption: what would fit where if pods were not there."""
+"""Dry runs of preemption: whether a pod would fit if other pods were removed."""

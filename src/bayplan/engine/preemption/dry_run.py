@@ -1,4 +1,4 @@
-"""Dry-run preemption: take all pods of lower priority off a node, ask the filters, and put back what can stay."""
+"""Dry-run preemption: remove all pods of lower priority from a node, run the filters, and put back the pods that can stay."""
 
 from __future__ import annotations
 
@@ -30,31 +30,31 @@ _INSERTION_SORTED = MAX_INSERTION_SORTED
 
 
 def is_more_important(left: PodInfo, right: PodInfo) -> bool:
-    """Return whether a pod is spared before another one: if its priority is higher, then if it has run for longer."""
+    """Return whether the first pod is spared before the second: if its priority is higher or, at the same priority, it is older."""
     if left.priority != right.priority:
         return left.priority > right.priority
     return left.started_at() < right.started_at()
 
 
 class DryRun:
-    """Preemption by the pods of one plan, played through node by node.
+    """Dry-run preemption by the pods of one plan, node by node.
 
-    What was found on a row holds until that row, its nominations or a budget change. (PreemptionBasic with 5,000 nodes: a preemptor
-    looks at 1,650 rows, and 1,648 of them were known.)
+    The result of a row is valid until that row, its nominations or a budget change. (PreemptionBasic with 5,000 nodes: a preemptor
+    needs 1,650 rows, and 1,648 of them were cached.)
 
     Args:
-        plan: of the pods.
+        plan: the plan of the preemptors.
         nominations: the log of rows whose nominations changed.
 
     Attributes:
-        asked_rows: how many rows were played through in all. known_rows: how many were known.
+        asked_rows: number of rows evaluated. known_rows: number of rows found in the cache.
     """
 
     def __init__(self, plan: Plan, nominations: RowLog) -> None:
         self._plan = plan
         self._priority = plan.priority
         self._changed_rows = ChangedRows(plan, nominations)
-        # Per row the victims, or why it is no candidate; and what of that is known: nothing (0), victims (1), no candidate (2).
+        # The victims of each row, or why it is no candidate; and whether neither (0), the victims (1) or the latter (2) are cached.
         self._found: list[list[PodInfo] | Status | None] = []
         self._known: Any = np.zeros(0, dtype=np.uint8)
         self.table = new_table(0)
@@ -70,19 +70,19 @@ class DryRun:
         self._statuses: dict[int, Status] = {}
 
     def search(self, rows: Index, wanted: int, crowd: Crowd, budgets: DisruptionBudgets) -> Shortlist:
-        """Look at rows, in this order, until `wanted` candidates are found; the plan's filters must have been asked in this cycle.
+        """Dry-run rows, in this order, until `wanted` candidates are found; the plan's filters must have run in this cycle.
 
-        The search goes on while all that were found violate budgets; at most `wanted` of these are kept, behind the others.
+        While all candidates so far violate budgets, the search continues; at most `wanted` of those stay, after the others.
 
         Args:
             rows: intp.
-            wanted: how many candidates are enough.
+            wanted: number of candidates to find.
             crowd: the nominated pods that count.
             budgets: the disruption budgets.
         """
         self._crowd, self._budgets, self._has_budgets = crowd, budgets, budgets.any()
         changed = self._changed_rows.take(crowd, budgets.version)
-        # A pod that has started since may be spared in another order.
+        # Pods that have started since may change the order in which pods are spared.
         started = self._pod_log.since(self._started_position)
         self._started_position = self._pod_log.end
         if changed is None or started is None:
@@ -123,7 +123,7 @@ class DryRun:
         return Shortlist(chosen, chosen, self.table, self._found, partial(self._refused, rows[:visited]))
 
     def _refused(self, rows: Index) -> list[tuple[Status, Index]]:
-        """Return why rows that were looked at are no candidates, and which."""
+        """Return why evaluated rows are no candidates, with the rows of each status."""
         refused: dict[Status, list[int]] = {}
         for row in rows.tolist():
             status = self._found[row]
@@ -132,17 +132,17 @@ class DryRun:
         return [(status, np.array(found, dtype=np.intp)) for status, found in refused.items()]
 
     def _play(self, row: int) -> None:
-        """Find out which pods must leave a node so that the pod fits, the most important first, or why that doesn't help.
+        """Find the pods to remove from a node so that the pod fits, most important first, or why removing pods does not help.
 
-        All pods of lower priority are taken off, and put back one by one if the pod still fits: first those that a budget
-        protects, each group from the most important on. Nominated pods count as if they ran there.
+        All pods of lower priority are removed, and put back one by one if the pod still fits: first those that a budget
+        protects, each group starting with the most important pod. Nominated pods count as if they ran on the node.
         """
         self._known[row] = _REFUSED
         potential = self._potential_victims(row)
         if not potential:
             self._found[row] = NO_VICTIMS_STATUS
             return
-        # A row that is interrupted by a plugin that raises must be asked again.
+        # If a plugin raises, this row must be evaluated again.
         self._known[row] = 0
         if self._trial is None:
             self._trial = Trial(self._plan)
@@ -152,7 +152,7 @@ class DryRun:
             self._trial.close()
 
     def _potential_victims(self, row: int) -> list[PodInfo]:
-        """Return the pods of lower priority on a row, the most important first."""
+        """Return the pods of lower priority on a row, most important first."""
         found: list[PodInfo] = []
         for info in self._pods_on[row].values():
             if info.priority < self._priority:
@@ -197,7 +197,7 @@ class DryRun:
         if 0 < guarded < len(order):
             victims = sort_slice(victims, importance)
         if not victims:
-            # The pod fits with all pods in place, although filters have rejected it there.
+            # The pod fits with all pods in place, although filters have rejected the node.
             self._found[row] = error(f'expected at least one victim pod on node "{self._plan.state.nodes.names[row]}"')
             self._known[row] = _REFUSED
             return
@@ -206,7 +206,7 @@ class DryRun:
         self._known[row] = _CANDIDATE
 
     def _first_failure(self, row: int, nominated: list[PodInfo] | None) -> int:
-        """Return why the pod does not fit the node as it is now, with nominated pods and without them."""
+        """Return why the pod does not fit the node in its current state, with and without nominated pods."""
         assert self._trial is not None
         if nominated:
             failure = self._trial.first_failure_with(row, nominated)
@@ -215,7 +215,7 @@ class DryRun:
         return self._trial.first_failure(row)
 
     def _status_of(self, failure: int) -> Status:
-        """Return the status of a failing filter, an Error in the words with which it would end a cycle."""
+        """Return the status of a failing filter; an Error has the message with which it would end a cycle."""
         known = self._statuses.get(failure)
         if known is None:
             number, verdict = failure >> 16, failure & 0xFFFF

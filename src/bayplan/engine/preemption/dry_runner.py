@@ -1,4 +1,4 @@
-"""The engine as preemption sees it: lends the state, the nominations and the plan of the cycle to the evaluator."""
+"""The engine's interface for preemption: gives the evaluator the state, the nominations and the plan of the cycle."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from bayplan.state.cluster_state import ClusterState
 from bayplan.state.pod_info import PodInfo
 
 PLAN = "Plan"
-"""Where a cycle that found no node leaves its plan in the cycle state."""
+"""Cycle state key under which a cycle that found no node stores its plan."""
 
 
 class DryRunner:
-    """Plays preemption through on the columns of the cluster (`bayplan.framework.preemption.dry_runs.DryRuns`).
+    """Dry-runs preemption on the columns of the cluster (`bayplan.framework.preemption.dry_runs.DryRuns`).
 
-    Made before the plugins that use it; `connect` gives it what exists only after them.
+    Created before the plugins that use it; `connect` passes what exists only after them.
 
     Args:
         cluster: the state.
         pods: the newest versions of pods, by key.
-        draw: returns a number from 0 to below its argument.
+        draw: returns a random integer from 0 up to, but excluding, its argument.
         pick: chooses among equally good nodes.
     """
 
@@ -44,7 +44,7 @@ class DryRunner:
         self._nominated: NominatedPods | None = None
 
     def connect(self, nominator: Nominator, nominated: NominatedPods) -> None:
-        """Take over the nominations, once there is a queue."""
+        """Set the nominations, once there is a queue."""
         self._nominator = nominator
         self._nominated = nominated
 
@@ -68,15 +68,15 @@ class DryRunner:
         """Return the numbers of the rows that are set, in the order in which the scheduler visits nodes."""
         order = self._cluster.nodes.tree.order(self._cluster.nodes.row_of)
         chosen = rows.take(order)
-        # Mostly all nodes are asked about.
+        # Usually all nodes are requested.
         return order if all_true(chosen) else order.compress(chosen)
 
     def draw(self, count: int) -> int:
-        """Return a number from 0 to below `count`."""
+        """Return a random integer from 0 up to, but excluding, `count`."""
         return self._draw(count)
 
     def pick(self, rows: Index) -> int:
-        """Return one of several rows that are equally good."""
+        """Return one of several equally good rows."""
         return self._pick(self._cluster, rows)
 
     def find_candidates(

@@ -1,4 +1,4 @@
-"""The configuration of the scheduler: read, defaulted, checked, and worked out profile by profile."""
+"""The configuration of the scheduler: reading, defaulting, validation, and the resulting profiles."""
 
 from bayplan.framework.configuration.document import Extender, KubeSchedulerConfiguration
 from bayplan.framework.configuration.extension_points import (

@@ -1,6 +1,6 @@
-"""Check the arguments of the in-tree plugins, in upstream's order and words.
+"""Validate the arguments of the in-tree plugins, in upstream's order and words.
 
-All but those of NodeResourcesFit are checked with the configuration; that plugin checks its own when it is built.
+All but those of NodeResourcesFit are validated with the configuration; that plugin validates its own when it is built.
 """
 
 from collections.abc import Sequence
@@ -49,7 +49,7 @@ _UNSATISFIABLE_ACTIONS = ("DoNotSchedule", "ScheduleAnyway")
 
 
 def validate_arguments(path: Path, args: PluginArguments, feature_gates: FeatureGates) -> list[str]:
-    """Check the arguments of one plugin, after defaulting; no messages: they are good."""
+    """Validate the arguments of one plugin, after defaulting; return the messages, none if they are valid."""
     match args:
         case DefaultPreemptionArgs():
             errors = _default_preemption(path, args)
@@ -58,7 +58,7 @@ def validate_arguments(path: Path, args: PluginArguments, feature_gates: Feature
         case InterPodAffinityArgs():
             errors = _inter_pod_affinity(path, args)
         case NodeAffinityArgs():
-            # Upstream does not drop repeats here.
+            # Upstream does not drop duplicates here.
             return _node_affinity(path.child("addedAffinity"), args.added_affinity)
         case NodeResourcesBalancedAllocationArgs():
             errors = _balanced_allocation(path, args)
@@ -249,14 +249,14 @@ def _node_affinity(path: Path, affinity: NodeAffinity | None) -> list[str]:
             errors += compile_node_term(_as_written(term), terms_path.index(index).text).errors
     preferred_path = path.child("preferredDuringSchedulingIgnoredDuringExecution")
     for index, preferred in enumerate(affinity.preferred_during_scheduling_ignored_during_execution or ()):
-        # A term without weight is never looked at.
+        # A term without weight is not validated.
         if preferred.weight:
             errors += compile_node_term(_as_written(preferred.preference), preferred_path.index(index).text).errors
     return errors
 
 
 def _as_written(term: NodeSelectorTerm) -> NodeSelectorTerm:
-    """Return a term whose requirements have None for values that were left out, as in objects."""
+    """Return a term whose omitted requirement values are None, as in objects."""
     return replace(
         term,
         match_expressions=tuple(map(_requirement_as_written, term.match_expressions)),

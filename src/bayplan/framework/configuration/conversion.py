@@ -1,4 +1,4 @@
-"""What became of a configuration of an older release: a v1 document, and notes about what was changed or left out."""
+"""The result of converting a configuration of an older release: a v1 document, and notes about changes and omissions."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from bayplan.framework.configuration.json_tree import JsonValue
 Document: TypeAlias = "dict[str, JsonValue]"
 
 Note: TypeAlias = Callable[[str, str], None]
-"""Called with a path in the old document and what became of it."""
+"""Called with a path in the old document and the note about it."""
 
 KIND = "KubeSchedulerConfiguration"
 
 
 @dataclass
 class Conversion:
-    """A document on its way to v1.
+    """A document being converted to v1.
 
     Attributes:
-        source: what it was: ``kubescheduler.config.k8s.io/v1beta2``, ``Policy``.
+        source: the original version: ``kubescheduler.config.k8s.io/v1beta2``, ``Policy``.
         document: as v1.
-        notes: what was changed or left out: path in the old document, and what became of it.
+        notes: the changes and omissions: path in the old document, and the note.
     """
 
     source: str
@@ -31,6 +31,6 @@ class Conversion:
     notes: list[tuple[str, str]] = field(default_factory=list)
 
     def note(self, path: str, text: str) -> None:
-        """Remember what became of something; the same is said once."""
+        """Add a note, unless there is an equal one already."""
         if (path, text) not in self.notes:
             self.notes.append((path, text))

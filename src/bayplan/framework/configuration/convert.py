@@ -1,7 +1,7 @@
-"""Turn a configuration of an older release into v1: what has a meaning today is kept, what has none is named.
+"""Convert a configuration of an older release to v1: keep what still has a meaning, and report what has none.
 
-kube-scheduler itself refuses older versions. What is understood: KubeSchedulerConfiguration v1alpha1 to v1beta3, Policy files, and
-ConfigMaps that hold one of these. The outcome is a v1 document that can be checked like any other.
+kube-scheduler itself rejects older versions. This module reads KubeSchedulerConfiguration v1alpha1 to v1beta3, Policy files, and
+ConfigMaps that hold one of these. The result is a v1 document that is validated like any other.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ _DROPPED = {
     "apiVersion": "",
     "kind": "",
 }
-"""Fields that v1 has not, or that are dealt with by name; with a text where that is all to be said of them."""
+"""Fields that v1 does not have or that are handled by name; with the note to add, if a fixed one is enough."""
 
 
 def convert_text(text: str, *, where: str = "") -> Conversion:
     """Convert a YAML or JSON text.
 
     Raises:
-        ConfigurationError: the text can't be read, or is nothing that can be converted.
+        ConfigurationError: the text can't be read, or can't be converted.
     """
     document = _parse(text, where)
     if document.get("kind") == "ConfigMap":
@@ -68,7 +68,7 @@ def _parse(text: str, where: str) -> Document:
 
 
 def _embedded(document: Document, where: str) -> tuple[str, Document]:
-    """Return the configuration that a ConfigMap holds, with the name of its entry."""
+    """Return the configuration in a ConfigMap, with the name of its entry."""
     data = document.get("data")
     for name, text in data.items() if isinstance(data, dict) else ():
         if isinstance(text, str) and ("KubeSchedulerConfiguration" in text or '"Policy"' in text or "Policy" in text):
@@ -152,7 +152,7 @@ def _leader_election(old: Document, found: Conversion) -> JsonValue:
 
 
 def _only_profile(old: Document, found: Conversion) -> Document:
-    """Return the profile that a configuration without profiles stands for."""
+    """Return the profile that a configuration without profiles implies."""
     profile: Document = {}
     if isinstance(name := old.get("schedulerName"), str) and name:
         profile["schedulerName"] = name
@@ -179,7 +179,7 @@ def _most_allocated(plugins: JsonValue) -> JsonValue:
 
 
 def _with_old_settings(profile: Document, old: Document, found: Conversion) -> Document:
-    """Return a profile with what older versions said at the top for all profiles."""
+    """Return a profile with the settings that older versions had at the top level for all profiles."""
     profile = dict(profile)
     entries = profile.get("pluginConfig")
     configured = [each for each in entries if isinstance(each, dict)] if isinstance(entries, list) else []

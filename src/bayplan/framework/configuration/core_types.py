@@ -1,6 +1,6 @@
-"""Describe the types of the Kubernetes API that stand in a configuration: how their fields are written.
+"""Wire descriptions of the Kubernetes API types used in a configuration.
 
-The types themselves are those of `bayplan.objects`; plugins compile them as they compile those of a pod.
+The types themselves are those of `bayplan.objects`; plugins compile them like those of a pod.
 """
 
 from bayplan.framework.configuration.schema import (
@@ -26,7 +26,7 @@ from bayplan.objects.meta import LabelSelector, LabelSelectorRequirement
 
 
 def describe_core_types() -> None:
-    """Make the types known to the schema. Called once, when the plugins' arguments are defined."""
+    """Register the types with the schema. Called once, when the plugins' arguments are defined."""
     describe(
         NodeSelectorRequirement,
         key=wire("key", STRING),

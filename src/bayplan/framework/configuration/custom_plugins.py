@@ -1,4 +1,4 @@
-"""Enable custom plugins that a user names beside the configuration, e.g. on the command line."""
+"""Enable custom plugins that are not named in the configuration, e.g. from the command line."""
 
 from collections.abc import Collection
 from types import MappingProxyType
@@ -18,10 +18,11 @@ def enable_plugin(
     weight: int,
     extension_points: Collection[str],
 ) -> ProfileConfiguration:
-    """Return a profile in which a plugin runs at all its extension points, after the others, as ``multiPoint`` would do it.
+    """Return a profile in which a plugin runs at all its extension points, after the others, as ``multiPoint`` would enable it.
 
-    Two points have room for one only: at queueSort it takes the place of the other, at bind it goes first. A profile whose
-    configuration names the plugin stays as it is: it says where the plugin is to run. Arguments come from its pluginConfig.
+    Two points have room for only one: at queueSort it replaces the other plugin, at bind it goes first. A profile whose
+    configuration names the plugin is returned unchanged, because it decides where the plugin runs. Arguments come from its
+    pluginConfig.
     """
     if any(plugin.name == name for plugins in profile.plugins.values() for plugin in plugins):
         return profile

@@ -1,7 +1,7 @@
-"""Read a JSON tree into a struct, strictly: unknown and repeated fields are noticed, wrong types refused.
+"""Decode a JSON tree into a struct, strictly: report unknown and duplicate fields, reject wrong types.
 
-Texts and precedence are those of sigs.k8s.io/json, which kube-scheduler reads its configuration with: a type error beats
-every remark about fields, the first type error counts, and a bad duration ends the reading at once.
+Texts and precedence are those of sigs.k8s.io/json, which kube-scheduler reads its configuration with: a type error takes
+precedence over all remarks about fields, the first type error counts, and an invalid duration ends decoding.
 """
 
 import math
@@ -43,19 +43,19 @@ S = TypeVar("S", bound=Struct)
 
 
 class DecodeError(ValueError):
-    """Refuse a text for good: what it says can't be read into the struct."""
+    """Reject a text: it can't be decoded into the struct."""
 
 
 def decode_struct(node: JsonNode, struct: type[S], *, internal: bool = False) -> tuple[S, tuple[str, ...]]:
-    """Read a tree into a struct that has ``kind`` and ``apiVersion``; give it and the remarks of strict reading.
+    """Decode a tree into a struct that has ``kind`` and ``apiVersion``; return it with the remarks of strict decoding.
 
     Args:
         node: the tree; null leaves every field as if it were absent.
-        struct: the dataclass to make.
+        struct: the dataclass to create.
         internal: whether the tree uses the internal version's names and types, which has no defaults.
 
     Raises:
-        DecodeError: a value is of the wrong type.
+        DecodeError: a value has the wrong type.
     """
     reader = _StructReader(internal)
     value = reader.read(node, Nested(struct), zero(Nested(struct), internal=internal), root=True)
@@ -66,7 +66,7 @@ def decode_struct(node: JsonNode, struct: type[S], *, internal: bool = False) ->
 
 
 class _StructReader:
-    """One reading: where it is (for the texts), and what it has found wrong so far."""
+    """One decoding: the current position (for messages), and the problems so far."""
 
     def __init__(self, internal: bool) -> None:
         self.internal = internal
@@ -77,7 +77,7 @@ class _StructReader:
         self.fields: tuple[str, ...] = ()
 
     def read(self, node: JsonNode, go_type: GoType, absent: object, *, root: bool = False) -> object:
-        """Read a value of a type; ``absent`` is what stays where nothing usable is there."""
+        """Decode a value of a type; ``absent`` is the result if there is no usable value."""
         match go_type:
             case Pointer():
                 if node is None:
@@ -130,7 +130,7 @@ class _StructReader:
 
     @contextmanager
     def inside(self, struct: str, field: StructField, key: str) -> Iterator[None]:
-        """Be in a field of a struct while it is read."""
+        """Enter a field of a struct while it is decoded."""
         before = self.path, self.struct, self.fields
         embedded = (field.wire.embedded,) if field.wire.embedded else ()
         self.path = f"{self.path}.{key}" if self.path else key
@@ -186,7 +186,7 @@ class _StructReader:
         return absent
 
     def duration(self, node: JsonNode) -> int:
-        # null is read as the empty text, which is no duration.
+        # null is read as the empty text, which is not a duration.
         if node is not None and not isinstance(node, str):
             raise DecodeError(self.type_text(node, Scalar("string", "string"), ""))
         try:
@@ -229,7 +229,7 @@ class _StructReader:
             self.remarks.append(text)
 
     def refuse(self, node: JsonNode, go_type: GoType, *, literal: str = "") -> None:
-        """Note a value of the wrong type; null never is."""
+        """Record a value of the wrong type; null never is."""
         if node is not None:
             self.note(self.type_text(node, go_type, literal))
 
@@ -249,7 +249,7 @@ class _StructReader:
 
 
 def _number(literal: str, go_type: Scalar) -> int | float | None:
-    """Read the digits as a Go integer or float of this size; None where they don't fit."""
+    """Parse digits as a Go integer or float of this size; None if they don't fit."""
     if go_type.kind == "float":
         try:
             value = float32(float(literal))

@@ -1,6 +1,6 @@
-"""Fill in what a configuration leaves out: default plugins, merged with the declared ones, and default arguments.
+"""Fill in defaults: default plugins, merged with the declared ones, and default arguments.
 
-Rules are those of kube-scheduler's v1 defaulting; the constants of single fields stand with the fields (``nil=``).
+The rules are those of kube-scheduler's v1 defaulting; constants of single fields are declared with the fields (``nil=``).
 """
 
 from collections.abc import Sequence
@@ -67,12 +67,12 @@ _BINDING_TIMEOUT_NS: Final = 600 * SECOND_NS
 
 
 def default_plugins(feature_gates: FeatureGates) -> tuple[Plugin, ...]:
-    """List the plugins of the default profile, which all stand under ``multiPoint``, in their order."""
+    """Return the plugins of the default profile in order; all are enabled through ``multiPoint``."""
     plugins = list(_DEFAULT_MULTI_POINT)
     if feature_gates.enabled("NodeDeclaredFeatures"):
         plugins.append(Plugin("NodeDeclaredFeatures"))
     if feature_gates.enabled("DynamicResourceAllocation"):
-        # Freeing an idle claim is tried before any pod is evicted.
+        # Deallocating an idle claim is tried before evicting pods.
         plugins.insert(plugins.index(Plugin("DefaultPreemption")), Plugin("DynamicResources", 2))
     if feature_gates.enabled("GangScheduling"):
         plugins.append(Plugin("GangScheduling"))
@@ -133,10 +133,10 @@ def _merged_plugins(default_multi_point: PluginSet, declared: Plugins) -> Plugin
 
 
 def _merged_set(default: PluginSet, declared: PluginSet) -> PluginSet:
-    """Merge: defaults keep their places, a declared entry of the same name replaces one there, the rest follows."""
+    """Merge: defaults keep their positions, a declared entry of the same name replaces one of them, the rest is appended."""
     disabled = tuple(Plugin(plugin.name) for plugin in declared.disabled)
     names = {plugin.name for plugin in disabled}
-    # Of entries of the same name, the last one is what replaces; the others stay and are refused later.
+    # Of several entries with the same name, the last one replaces; the others stay and are rejected later.
     positions = {plugin.name: position for position, plugin in enumerate(declared.enabled)}
     enabled: list[Plugin] = []
     replaced: set[int] = set()
@@ -155,7 +155,7 @@ def _merged_set(default: PluginSet, declared: PluginSet) -> PluginSet:
 
 
 def default_arguments(args: PluginArguments, feature_gates: FeatureGates) -> PluginArguments:
-    """Fill in the defaults of a plugin's arguments that are more than constants."""
+    """Fill in those defaults of a plugin's arguments that are not constants."""
     match args:
         case NodeResourcesFitArgs():
             return replace(args, scoring_strategy=_default_strategy(args.scoring_strategy))
@@ -193,7 +193,7 @@ def _default_dynamic_resources(args: DynamicResourcesArgs, feature_gates: Featur
 
 
 def binding_conditions_enabled(feature_gates: FeatureGates) -> bool:
-    """Tell whether devices can have binding conditions, so that waiting for them has a limit."""
+    """Return whether devices can have binding conditions, so that the wait for them has a limit."""
     return feature_gates.enabled("DRADeviceBindingConditions") and feature_gates.enabled("DRAResourceClaimDeviceStatus")
 
 

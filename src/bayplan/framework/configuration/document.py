@@ -1,6 +1,6 @@
-"""The structs of a configuration file: ``KubeSchedulerConfiguration`` and what it holds.
+"""The structs of a configuration file: ``KubeSchedulerConfiguration`` and its parts.
 
-These say what was declared (with defaults filled in). What follows from it, profile by profile, is in ``profiles.py``.
+They hold the declared values, with defaults filled in. The profiles derived from them are in ``profiles.py``.
 """
 
 from typing import Annotated, ClassVar
@@ -27,20 +27,20 @@ from bayplan.framework.configuration.schema import (
 
 
 class RawArguments(msgspec.Struct, frozen=True):
-    """Arguments of a plugin whose argument type is not known: kept as they are."""
+    """Arguments of a plugin with an unknown argument type, unchanged."""
 
     tree: JsonNode
 
 
 class Plugin(Struct, frozen=True):
-    """A plugin in a list, with its weight for scoring; 0 where none was given."""
+    """A plugin in a list, with its score weight; 0 if none was given."""
 
     name: Annotated[str, wire("name", STRING)] = ""
     weight: Annotated[int, wire("weight", Pointer(INT32), nil=0, omit_empty=True)] = 0
 
 
 class PluginSet(Struct, frozen=True):
-    """Which plugins are added at an extension point, and which defaults are taken away (``*``: all)."""
+    """The plugins enabled at an extension point, and the default plugins disabled there (``*``: all)."""
 
     enabled: Annotated[tuple[Plugin, ...], wire("enabled", Slice(Nested(Plugin)), omit_empty=True)] = ()
     disabled: Annotated[tuple[Plugin, ...], wire("disabled", Slice(Nested(Plugin)), omit_empty=True)] = ()
@@ -50,7 +50,7 @@ _NO_PLUGINS = PluginSet()
 
 
 class Plugins(Struct, frozen=True):
-    """A plugin set for every extension point, and one that stands for all of them."""
+    """A plugin set for every extension point, and one for all of them (``multiPoint``)."""
 
     pre_enqueue: Annotated[PluginSet, wire("preEnqueue", Nested(PluginSet))] = _NO_PLUGINS
     queue_sort: Annotated[PluginSet, wire("queueSort", Nested(PluginSet))] = _NO_PLUGINS
@@ -78,7 +78,7 @@ class PluginConfig(Struct, frozen=True):
 
 
 class KubeSchedulerProfile(Struct, frozen=True):
-    """A profile as declared. ``scheduler_name`` is None where it was not given; after defaulting, it is a text."""
+    """A profile as declared. ``scheduler_name`` is None if it was not given; defaulting sets it."""
 
     scheduler_name: Annotated[str | None, wire("schedulerName", Pointer(STRING), omit_empty=True)] = None
     percentage_of_nodes_to_score: Annotated[
@@ -93,7 +93,7 @@ class KubeSchedulerProfile(Struct, frozen=True):
 
 
 class LeaderElectionConfiguration(Struct, frozen=True):
-    """How replicas of the scheduler agree on one that works."""
+    """Leader election among replicas of the scheduler."""
 
     go_package: ClassVar[str] = "v1alpha1"
 
@@ -107,7 +107,7 @@ class LeaderElectionConfiguration(Struct, frozen=True):
 
 
 class ClientConnectionConfiguration(Struct, frozen=True):
-    """How the API server is talked to."""
+    """The client connection to the API server."""
 
     go_package: ClassVar[str] = "v1alpha1"
 
@@ -119,14 +119,14 @@ class ClientConnectionConfiguration(Struct, frozen=True):
 
 
 class ExtenderManagedResource(Struct, frozen=True):
-    """An extended resource that an extender looks after."""
+    """An extended resource that an extender manages."""
 
     name: Annotated[str, wire("name", STRING)] = ""
     ignored_by_scheduler: Annotated[bool, wire("ignoredByScheduler", BOOL, omit_empty=True)] = False
 
 
 class ExtenderTLSConfig(Struct, frozen=True):
-    """TLS settings of an extender; the ``data`` fields hold PEM and go before the files."""
+    """TLS settings of an extender; the ``data`` fields hold PEM and take precedence over the files."""
 
     insecure: Annotated[bool, wire("insecure", BOOL, omit_empty=True)] = False
     server_name: Annotated[str, wire("serverName", STRING, omit_empty=True)] = ""
@@ -139,7 +139,7 @@ class ExtenderTLSConfig(Struct, frozen=True):
 
 
 class Extender(Struct, frozen=True):
-    """An HTTP extender; a verb that is empty is not asked for."""
+    """An HTTP extender; an empty verb is not called."""
 
     url_prefix: Annotated[str, wire("urlPrefix", STRING, go_name="URLPrefix")] = ""
     filter_verb: Annotated[str, wire("filterVerb", STRING, omit_empty=True)] = ""
@@ -162,7 +162,7 @@ class Extender(Struct, frozen=True):
 
 
 class KubeSchedulerConfiguration(Struct, frozen=True):
-    """A configuration file. ``api_version`` is the version that it was written in."""
+    """A configuration file. ``api_version`` is the version it was written in."""
 
     api_version: str = ""
     parallelism: Annotated[int, wire("parallelism", Pointer(INT32), nil=16, omit_empty=True)] = 0

@@ -28,8 +28,8 @@ def encode_struct(struct: object, *, names: str = "json") -> dict[str, JsonValue
 
     Args:
         struct: one of the structs of the configuration, defaulted.
-        names: ``json`` for the names of v1; ``go`` for those of the internal version, as error texts show it (nothing is
-            left out then).
+        names: ``json`` for the names of v1; ``go`` for those of the internal version, as error texts show it (which then omits
+            nothing).
     """
     out: dict[str, JsonValue] = {}
     for field in fields_of(type(struct)):
@@ -42,7 +42,7 @@ def encode_struct(struct: object, *, names: str = "json") -> dict[str, JsonValue
 
 
 def encode_arguments(args: Struct | RawArguments | None, *, names: str = "json") -> JsonValue:
-    """Write the arguments of a plugin: typed ones with their kind and version (not for error texts), others as they were given."""
+    """Encode the arguments of a plugin: typed ones with kind and version (except in error texts), others unchanged."""
     if args is None:
         return None
     if isinstance(args, RawArguments):
@@ -53,7 +53,7 @@ def encode_arguments(args: Struct | RawArguments | None, *, names: str = "json")
 
 
 def encode_list(items: tuple[object, ...], *, names: str = "json") -> JsonValue:
-    """Write a list; None for one that was not given."""
+    """Encode a list; None if it was not given."""
     if not items and items is not EMPTY_LIST:
         return None
     return [item if isinstance(item, str) else encode_struct(item, names=names) for item in items]
@@ -92,6 +92,6 @@ def _encode(value: object, go_type: GoType, names: str) -> JsonValue:
 
 
 def _whole(value: float) -> int | float:
-    """Return a number as Go writes it: whole ones below 1e21 without point and exponent."""
+    """Return a number as Go encodes it: integral values below 1e21 without point and exponent."""
     text = json_float(value)
     return value if "." in text or "e" in text else int(text)

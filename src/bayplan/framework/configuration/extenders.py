@@ -1,4 +1,4 @@
-"""Put the extenders of a configuration in working order, and apply what they say about resources."""
+"""Prepare the extenders of a configuration: order, default timeout, TLS check, and ignored resources."""
 
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
@@ -11,21 +11,21 @@ from bayplan.framework.configuration.plugin_arguments import NodeResourcesFitArg
 from bayplan.framework.configuration.profiles import BuildError
 
 CheckTls: TypeAlias = Callable[[ExtenderTLSConfig], str | None]
-"""Load the certificates of an extender; give what is wrong with them, None for nothing. Reads files, so a host provides it."""
+"""Load the certificates of an extender; return what is wrong with them, or None. Reads files, so the host provides it."""
 
 _DEFAULT_TIMEOUT_NS = 5 * SECOND_NS
 _FIT = "NodeResourcesFit"
 
 
 def build_extenders(extenders: Sequence[Extender], check_tls: CheckTls | None) -> tuple[Extender, ...]:
-    """Give the extenders in the order in which they are asked: ignorable ones last; no timeout means 5 seconds.
+    """Return the extenders in calling order: ignorable ones last; without a timeout they get 5 seconds.
 
     Args:
         extenders: as declared.
-        check_tls: how to look at certificates; None leaves them unread.
+        check_tls: checks certificates; None skips the check.
 
     Raises:
-        BuildError: the TLS settings of an extender can't be used.
+        BuildError: the TLS settings of an extender are not usable.
     """
     for extender in extenders:
         problem = _tls_problem(extender, check_tls)
@@ -35,7 +35,7 @@ def build_extenders(extenders: Sequence[Extender], check_tls: CheckTls | None) -
 
 
 def with_timeout(extender: Extender) -> Extender:
-    """Give an extender without timeout the default one."""
+    """Return an extender with the default timeout if it has none."""
     return replace(extender, http_timeout_ns=extender.http_timeout_ns or _DEFAULT_TIMEOUT_NS)
 
 
@@ -54,7 +54,7 @@ def _tls_problem(extender: Extender, check_tls: CheckTls | None) -> str | None:
 def apply_ignored_resources(
     profiles: Sequence[KubeSchedulerProfile], extenders: Sequence[Extender]
 ) -> tuple[KubeSchedulerProfile, ...]:
-    """Make NodeResourcesFit ignore the resources that extenders want ignored, instead of those of its own arguments.
+    """Make NodeResourcesFit ignore the resources that extenders declare as ignored, instead of those of its own arguments.
 
     Raises:
         BuildError: a profile has no arguments for NodeResourcesFit.

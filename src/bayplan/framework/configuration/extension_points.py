@@ -9,7 +9,7 @@ from typing import Final, TypeAlias
 class ExtensionPoint(StrEnum):
     """A point of a scheduling attempt at which plugins run; the value is its name in snake case.
 
-    Members stand in the order in which upstream builds their plugin lists, which decides the error that is seen first.
+    Members are in the order in which upstream builds its plugin lists, which decides the error that is reported first.
     """
 
     PRE_FILTER = "pre_filter"
@@ -45,7 +45,7 @@ class ExtensionPoint(StrEnum):
 
 
 ExtensionPointsOf: TypeAlias = Callable[[str], Collection[str] | None]
-"""Tell which extension points (snake-case names) the plugin of a name implements; None: there is no such plugin."""
+"""Returns the extension points (snake-case names) that a plugin implements; None if there is no such plugin."""
 
 _P = ExtensionPoint
 
@@ -78,16 +78,16 @@ IN_TREE_EXTENSION_POINTS: Final[Mapping[str, frozenset[ExtensionPoint]]] = Mappi
         "VolumeZone": frozenset({_P.PRE_FILTER, _P.FILTER}),
     }
 )
-"""Every in-tree plugin of v1.36.3, in the default profile or not."""
+"""Every in-tree plugin of v1.36.3, whether in the default profile or not."""
 
 
 def in_tree_extension_points(plugin: str) -> frozenset[ExtensionPoint] | None:
-    """Give the extension points of an in-tree plugin; None for any other name."""
+    """Return the extension points of an in-tree plugin; None for any other name."""
     return IN_TREE_EXTENSION_POINTS.get(plugin)
 
 
 def with_custom_plugins(custom: Mapping[str, Collection[str]]) -> ExtensionPointsOf:
-    """Know custom plugins beside the in-tree ones; ``custom`` has the extension points of each."""
+    """Extend the in-tree plugins by custom ones; ``custom`` has the extension points of each."""
 
     def extension_points_of(plugin: str) -> Collection[str] | None:
         return custom.get(plugin) or in_tree_extension_points(plugin)

@@ -1,6 +1,6 @@
-"""Say what is wrong with a field, in the words of Kubernetes' field errors.
+"""Field errors, in the words of Kubernetes.
 
-A field error is a text: ``path: Invalid value: 0: must be greater than 0``. The functions here make them;
+A field error is a text: ``path: Invalid value: 0: must be greater than 0``. These functions format single errors;
 `bayplan.objects.selectors.join_errors` joins several, as upstream does.
 """
 
@@ -11,7 +11,7 @@ from bayplan.base.go_text.quoting import quote
 
 
 class Path:
-    """The way to a field: ``profiles[0].plugins``. The empty path is that of a plugin's arguments at build time."""
+    """The path of a field: ``profiles[0].plugins``. The path of a plugin's arguments at build time is empty."""
 
     __slots__ = ("text",)
 
@@ -19,11 +19,11 @@ class Path:
         self.text = text
 
     def child(self, *names: str) -> "Path":
-        """Go to a field of this one."""
+        """Return the path of a field of this one."""
         return Path(".".join((self.text, *names) if self.text else names))
 
     def index(self, index: int | str) -> "Path":
-        """Go to an element of a list, or to a key of a map."""
+        """Return the path of a list element or a map key."""
         return Path(f"{self.text}[{index}]")
 
 
@@ -37,7 +37,7 @@ class Named:
 
 
 def _shown(value: object) -> str:
-    """Show a bad value: simple ones plainly, everything else (dicts, lists, named texts) as JSON."""
+    """Format an invalid value: simple ones plainly, everything else (dicts, lists, named texts) as JSON."""
     if isinstance(value, str):
         return quote(value)
     if isinstance(value, Named):
@@ -46,31 +46,31 @@ def _shown(value: object) -> str:
 
 
 def invalid(path: Path, value: object, detail: str) -> str:
-    """Refuse a value."""
+    """Return the error for an invalid value."""
     return f"{path.text}: Invalid value: {_shown(value)}: {detail}"
 
 
 def required(path: Path, detail: str = "") -> str:
-    """Miss a value."""
+    """Return the error for a missing value."""
     return f"{path.text}: Required value" + (f": {detail}" if detail else "")
 
 
 def forbidden(path: Path, detail: str) -> str:
-    """Refuse a field altogether."""
+    """Return the error for a field that must not be set."""
     return f"{path.text}: Forbidden: {detail}"
 
 
 def duplicate(path: Path, value: object) -> str:
-    """Refuse a value that stands twice."""
+    """Return the error for a duplicate value."""
     return f"{path.text}: Duplicate value: {_shown(value)}"
 
 
 def not_supported(path: Path, value: object, supported: Sequence[str]) -> str:
-    """Refuse a value that is none of a few."""
+    """Return the error for a value that is not one of the supported ones."""
     choices = ", ".join(quote(choice) for choice in supported)
     return f"{path.text}: Unsupported value: {_shown(value)}: supported values: {choices}"
 
 
 def without_repeats(messages: Iterable[str]) -> list[str]:
-    """Drop messages that were there before."""
+    """Drop duplicate messages."""
     return list(dict.fromkeys(messages))

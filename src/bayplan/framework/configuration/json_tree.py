@@ -1,6 +1,6 @@
-"""JSON as a tree that forgets nothing: repeated keys, the order of keys and the digits of numbers are kept.
+"""JSON as a lossless tree: it preserves duplicate keys, the order of keys and the digits of numbers.
 
-Syntax errors are told in the words of Go's ``encoding/json``. Which fields an object may have is decided in ``decode.py``.
+Syntax errors have the words of Go's ``encoding/json``. ``decode.py`` decides which fields an object may have.
 """
 
 import re
@@ -24,29 +24,29 @@ _HEX = frozenset("0123456789abcdefABCDEF")
 
 
 class JsonNumber(msgspec.Struct, frozen=True):
-    """A number as it is written; the type of the field decides how it is read."""
+    """A number as written; the type of the field decides how it is parsed."""
 
     literal: str
 
     def value(self) -> int | float:
-        """Read the number where no type is given: an int where it is written as one, otherwise a float."""
+        """Parse the number without a given type: as an int if it is written as one, otherwise as a float."""
         if not any(character in self.literal for character in ".eE"):
             return int(self.literal)
         return float(self.literal)
 
 
 class JsonObject(msgspec.Struct, frozen=True):
-    """An object: its keys and values in the order of the text, repeated keys included."""
+    """An object: its keys and values in the order of the text, including duplicate keys."""
 
     pairs: tuple[tuple[str, JsonNode], ...]
 
 
 class JsonSyntaxError(ValueError):
-    """Say in Go's words why a text is not JSON."""
+    """A syntax error, in Go's words."""
 
 
 def plain_value(node: JsonNode) -> JsonValue:
-    """Turn a tree into dicts, lists and numbers; of repeated keys the last one counts."""
+    """Convert a tree to dicts, lists and numbers; of duplicate keys, the last one counts."""
     if isinstance(node, JsonObject):
         return {key: plain_value(item) for key, item in node.pairs}
     if isinstance(node, list):
@@ -57,10 +57,10 @@ def plain_value(node: JsonNode) -> JsonValue:
 
 
 def tree_of(value: object) -> JsonNode:
-    """Turn parsed plain data (mappings, lists, scalars) into a tree.
+    """Convert parsed plain data (mappings, lists, scalars) to a tree.
 
     Raises:
-        TypeError: the value holds something that JSON has no form for.
+        TypeError: the value contains something that JSON can't represent.
     """
     if value is None or isinstance(value, bool | str):
         return value
@@ -104,7 +104,7 @@ class _Parser:
             self.position += 1
 
     def next_character(self) -> str:
-        """Give the next character that is not a space; end of the text is an error."""
+        """Return the next character that is not a space; the end of the text is an error."""
         self.skip_space()
         return self.current()
 
@@ -114,11 +114,11 @@ class _Parser:
         return self.text[self.position]
 
     def inner(self) -> str:
-        """Give the next character inside a number, a word or an escape, where Go's scanner takes the end for a space."""
+        """Return the next character inside a number, a word or an escape, where Go's scanner treats the end as a space."""
         return self.text[self.position : self.position + 1] or " "
 
     def unexpected(self, context: str) -> JsonSyntaxError:
-        # Go's scanner works on bytes: of a longer character it names the first byte.
+        # Go's scanner works on bytes: for a multi-byte character it reports the first byte.
         byte = self.inner().encode("utf-8", "replace")[0]
         if byte == 0x27:
             shown = r"'\''"

@@ -1,4 +1,4 @@
-"""Turn an extender of an older version, or of a Policy, into v1."""
+"""Convert an extender of an older version, or of a Policy, to v1."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from bayplan.framework.configuration.conversion import Document, Note
 
 
 def convert_extender(old: Document, path: str, note: Note) -> Document:
-    """Return an extender as v1; `path` is where it stands, for notes."""
+    """Return an extender as v1; `path` is its position, for notes."""
     new: Document = {("enableHTTPS" if name == "enableHttps" else name): value for name, value in old.items()}
     timeout = new.get("httpTimeout")
     if isinstance(timeout, int):

@@ -1,4 +1,4 @@
-"""Names that plugins, predicates and priorities had in older releases, and what stands for them in v1.
+"""Names of plugins, predicates and priorities in older releases, and their replacements in v1.
 
 Sources: the API types and defaults of kubescheduler.config.k8s.io v1alpha1 to v1beta3, and the registry of Policy algorithms, as
 documented in the changelogs of Kubernetes 1.15 to 1.29.
@@ -31,7 +31,7 @@ RENAMED: Final[Mapping[str, str]] = MappingProxyType(
         "DefaultPodTopologySpread": "PodTopologySpread",
     }
 )
-"""Plugins whose work another one does today."""
+"""Plugins whose work another plugin does today."""
 
 GONE: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -40,15 +40,15 @@ GONE: Final[Mapping[str, str]] = MappingProxyType(
         "ServiceAffinity": "pods of a service are no longer kept together by node labels; pod affinity does this",
     }
 )
-"""Plugins that nothing stands for, and why."""
+"""Plugins without a replacement, and why."""
 
 NODE_LABEL: Final = "NodeLabel"
-"""A plugin whose arguments become an affinity of NodeAffinity."""
+"""A plugin whose arguments become a node affinity of NodeAffinity."""
 
 OLD_WEIGHTS: Final[Mapping[str, int]] = MappingProxyType(
     {"InterPodAffinity": 1, "NodeAffinity": 1, "TaintToleration": 1}
 )
-"""Default weights before v1beta3, where they differ from those of today."""
+"""Default weights before v1beta3 that differ from today's."""
 
 PREDICATES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
@@ -71,7 +71,7 @@ PREDICATES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "MatchInterPodAffinity": ("InterPodAffinity",),
         "EvenPodsSpread": ("PodTopologySpread",),
         "CheckNodeUnschedulable": ("NodeUnschedulable",),
-        # Conditions of nodes are taints now, which every Policy heeds.
+        # Conditions of nodes are taints now, which every Policy obeys.
         "CheckNodeCondition": ("TaintToleration",),
         "CheckNodeMemoryPressure": ("TaintToleration",),
         "CheckNodeDiskPressure": ("TaintToleration",),
@@ -81,7 +81,7 @@ PREDICATES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
 """Predicates of a Policy and the filter plugins that do their work."""
 
 ESSENTIAL_FILTERS: Final = ("NodeUnschedulable", "TaintToleration")
-"""What every Policy heeds, whether it says so or not."""
+"""Filters that every Policy implies."""
 
 PRIORITIES: Final[Mapping[str, str]] = MappingProxyType(
     {

@@ -1,4 +1,4 @@
-"""Turn a profile of an older version into v1: plugins that were renamed, merged or dropped, and their arguments."""
+"""Convert a profile of an older version to v1: renamed, merged and removed plugins, and their arguments."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from bayplan.framework.configuration.json_tree import JsonValue
 from bayplan.framework.configuration.legacy_names import FIT, GONE, NODE_LABEL, OLD_WEIGHTS, RENAMED, STRATEGIES
 
 _WITH_STRATEGIES = ("v1alpha1", "v1alpha2", "v1beta1")
-"""Versions in which the strategies of NodeResourcesFit were plugins; later ones pass over their names where they are disabled."""
+"""Versions in which the strategies of NodeResourcesFit were plugins; later versions ignore their names in disabled lists."""
 
 _WITH_OLD_WEIGHTS = (*_WITH_STRATEGIES, "v1beta2")
 
 _POINTS_OF_OLD = {"postFilter": "preScore", "unreserve": "reserve"}
-"""Extension points of v1alpha1 that were renamed, or are part of another."""
+"""Extension points of v1alpha1 that were renamed or merged into another."""
 
 
 def convert_profile(old: Document, version: str, path: str, note: Note) -> Document:
@@ -22,9 +22,9 @@ def convert_profile(old: Document, version: str, path: str, note: Note) -> Docum
 
     Args:
         old: the profile.
-        version: that it is written in.
+        version: its version.
         path: of the profile, for notes.
-        note: told what became of what.
+        note: called with the path and text of each change.
     """
     new: Document = {name: value for name, value in old.items() if name not in ("plugins", "pluginConfig")}
     plugins = _Plugins(old.get("plugins"), version, f"{path}.plugins", note)
@@ -45,7 +45,7 @@ class _Plugins:
     """The plugin sets of a profile.
 
     Attributes:
-        strategies: score plugins among the enabled ones that are strategies of NodeResourcesFit today.
+        strategies: enabled score plugins that are strategies of NodeResourcesFit today.
     """
 
     def __init__(self, old: JsonValue, version: str, path: str, note: Note) -> None:
@@ -121,7 +121,7 @@ class _Plugins:
         return found
 
     def _score_fit(self) -> None:
-        """Let NodeResourcesFit score where one of its strategies did, and only there."""
+        """Let NodeResourcesFit score if one of its strategies did, and only then."""
         enabled, disabled = self._sets.get("score", ([], []))
         all_off = any(each["name"] == "*" for each in disabled)
         if self.strategies:
@@ -134,7 +134,7 @@ class _Plugins:
             self._note(f"{self._path}.score.disabled", f"NodeResourcesLeastAllocated became {FIT}, disabled at score")
 
     def _keep_weights(self) -> None:
-        """Pin the default weights of before v1beta3 where the profile relies on them."""
+        """Pin the default weights before v1beta3 if the profile relies on them."""
         enabled, disabled = self._sets.get("score", ([], []))
         named = {each["name"] for each in (*enabled, *disabled)}
         pinned: list[Document] = [
@@ -144,8 +144,8 @@ class _Plugins:
         ]
         if pinned:
             self._sets["score"] = ([*enabled, *pinned], disabled)
-            told = ", ".join(f"{each['name']} {each['weight']}" for each in pinned)
-            self._note(f"{self._path}.score", f"default weights as they were: {told}")
+            weights = ", ".join(f"{each['name']} {each['weight']}" for each in pinned)
+            self._note(f"{self._path}.score", f"previous default weights: {weights}")
 
 
 class _Arguments:
@@ -162,7 +162,7 @@ class _Arguments:
             name, args = str(entry.get("name")), entry.get("args")
             given: Document = dict(args) if isinstance(args, dict) else {}
             if str(given.get("apiVersion", "kubescheduler")).startswith("kubescheduler"):
-                # Plugins that are not in-tree may have versions of their own.
+                # Out-of-tree plugins may have versions of their own.
                 given = {key: value for key, value in given.items() if key not in ("apiVersion", "kind")}
             self._take(name, given, f"{path}[{number}]", note)
 
@@ -183,11 +183,11 @@ class _Arguments:
             self.merge(name, given)
 
     def merge(self, name: str, args: Document) -> None:
-        """Add arguments of a plugin to those that it has."""
+        """Merge arguments into those of a plugin."""
         self.entries[name] = {**self.entries.get(name, {}), **args}
 
     def strategy(self, names: Sequence[str]) -> Document | None:
-        """Return the scoring strategy of NodeResourcesFit that plugins stand for; the last of several counts."""
+        """Return the scoring strategy of NodeResourcesFit that corresponds to these plugins; the last of several counts."""
         found: Document | None = None
         for name in names:
             given = self._strategies.get(name, {})
@@ -202,7 +202,7 @@ class _Arguments:
 
 
 def affinity_of_labels(args: Document) -> Document:
-    """Return the node affinity that says what the arguments of NodeLabel said."""
+    """Return the node affinity that is equivalent to the arguments of NodeLabel."""
     required = [
         *_expressions(args.get("presentLabels"), "Exists"),
         *_expressions(args.get("absentLabels"), "DoesNotExist"),

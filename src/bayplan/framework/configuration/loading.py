@@ -1,6 +1,6 @@
 """Load a scheduler configuration: from a text, from parsed data, or the default one.
 
-`load_configuration` is what the rest of the program uses; it raises. `examine_configuration` gives every step's outcome as a
+The rest of the program uses `load_configuration`, which raises. `examine_configuration` returns the result of every step as a
 value. The steps are upstream's: decode (with defaults), validate, build.
 """
 
@@ -44,12 +44,12 @@ KIND: Final = "KubeSchedulerConfiguration"
 
 
 class SchedulerConfiguration(msgspec.Struct, frozen=True):
-    """A configuration that the scheduler can run with.
+    """A valid configuration.
 
     Attributes:
-        declared: the file with its defaults filled in; what extenders ignore is in the arguments already.
-        profiles: in the order of the file, names are unique.
-        extenders: in the order in which they are asked.
+        declared: the file with its defaults filled in; resources that extenders ignore are already in the arguments.
+        profiles: in the order of the file, with unique names.
+        extenders: in calling order.
 
     Class attributes:
         max_score: the largest normalised score of a plugin.
@@ -62,12 +62,12 @@ class SchedulerConfiguration(msgspec.Struct, frozen=True):
 
     @property
     def parallelism(self) -> int:
-        """How many goroutines upstream uses; kept for what depends on it (chunk sizes)."""
+        """The number of goroutines that upstream uses, which chunk sizes depend on."""
         return self.declared.parallelism
 
     @property
     def percentage_of_nodes_to_score(self) -> int:
-        """What profiles use that have no percentage of their own; 0 means adaptive."""
+        """The percentage for profiles without one of their own; 0 means adaptive."""
         return self.declared.percentage_of_nodes_to_score or 0
 
     @property
@@ -77,36 +77,36 @@ class SchedulerConfiguration(msgspec.Struct, frozen=True):
 
     @property
     def pod_max_backoff_seconds(self) -> int:
-        """The longest backoff of a pod."""
+        """The maximum backoff of a pod."""
         return self.declared.pod_max_backoff_seconds
 
     @property
     def leader_election(self) -> LeaderElectionConfiguration:
-        """How replicas of the scheduler agree on one that works."""
+        """Leader election among replicas of the scheduler."""
         return self.declared.leader_election
 
     @property
     def client_connection(self) -> ClientConnectionConfiguration:
-        """How the API server is talked to."""
+        """The client connection to the API server."""
         return self.declared.client_connection
 
     @property
     def delay_cache_until_active(self) -> bool:
-        """Whether caches are filled only by the replica that leads."""
+        """Whether only the leading replica fills its caches."""
         return self.declared.delay_cache_until_active
 
     def profile(self, scheduler_name: str) -> ProfileConfiguration | None:
-        """Give the profile for the pods of a scheduler name; None where no profile is responsible."""
+        """Return the profile for the pods of a scheduler name; None if there is none."""
         for profile in self.profiles:
             if profile.scheduler_name == scheduler_name:
                 return profile
         return None
 
     def effective_document(self) -> dict[str, JsonValue]:
-        """Write the configuration as ``kube-scheduler --write-config-to`` does.
+        """Return the configuration as ``kube-scheduler --write-config-to`` writes it.
 
-        Compared with the declared one, arguments of plugins that are not enabled are left out, the others stand in name order, and
-        extenders without a timeout have the default one.
+        Unlike the declared one, it omits arguments of plugins that are not enabled, sorts the others by name, and gives extenders
+        without a timeout the default one.
         """
         profiles = []
         for declared, built in zip(self.declared.profiles, self.profiles, strict=True):
@@ -130,14 +130,14 @@ class SchedulerConfiguration(msgspec.Struct, frozen=True):
 
 
 class Examination(msgspec.Struct, frozen=True):
-    """What became of a configuration, step by step.
+    """The result of each step of loading a configuration.
 
     Attributes:
-        stage: the step that refused it; None for a good one.
+        stage: the step that rejected it; None if it is valid.
         error: that step's error, as upstream joins it.
-        messages: the single messages of validation.
+        messages: the individual validation messages.
         declared: the file with its defaults, unless decoding failed.
-        configuration: the whole configuration, where every step was passed.
+        configuration: the whole configuration, if it passed every step.
     """
 
     stage: Stage | None
@@ -160,15 +160,15 @@ def load_configuration(
 
     Args:
         text: YAML or JSON.
-        where: what to call it in errors: a file name.
-        feature_gates: which gates are on; the defaults of the release if not given.
-        extension_points_of: tells which plugins there are and what they implement; the in-tree ones if not given. For custom
-            ones beside them see `with_custom_plugins`.
-        check_tls: looks at the certificates of extenders; they stay unread if not given.
+        where: its name in errors, e.g. the file name.
+        feature_gates: the enabled gates; by default those of the release.
+        extension_points_of: returns the extension points of a plugin; by default, of the in-tree ones. To add custom
+            ones see `with_custom_plugins`.
+        check_tls: checks the certificates of extenders; without it they are not checked.
         plugin_names: names of custom plugins, for suggestions.
 
     Raises:
-        ConfigurationError: upstream would refuse it. With `where` the error lists all problems with their lines and columns;
+        ConfigurationError: upstream would reject it. With `where` the error lists all problems with their lines and columns;
             without, it is upstream's message.
     """
 
@@ -179,7 +179,7 @@ def load_configuration(
 
     found = examine(text)
     if found.configuration is None and where:
-        # Only a refused file needs the places of its fields.
+        # Only a rejected file needs the positions of its fields.
         from bayplan.framework.configuration.refusal import refusal
 
         written = text if isinstance(text, str) else text.decode("utf-8", "replace")
@@ -195,7 +195,7 @@ def load_configuration_mapping(
     extension_points_of: ExtensionPointsOf = in_tree_extension_points,
     check_tls: CheckTls | None = None,
 ) -> SchedulerConfiguration:
-    """Load a configuration that is parsed already: plain dicts, lists and scalars; see `load_configuration`."""
+    """Load a configuration that is already parsed to plain dicts, lists and scalars; see `load_configuration`."""
     found = examine_configuration(
         document, feature_gates=feature_gates, extension_points_of=extension_points_of, check_tls=check_tls
     )
@@ -213,7 +213,7 @@ def default_configuration(
     *,
     extension_points_of: ExtensionPointsOf = in_tree_extension_points,
 ) -> SchedulerConfiguration:
-    """Give the configuration that holds where none is given."""
+    """Return the default configuration."""
     header = {"apiVersion": API_VERSION, "kind": KIND}
     return load_configuration_mapping(header, feature_gates=feature_gates, extension_points_of=extension_points_of)
 
@@ -225,7 +225,7 @@ def examine_configuration(
     extension_points_of: ExtensionPointsOf = in_tree_extension_points,
     check_tls: CheckTls | None = None,
 ) -> Examination:
-    """Take a configuration through all steps and say how far it came; arguments as for `load_configuration`."""
+    """Run a configuration through all steps and return how far it got; arguments as for `load_configuration`."""
     gates = feature_gates if feature_gates is not None else FeatureGates()
     try:
         if isinstance(source, str | bytes):
@@ -260,12 +260,12 @@ def _build(
 
 
 def declared_document(declared: KubeSchedulerConfiguration) -> dict[str, JsonValue]:
-    """Write a declared configuration as v1, in upstream's order of fields."""
+    """Return a declared configuration as v1, in upstream's order of fields."""
     return {"kind": KIND, "apiVersion": API_VERSION, **encode_struct(declared)}
 
 
 def effective_document(configuration: SchedulerConfiguration) -> dict[str, JsonValue]:
-    """Write a configuration as ``kube-scheduler --write-config-to`` does."""
+    """Return a configuration as ``kube-scheduler --write-config-to`` writes it."""
     return configuration.effective_document()
 
 

@@ -1,6 +1,6 @@
 """The typed arguments of the in-tree plugins (kubescheduler.config.k8s.io/v1, ``pluginConfig``).
 
-Arguments that a plugin gets are always defaulted and valid. Durations are nanoseconds; shapes keep upstream's scale of 0 to 10.
+Arguments passed to a plugin are always defaulted and valid. Durations are in nanoseconds; shapes keep upstream's scale of 0 to 10.
 """
 
 from collections.abc import Mapping
@@ -34,7 +34,7 @@ describe_core_types()
 
 
 class ResourceSpec(Struct, frozen=True):
-    """A resource that counts for a score, and how much."""
+    """A resource that counts for a score, with its weight."""
 
     name: Annotated[str, wire("name", STRING)] = ""
     weight: Annotated[int, wire("weight", INT64, omit_empty=True)] = 0
@@ -56,7 +56,7 @@ class RequestedToCapacityRatioParam(Struct, frozen=True):
 
 
 class ScoringStrategy(Struct, frozen=True):
-    """How NodeResourcesFit scores: ``type`` is one of the three strategies."""
+    """The scoring strategy of NodeResourcesFit: ``type`` is one of the three strategies."""
 
     type: Annotated[
         str, wire("type", named_string("v1.ScoringStrategyType", "config.ScoringStrategyType"), omit_empty=True)
@@ -73,7 +73,7 @@ class ScoringStrategy(Struct, frozen=True):
 
 
 class DefaultPreemptionArgs(Struct, frozen=True):
-    """How many candidates DefaultPreemption looks at, at least."""
+    """The minimum number of candidates that DefaultPreemption looks for."""
 
     min_candidate_nodes_percentage: Annotated[
         int, wire("minCandidateNodesPercentage", Pointer(INT32), nil=10, omit_empty=True)
@@ -84,7 +84,7 @@ class DefaultPreemptionArgs(Struct, frozen=True):
 
 
 class DynamicResourcesArgs(Struct, frozen=True):
-    """Time limits of DynamicResources; None: the feature gates leave no such limit."""
+    """Time limits of DynamicResources; None if the feature gates disable the limit."""
 
     filter_timeout_ns: Annotated[int | None, wire("filterTimeout", Pointer(Duration(), everywhere=True))] = None
     binding_timeout_ns: Annotated[
@@ -100,7 +100,7 @@ class InterPodAffinityArgs(Struct, frozen=True):
 
 
 class NodeAffinityArgs(Struct, frozen=True):
-    """An affinity that holds for all pods of the profile, in addition to their own."""
+    """An affinity that applies to all pods of the profile, in addition to their own."""
 
     added_affinity: Annotated[
         NodeAffinity | None, wire("addedAffinity", Pointer(Nested(NodeAffinity), everywhere=True), omit_empty=True)
@@ -108,13 +108,13 @@ class NodeAffinityArgs(Struct, frozen=True):
 
 
 class NodeResourcesBalancedAllocationArgs(Struct, frozen=True):
-    """The resources that are to be used evenly; every weight is 1."""
+    """The resources to balance; every weight is 1."""
 
     resources: Annotated[tuple[ResourceSpec, ...], wire("resources", Slice(Nested(ResourceSpec)), omit_empty=True)] = ()
 
 
 class NodeResourcesFitArgs(Struct, frozen=True):
-    """What NodeResourcesFit does not check, and how it scores."""
+    """The resources that NodeResourcesFit ignores, and its scoring strategy."""
 
     ignored_resources: Annotated[tuple[str, ...], wire("ignoredResources", Slice(STRING), omit_empty=True)] = ()
     ignored_resource_groups: Annotated[
@@ -130,7 +130,7 @@ class NodeResourcesFitArgs(Struct, frozen=True):
         """The scoring strategy of valid arguments.
 
         Raises:
-            InvariantError: the arguments were not checked.
+            InvariantError: the arguments were not validated.
         """
         if self.scoring_strategy is None:
             raise InvariantError("NodeResourcesFitArgs without scoringStrategy passed the checks")
@@ -138,7 +138,7 @@ class NodeResourcesFitArgs(Struct, frozen=True):
 
 
 class PodTopologySpreadArgs(Struct, frozen=True):
-    """Which constraints a pod without any gets: those of the system, or a list."""
+    """The constraints of pods that declare none: those of the system, or a list."""
 
     default_constraints: Annotated[
         tuple[TopologySpreadConstraint, ...],
@@ -155,7 +155,7 @@ class PodTopologySpreadArgs(Struct, frozen=True):
 
 
 class VolumeBindingArgs(Struct, frozen=True):
-    """How long a bind may take, and the function that scores storage capacity (feature gate StorageCapacityScoring)."""
+    """The timeout of a bind, and the function that scores storage capacity (feature gate StorageCapacityScoring)."""
 
     bind_timeout_seconds: Annotated[int, wire("bindTimeoutSeconds", Pointer(INT64), nil=600, omit_empty=True)] = 0
     shape: Annotated[
@@ -189,9 +189,9 @@ ARGUMENT_TYPES: Final[Mapping[str, type[PluginArguments]]] = MappingProxyType(
         )
     }
 )
-"""The kinds of arguments: those of a plugin are called like the plugin, with ``Args`` behind."""
+"""The kinds of arguments: the name of the plugin followed by ``Args``."""
 
 
 def argument_type_of(plugin: str) -> type[PluginArguments] | None:
-    """Give the type of a plugin's arguments; None where they have none that is known."""
+    """Return the type of a plugin's arguments; None if it has no known type."""
     return ARGUMENT_TYPES.get(plugin + "Args")

@@ -1,7 +1,7 @@
-"""Turn a Policy file of the classic scheduler into a v1 configuration, as far as plugins of today do its work.
+"""Convert a Policy file of the classic scheduler to a v1 configuration, as far as today's plugins allow.
 
-The decisions are those of today's plugins (scores of 0 to 100, normalised): near, and not the same. Who wants the classic
-scheduler itself takes the Policy file as it is, with ``--mode classic``.
+The decisions are those of today's plugins (scores of 0 to 100, normalised): similar, but not the same. To run the classic
+scheduler itself with a Policy file, use ``--mode classic``.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _AFTERWARDS = ("DefaultPreemption", "DefaultBinder")
 
 
 def convert_policy(policy: Document) -> Conversion:
-    """Return the v1 configuration that is nearest to a Policy."""
+    """Return the v1 configuration closest to a Policy."""
     found = Conversion("Policy")
     arguments: dict[str, Document] = {}
     profile: Document = {"schedulerName": "default-scheduler"}
@@ -118,7 +118,7 @@ def _strategy(name: str, ratio: JsonValue) -> Document:
     if not isinstance(ratio, dict):
         strategy: Document = {"type": STRATEGY_PRIORITIES[name], "resources": both}
         if strategy["type"] == "RequestedToCapacityRatio":
-            # The default shape of the classic priority: the emptier the better.
+            # The default shape of the classic priority: prefer emptier nodes.
             shape: list[JsonValue] = [{"utilization": 0, "score": 10}, {"utilization": 100, "score": 0}]
             strategy["requestedToCapacityRatio"] = {"shape": shape}
         return strategy
@@ -130,7 +130,7 @@ def _strategy(name: str, ratio: JsonValue) -> Document:
 
 
 def _add_affinity(arguments: dict[str, Document], labels: Document) -> None:
-    """Add what labels nodes must or should have to the affinity for all pods; all requirements hold at once."""
+    """Add required or preferred node labels to the affinity for all pods; all requirements must match."""
     added = affinity_of_labels(labels)
     before = arguments.get("NodeAffinity", {}).get("addedAffinity")
     merged: Document = dict(before) if isinstance(before, dict) else {}
@@ -156,7 +156,7 @@ def _expressions(required: Document) -> list[JsonValue]:
 
 
 def _plugins(filters: list[str] | None, scores: dict[str, int] | None) -> Document:
-    """Return plugin sets in which just these filters and scores run; None leaves the default ones."""
+    """Return plugin sets with just these filters and scores; None leaves the default ones."""
     if filters is None or scores is None:
         return _narrowed(filters, scores)
     names = dict.fromkeys((*_ALWAYS, *filters, *scores, *_AFTERWARDS))
@@ -172,7 +172,7 @@ def _plugins(filters: list[str] | None, scores: dict[str, int] | None) -> Docume
 
 
 def _narrowed(filters: list[str] | None, scores: dict[str, int] | None) -> Document:
-    """Return plugin sets in which one point runs what a Policy names, and the other the default plugins."""
+    """Return plugin sets in which one point runs the plugins of a Policy, and the other the default ones."""
     names: list[JsonValue] = [{"name": name} for name in filters or ()]
     for name, weight in (scores or {}).items():
         names.append({"name": name, "weight": weight})

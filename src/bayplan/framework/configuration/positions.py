@@ -1,6 +1,6 @@
-"""Where in a configuration text a field stands: from a path like ``profiles[0].plugins`` to line and column.
+"""The positions of fields in a configuration text: from a path like ``profiles[0].plugins`` to line and column.
 
-YAML and JSON alike. Of a text that can't be parsed nothing is known; then every place is the beginning.
+For both YAML and JSON. If a text can't be parsed, every position is the beginning.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from typing import NamedTuple, TypeAlias
 import yaml
 
 Step: TypeAlias = str | int
-"""A key of an object, or the number of an element."""
+"""A key of an object, or the index of an element."""
 
 _STEP = re.compile(r"\[(\d+)\]|\[([^\]]*)\]|([^.\[\]]+)")
 
 
 class Place(NamedTuple):
-    """A place in a text.
+    """A position in a text.
 
     Attributes:
-        line, column: counted from 1; 0 where unknown.
-        path: what stands there, as far as it is there: ``$.profiles[0]``.
+        line, column: 1-based; 0 if unknown.
+        path: the existing part of the path: ``$.profiles[0]``.
     """
 
     line: int
@@ -31,26 +31,26 @@ class Place(NamedTuple):
 
 
 def steps_of(path: str) -> tuple[Step, ...]:
-    """Read a path as error texts have it; a leading dot is passed over."""
+    """Parse a path of an error text; a leading dot is ignored."""
     return tuple(int(match[1]) if match[1] else match[2] or match[3] for match in _STEP.finditer(path))
 
 
 def path_of(steps: Sequence[Step]) -> str:
-    """Write a path: ``$.profiles[0]``; ``$`` is the whole."""
+    """Format a path: ``$.profiles[0]``; ``$`` is the whole document."""
     return "$" + "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps)
 
 
 class TextPositions:
-    """The places of everything in the first document of a text."""
+    """The positions of all fields and elements in the first document of a text."""
 
     def __init__(self, text: str) -> None:
         self._root = _parse(text)
         self._removed: dict[int, list[int]] = {}
 
     def place(self, steps: Sequence[Step], *, of_key: bool = False) -> Place:
-        """Return where a field stands, or what it would be part of where it is missing.
+        """Return the position of a field or, if it is missing, of its closest existing parent.
 
-        A simple value is found itself, an object or list by its key. `of_key`: the key in any case.
+        The position of a scalar is its own, that of an object or list is its key. `of_key`: always use the key.
         """
         if self._root is None:
             return Place(0, 0, path_of(steps))
@@ -64,11 +64,11 @@ class TextPositions:
         else:
             shown = node if key is None or (isinstance(node, yaml.ScalarNode) and not of_key) else key
             return _place(shown, path_of(written))
-        # What is missing would stand there.
+        # A missing field would belong there.
         return _place(key if key is not None else node, path_of((*written, *steps[len(written) :])))
 
     def on_line(self, line: int) -> Place:
-        """Return the first field whose key stands on a line; without one the line alone."""
+        """Return the first field whose key is on a line; if there is none, only the line."""
         for steps, key, _ in self.fields():
             if key.start_mark.line + 1 == line:
                 return _place(key, path_of(steps))
@@ -79,7 +79,7 @@ class TextPositions:
         yield from _fields(self._root, ()) if self._root is not None else ()
 
     def first(self, wanted: Callable[[tuple[Step, ...], yaml.Node], bool]) -> tuple[Step, ...] | None:
-        """Return the path of the first field that is wanted, told by its path and value."""
+        """Return the path of the first field for which `wanted` returns True for its path and value."""
         return next((steps for steps, _, value in self.fields() if wanted(steps, value)), None)
 
     def value_at(self, steps: Sequence[Step]) -> str:
@@ -90,10 +90,10 @@ class TextPositions:
             node = found[2] if found is not None else None
         return str(node.value) if isinstance(node, yaml.ScalarNode) else ""
 
-    # Corrections: the text that is examined changes, places stay those of the text as it was written.
+    # Corrections change the examined text; positions remain those of the original text.
 
     def rename(self, line: int, column: int, name: str) -> bool:
-        """Change the key or value at a place to `name`; return False if there is no scalar."""
+        """Change the key or value at a position to `name`; return False if there is no scalar."""
         for parent, index in self._parts():
             for node in parent.value[index] if isinstance(parent, yaml.MappingNode) else (parent.value[index],):
                 if isinstance(node, yaml.ScalarNode) and _starts_at(node, line, column):
@@ -102,9 +102,9 @@ class TextPositions:
         return False
 
     def remove(self, line: int, column: int) -> bool:
-        """Remove the field or element whose key or value begins at a place; return False if there is none.
+        """Remove the field or element whose key or value begins at a position; return False if there is none.
 
-        Of an element that has a wrong `name` nothing is left: it would be another problem.
+        An element with a wrong `name` is removed entirely: what is left of it would be another problem.
         """
         elements: dict[int, tuple[yaml.CollectionNode, int]] = {}
         for parent, index in self._parts():
@@ -125,7 +125,7 @@ class TextPositions:
         return "" if self._root is None else str(yaml.serialize(self._root, Dumper=yaml.SafeDumper))
 
     def _parts(self) -> Iterator[tuple[yaml.CollectionNode, int]]:
-        """Yield the fields and elements of the text, the outer ones first, as their parents and numbers."""
+        """Yield the fields and elements of the text, outermost first, as (parent, index)."""
         nodes = [self._root] if isinstance(self._root, yaml.CollectionNode) else []
         for parent in nodes:
             for index, part in enumerate(parent.value):
@@ -135,7 +135,7 @@ class TextPositions:
                     nodes.append(inner)
 
     def _written_index(self, parent: yaml.Node, index: int) -> int:
-        """Return the number that an element has in the text as it was written."""
+        """Return the index of an element in the original text."""
         for removed in sorted(self._removed.get(id(parent), ())):
             index += removed <= index
         return index
@@ -150,7 +150,7 @@ def _parse(text: str) -> yaml.Node | None:
 
 
 def _child(node: yaml.Node, step: Step) -> tuple[Step, yaml.Node | None, yaml.Node] | None:
-    """Return an element, or a field with its key; of a field that stands twice the last. Case does not matter for keys."""
+    """Return an element, or a field with its key, the last one if duplicate. Keys are case-insensitive."""
     if isinstance(step, int):
         if isinstance(node, yaml.SequenceNode) and step < len(node.value):
             return step, None, node.value[step]

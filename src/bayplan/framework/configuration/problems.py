@@ -1,8 +1,8 @@
 """The problems of a configuration: upstream's messages with line, column, path and a suggestion.
 
-Upstream reports most problems as one text, with paths in several forms or none. Here each is taken apart and looked up in the text.
-kube-scheduler stops at the first stage that fails, and building stops at the first problem; `list_problems` goes on after
-correcting what it has found.
+Upstream reports most problems as one text, with paths in several forms or none. This module splits it and finds each problem in the
+configuration. kube-scheduler stops at the first stage that fails, and building stops at the first problem; `list_problems`
+continues after correcting the problems found so far.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ _NODE_KINDS = {"object": yaml.MappingNode, "array": yaml.SequenceNode}
 
 
 class ConfigurationProblem(msgspec.Struct, frozen=True):
-    """One thing that is wrong.
+    """One problem.
 
     Attributes:
         message: upstream's, without the path if it begins with one.
-        place: where in the text.
-        hint: the name that a misspelt one was meant to be; or "".
+        place: the position in the text.
+        hint: the likely correct spelling of a misspelt name, or "".
     """
 
     message: str
@@ -72,16 +72,16 @@ class ConfigurationProblem(msgspec.Struct, frozen=True):
 
 
 MAX_PROBLEMS = 50
-"""Problems that `list_problems` looks for at most: each may take one more examination of the whole text."""
+"""Maximum number of problems that `list_problems` looks for: each may take another examination of the whole text."""
 
 
 def list_problems(
     text: str, found: Examination, examine: Callable[[str], Examination], plugins: Collection[str]
 ) -> list[ConfigurationProblem]:
-    """Return all problems of a refused configuration, in the order of the text.
+    """Return all problems of a rejected configuration, in the order of the text.
 
-    After each stage the misspelt names are corrected and other refused fields removed, in a copy, and the copy is examined
-    again. A problem at the place of an earlier one is a consequence of its correction and is left out.
+    After each stage, misspelt names are corrected and other rejected fields removed in a copy, which is examined again. A problem
+    at the position of an earlier one is a consequence of its correction and is left out.
 
     Args:
         text: the configuration.
@@ -112,7 +112,7 @@ def list_problems(
 
 
 def problems_of(found: Examination, text: str) -> list[ConfigurationProblem]:
-    """Return the problems of the stage that refused a configuration, in upstream's order; none if it is good."""
+    """Return the problems of the stage that rejected a configuration, in upstream's order; none if it is valid."""
     return _examined_problems(found, TextPositions(text), is_written=True) if found.stage is not None else []
 
 
@@ -125,11 +125,11 @@ def _examined_problems(found: Examination, positions: TextPositions, *, is_writt
 
 
 class _Finder:
-    """Looks up the places of messages.
+    """Finds the positions of messages.
 
     Args:
         positions: of the text.
-        is_written: whether the text was examined as it was written; line numbers in messages of a corrected one mean nothing.
+        is_written: whether the examined text is the original; line numbers in messages about a corrected text are meaningless.
     """
 
     def __init__(self, positions: TextPositions, *, is_written: bool) -> None:
@@ -143,7 +143,7 @@ class _Finder:
         return ConfigurationProblem(message, self._positions.place(steps, of_key=of_key))
 
     def of_field(self, message: str, base: tuple[Step, ...] = ()) -> ConfigurationProblem:
-        """Look up a message that begins with the path of its field."""
+        """Find the position of a message that begins with the path of its field."""
         match = _VALIDATION.match(message)
         if match is None:
             return self._at(message, base)
@@ -152,9 +152,9 @@ class _Finder:
     # Decoding.
 
     def of_decoding(self, error: str, base: tuple[Step, ...]) -> Iterator[ConfigurationProblem]:
-        """Take apart why a text, or the arguments at `base`, could not be decoded."""
+        """Split the error of a text, or of the arguments at `base`, that could not be decoded."""
         if error.startswith(_STRICT):
-            # What is said of arguments comes last, and goes on to the next entry that has some.
+            # The errors of arguments are at the end, one part per entry.
             for part in _NEXT_ENTRY.split(error.removeprefix(_STRICT)):
                 for remark in (part,) if _ENTRY.match(part) or _ARGS_OF.match(part) else _NEXT_REMARK.split(part):
                     yield from self.of_decoding(remark, base)
@@ -192,9 +192,9 @@ class _Finder:
         return self._at(error, base if steps is None else steps)
 
     def _mismatched(self, mismatch: re.Match[str], base: tuple[Step, ...]) -> tuple[Step, ...]:
-        """Return the path of the first field of that name, below `base`, that is what the message says.
+        """Return the path of the first field of that name below `base` that matches the message.
 
-        Go leaves out the numbers of elements in such paths.
+        Go omits the indexes of elements in such paths.
         """
         kind, literal, dotted = mismatch[1], mismatch[2], tuple(mismatch[3].split("."))
 
@@ -205,7 +205,7 @@ class _Finder:
         return self._positions.first(is_meant) or self._element(base, dotted, kind) or (*base, *dotted)
 
     def _element(self, base: tuple[Step, ...], dotted: tuple[str, ...], kind: str) -> tuple[Step, ...] | None:
-        """Return the path of the first list of that name with an element that is what the message says."""
+        """Return the path of the first list of that name with an element that matches the message."""
 
         def holds(steps: tuple[Step, ...], value: yaml.Node) -> bool:
             names = tuple(step for step in steps if isinstance(step, str))
@@ -220,7 +220,7 @@ class _Finder:
     # Building.
 
     def of_build(self, error: str) -> Iterator[ConfigurationProblem]:
-        """Take apart why profiles or extenders could not be made."""
+        """Split the error of profiles or extenders that could not be built."""
         match = _PROFILE.match(error)
         if match is None:
             yield self._at(error, ("extenders",) if "extender" in error else ("profiles",))
@@ -240,7 +240,7 @@ class _Finder:
             yield self._at(reason, profile)
 
     def _profile(self, name: str) -> tuple[Step, ...]:
-        """Return the path of the profile of a scheduler name; of the only one where that is not written down."""
+        """Return the path of the profile of a scheduler name, or of the only one if its name is not written."""
         named = self._positions.first(
             lambda steps, value: len(steps) == 3 and steps[::2] == ("profiles", "schedulerName") and value.value == name
         )
@@ -260,7 +260,7 @@ class _Finder:
             if steps[: len(profile)] == profile and steps[-1] == "name" and "enabled" in steps and value.value == name
         ]
         for wanted in (point, "multiPoint"):
-            # Of several the last: a repetition is what is refused.
+            # If there are several, the last: a duplicate is the one that is rejected.
             for steps in reversed(places):
                 if wanted in steps:
                     return steps

@@ -1,6 +1,6 @@
-"""Put profiles together: which plugins run at every extension point, in which order, with which weight and arguments.
+"""Build profiles: the plugins at every extension point with their order, weights and arguments.
 
-This is what kube-scheduler does when it builds a framework for each profile; the errors found here are those of that step.
+kube-scheduler does this when it builds a framework for each profile; the errors raised here are those of that step.
 """
 
 from collections.abc import Collection, Mapping
@@ -20,12 +20,12 @@ from bayplan.framework.feature_gates import FeatureGates
 from bayplan.objects.selectors import join_errors
 
 EffectiveArguments: TypeAlias = "PluginArguments | JsonValue"
-"""Arguments as a plugin gets them: typed for the in-tree plugins, plain data for others."""
+"""Arguments as passed to a plugin: typed for the in-tree plugins, plain data for others."""
 
 _ALL = "*"
 _MAX_NODE_SCORE = 100
 _MAX_INT64 = (1 << 63) - 1
-# How the plugins word it when their arguments are missing.
+# The plugins' own messages for missing arguments.
 _MISSING_ARGUMENTS = {
     "DefaultPreemption": "got args of type <nil>, want *DefaultPreemptionArgs",
     "DynamicResources": "got args of type <nil>, want *DynamicResourcesArgs",
@@ -34,23 +34,23 @@ _MISSING_ARGUMENTS = {
 
 
 class BuildError(ValueError):
-    """Refuse profiles that can't be put together; the message is upstream's."""
+    """Profiles that can't be built; the message is upstream's."""
 
 
 class PluginWeight(NamedTuple):
-    """A plugin at an extension point, with its weight; 0 where weights do not count."""
+    """A plugin at an extension point, with its weight; 0 if weights do not apply."""
 
     name: str
     weight: int = 0
 
 
 class ProfileConfiguration(msgspec.Struct, frozen=True):
-    """A profile as it runs.
+    """A resolved profile.
 
     Attributes:
-        scheduler_name: pods name it in ``spec.schedulerName``.
-        percentage_of_nodes_to_score: None: that of the whole configuration holds; 0: adaptive.
-        plugins: for every extension point (a snake-case name, see `ExtensionPoint`), the plugins in the order in which they run.
+        scheduler_name: the name in ``spec.schedulerName`` of its pods.
+        percentage_of_nodes_to_score: None: use that of the whole configuration; 0: adaptive.
+        plugins: for every extension point (a snake-case name, see `ExtensionPoint`), the plugins in execution order.
         plugin_arguments: arguments by plugin, in name order, for the enabled plugins that have any: typed ones for the
             in-tree plugins, plain data (as in the file) for others.
     """
@@ -61,17 +61,17 @@ class ProfileConfiguration(msgspec.Struct, frozen=True):
     plugin_arguments: Mapping[str, EffectiveArguments]
 
     def names(self, point: str) -> tuple[str, ...]:
-        """List the plugins at an extension point in the order in which they run."""
+        """Return the plugins at an extension point in execution order."""
         return tuple(plugin.name for plugin in self.plugins[point])
 
 
 def build_profiles(
     profiles: Collection[KubeSchedulerProfile], feature_gates: FeatureGates, extension_points_of: ExtensionPointsOf
 ) -> tuple[ProfileConfiguration, ...]:
-    """Put all profiles of a configuration together, in its order.
+    """Build all profiles of a configuration, in its order.
 
     Raises:
-        BuildError: in the words of upstream; the first problem ends it.
+        BuildError: the first problem, in upstream's words.
     """
     built: list[ProfileConfiguration] = []
     for profile in profiles:
@@ -88,7 +88,7 @@ def build_profiles(
 def _check_against(
     built: list[ProfileConfiguration], profile: KubeSchedulerProfile, following: ProfileConfiguration
 ) -> None:
-    """Check that a profile sorts the queue as the first one does, and has a name of its own."""
+    """Check that a profile sorts the queue like the first one, and has a unique name."""
     name = following.scheduler_name
     if profile.plugins is None:
         raise BuildError(f"plugins required for profile with scheduler name {quote(name)}")
@@ -108,7 +108,7 @@ def _check_against(
 def build_profile(
     profile: KubeSchedulerProfile, feature_gates: FeatureGates, extension_points_of: ExtensionPointsOf
 ) -> ProfileConfiguration:
-    """Put one profile together; see `build_profiles`."""
+    """Build one profile; see `build_profiles`."""
     plugins = profile.plugins or Plugins()
     needed = _needed(plugins)
     implemented = {name: found for name in sorted(needed) if (found := extension_points_of(name)) is not None}
@@ -137,7 +137,7 @@ def build_profile(
 
 
 def plugin_set_at(plugins: Plugins, point: ExtensionPoint) -> PluginSet:
-    """Give the declared plugin set of an extension point."""
+    """Return the declared plugin set of an extension point."""
     declared = getattr(plugins, point.value)
     assert isinstance(declared, PluginSet)
     return declared
@@ -151,7 +151,7 @@ def _needed(plugins: Plugins) -> set[str]:
 def _arguments(
     profile: KubeSchedulerProfile, implemented: Collection[str], feature_gates: FeatureGates
 ) -> dict[str, EffectiveArguments]:
-    """Find the arguments of the plugins that are needed, checked as the plugins themselves check them."""
+    """Return the arguments of the required plugins, validated as the plugins themselves do."""
     given: dict[str, PluginArguments | RawArguments | None] = {}
     for entry in profile.plugin_config:
         if entry.name in given:
@@ -172,13 +172,13 @@ def _arguments(
 
 
 def _check_arguments(plugin: str, args: PluginArguments, feature_gates: FeatureGates) -> None:
-    # The others were checked with the whole configuration, by the same rules.
+    # The others were validated with the whole configuration, by the same rules.
     if isinstance(args, NodeResourcesFitArgs) and (errors := validate_arguments(Path(), args, feature_gates)):
         raise BuildError(f"initializing plugin {quote(plugin)}: {join_errors(errors)}")
 
 
 def _expanded(plugins: Plugins, implemented: Mapping[str, Collection[str]]) -> dict[ExtensionPoint, tuple[str, ...]]:
-    """Give the plugins of every extension point in running order."""
+    """Return the plugins of every extension point in execution order."""
     own = {point: _own_plugins(point, plugin_set_at(plugins, point), implemented) for point in ExtensionPoint}
     if not plugins.multi_point.enabled:
         return own
@@ -191,7 +191,7 @@ def _expanded(plugins: Plugins, implemented: Mapping[str, Collection[str]]) -> d
 def _own_plugins(
     point: ExtensionPoint, declared: PluginSet, implemented: Mapping[str, Collection[str]]
 ) -> tuple[str, ...]:
-    """Check the plugins that are enabled at the point itself."""
+    """Validate the plugins that are enabled at the point itself."""
     names: list[str] = []
     for plugin in declared.enabled:
         if plugin.name not in implemented:
@@ -210,9 +210,10 @@ def _with_multi_point(
     multi_point: tuple[Plugin, ...],
     implemented: Mapping[str, Collection[str]],
 ) -> tuple[str, ...]:
-    """Add the plugins that implement the point and stand under ``multiPoint``.
+    """Add the plugins of ``multiPoint`` that implement the point.
 
-    Order: own entries that ``multiPoint`` has too, in their own order; the plugins of ``multiPoint``; the other own entries.
+    Order: the point's own entries that are also in ``multiPoint``, in their own order; the plugins of ``multiPoint``; the other
+    own entries.
     """
     own = [plugin.name for plugin in declared.enabled]
     disabled = {plugin.name for plugin in declared.disabled}
@@ -252,14 +253,14 @@ def _check_counts(scheduler_name: str, at_points: Mapping[ExtensionPoint, tuple[
 def _weights(
     plugins: Plugins, implemented: Mapping[str, Collection[str]], point: ExtensionPoint, what: str
 ) -> dict[str, int]:
-    """Give the weight of every plugin that scores here: that of the point, else of ``multiPoint``; 0 becomes 1."""
+    """Return the weight of every plugin that scores here: that of the point, else of ``multiPoint``; 0 becomes 1."""
     weights: dict[str, int] = {}
     total = 0
     for plugin in (*plugin_set_at(plugins, point).enabled, *plugins.multi_point.enabled):
         if point not in implemented.get(plugin.name, ()) or plugin.name in weights:
             continue
         weights[plugin.name] = plugin.weight or 1
-        # Upstream's check for an overflow overflows itself when the total so far is negative.
+        # Upstream's overflow check overflows itself if the total so far is negative.
         room = _wrapped(_MAX_INT64 - total)
         if weights[plugin.name] * _MAX_NODE_SCORE > room:
             raise BuildError(f"{what} plugins: total score of Score plugins could overflow")

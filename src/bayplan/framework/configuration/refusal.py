@@ -1,4 +1,4 @@
-"""The error for a configuration file that is refused: all its problems, each with file, line and column."""
+"""The error for a rejected configuration file: all its problems, each with file, line and column."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bayplan.framework.configuration.problems import list_problems
 def refusal(
     text: str, where: str, found: Examination, examine: Callable[[str], Examination], plugins: Collection[str]
 ) -> ConfigurationError:
-    """Return the error for a file that was refused; the arguments are those of `list_problems` and the name of the file."""
+    """Return the error for a rejected file; the arguments are those of `list_problems` and the name of the file."""
     problems = list_problems(text, found, examine, plugins)
     hint = "bayplan config convert" if is_older(text, found) else ""
     if len(problems) == 1:
@@ -25,7 +25,7 @@ def refusal(
 
 
 def is_older(text: str, found: Examination) -> bool:
-    """Return whether a configuration was refused because it is of an older version that can be converted."""
+    """Return whether a configuration was rejected because it has an older version that can be converted."""
     if not (found.error or "").startswith("no kind "):
         return False
     try:

@@ -1,8 +1,8 @@
-"""Describe how a struct looks on the wire: JSON names, Go types, what an absent field means.
+"""The wire format of a struct: JSON names, Go types, and the meaning of an absent field.
 
-The structs of the configuration are frozen, in the form that the scheduler works with (no pointers where a default exists). The
-annotations of their fields carry a ``Wire``; ``decode.py`` and ``encode.py`` read it. Two versions of every struct are known
-upstream: ``v1``, which files are written in, and the internal one, which a file can ask for with the version ``__internal``.
+The structs of the configuration are frozen, in the form that the scheduler uses (no pointers if there is a default). The
+annotations of their fields hold a ``Wire``, which ``decode.py`` and ``encode.py`` read. Upstream has two versions of every
+struct: ``v1``, used in files, and the internal one, which a file can request with the version ``__internal``.
 """
 
 from inspect import get_annotations
@@ -12,17 +12,17 @@ import msgspec
 
 
 class _EmptyList(tuple[object, ...]):
-    """An empty tuple that says that an empty list was written; ``()`` means that none was."""
+    """The type of `EMPTY_LIST`."""
 
     __slots__ = ()
 
 
 EMPTY_LIST: Final[tuple[()]] = _EmptyList()  # type: ignore[assignment]
-"""An empty list that stands in the text. Equal to ``()``; only error texts tell the two apart, by identity."""
+"""An empty list that was written in the text. Equal to ``()``, which means that none was; error texts compare by identity."""
 
 
 class Scalar(msgspec.Struct, frozen=True):
-    """A Go bool, string, integer or float; ``name`` is that of the Go type, where a named one differs between versions."""
+    """A Go bool, string, integer or float; ``name`` is the name of a Go type that differs between versions."""
 
     kind: str
     name: str
@@ -43,11 +43,11 @@ class StringMap(msgspec.Struct, frozen=True):
 
 
 class Arguments(msgspec.Struct, frozen=True):
-    """The arguments of a plugin: any JSON, read again once the plugin is known."""
+    """The arguments of a plugin: any JSON, decoded once the plugin is known."""
 
 
 class Pointer(msgspec.Struct, frozen=True):
-    """A pointer in v1; the internal version has the value itself unless ``everywhere``."""
+    """A pointer in v1; in the internal version a plain value, unless ``everywhere``."""
 
     element: "GoType"
     everywhere: bool = False
@@ -60,10 +60,10 @@ class Slice(msgspec.Struct, frozen=True):
 
 
 class Struct(msgspec.Struct, frozen=True):
-    """Base of the structs that stand for a Go struct of the same name.
+    """Base of the structs that correspond to a Go struct of the same name.
 
     The internal version of such a struct is another Go type, in the package ``config``: its fields have no JSON names, but
-    their Go names. Types of the Kubernetes API have one version only; `describe` makes them known here.
+    their Go names. Types of the Kubernetes API have only one version; register them with `describe`.
     """
 
     go_package: ClassVar[str] = "v1"
@@ -90,15 +90,15 @@ def named_string(name: str, internal_name: str = "") -> Scalar:
 
 
 class Wire(msgspec.Struct, frozen=True):
-    """How one field is written.
+    """The wire format of one field.
 
     Attributes:
         json: its name in v1.
         go_type: its type in v1.
-        nil: the default in v1, for a pointer that is not set.
+        nil: the default in v1, for an unset pointer.
         omit_empty: whether an empty value is left out when written.
         go_name: its Go name, which is also its name in the internal version.
-        embedded: name of the embedded struct that the field belongs to upstream; it shows up in type errors.
+        embedded: name of the embedded struct that the field belongs to upstream; it appears in type errors.
     """
 
     json: str
@@ -118,12 +118,12 @@ def wire(
     go_name: str = "",
     embedded: str = "",
 ) -> Wire:
-    """Make what the annotation of a field says of the wire; see `Wire`."""
+    """Return the annotation of a field; see `Wire`."""
     return Wire(json, go_type, nil, omit_empty, go_name or json[:1].upper() + json[1:], embedded)
 
 
 class StructField(msgspec.Struct, frozen=True):
-    """A field of a struct: the attribute and how it is written."""
+    """A field of a struct: the attribute and its wire format."""
 
     attribute: str
     wire: Wire
@@ -133,29 +133,29 @@ _FIELDS: dict[type[object], tuple[StructField, ...]] = {}
 
 
 def describe(struct: type[object], **fields: Wire) -> None:
-    """Say how the fields of a type of the Kubernetes API are written, in upstream's order."""
+    """Register the wire format of the fields of a Kubernetes API type, in upstream's order."""
     _FIELDS[struct] = tuple(StructField(attribute, wire) for attribute, wire in fields.items())
 
 
 def is_versioned(struct: type[object]) -> bool:
-    """Tell whether a struct has an internal version of its own."""
+    """Return whether a struct has a separate internal version."""
     return issubclass(struct, Struct)
 
 
 def fields_of(struct: type[object]) -> tuple[StructField, ...]:
-    """List the fields of a struct that stand on the wire, in upstream's order."""
+    """Return the fields of a struct that have a wire format, in upstream's order."""
     if struct not in _FIELDS and issubclass(struct, Struct):
         _FIELDS[struct] = tuple(
-            StructField(attribute, said)
+            StructField(attribute, format_)
             for attribute, annotation in get_annotations(struct).items()
-            for said in getattr(annotation, "__metadata__", ())
-            if isinstance(said, Wire)
+            for format_ in getattr(annotation, "__metadata__", ())
+            if isinstance(format_, Wire)
         )
     return _FIELDS[struct]
 
 
 def type_name(go_type: GoType, *, internal: bool) -> str:
-    """Name a type as Go does in errors; pointers are followed."""
+    """Return the name of a type in Go's errors; pointers are dereferenced."""
     match go_type:
         case Scalar():
             return go_type.internal_name if internal and go_type.internal_name else go_type.name
@@ -182,7 +182,7 @@ def _package(struct: type[object], *, internal: bool) -> str:
 
 
 def zero(go_type: GoType, *, internal: bool) -> object:
-    """Give what an absent value of a type is, before defaults."""
+    """Return the value of an absent field of a type, before defaults."""
     match go_type:
         case Scalar(kind="bool"):
             return False
@@ -210,7 +210,7 @@ def zero(go_type: GoType, *, internal: bool) -> object:
 
 
 def absent_value(field: StructField, *, internal: bool) -> object:
-    """Give what a field is that is not set: the default of a pointer in v1, otherwise the zero value."""
+    """Return the value of a field that is not set: the default of a pointer in v1, otherwise the zero value."""
     go_type = field.wire.go_type
     if isinstance(go_type, Pointer) and not internal:
         return field.wire.nil

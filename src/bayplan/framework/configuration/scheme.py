@@ -1,7 +1,7 @@
-"""Recognise what a text is (kind and version), read it strictly, and fill in defaults.
+"""Identify a text (kind and version), decode it strictly, and fill in defaults.
 
-The order of the steps, and so the error that is told, is that of kube-scheduler's loader: what the text is, its types,
-the arguments of plugins, and last all unknown and repeated fields together.
+The order of the steps, and so the error that is reported, is that of kube-scheduler's loader: the identity, the types, the
+arguments of plugins, and finally all unknown and duplicate fields together.
 """
 
 from collections.abc import Mapping
@@ -40,7 +40,7 @@ _KINDS: Final[Mapping[str, type[Struct]]] = MappingProxyType(
 
 
 class GroupVersionKind(msgspec.Struct, frozen=True):
-    """What an object says that it is."""
+    """The version and kind that an object declares."""
 
     group: str
     version: str
@@ -48,17 +48,17 @@ class GroupVersionKind(msgspec.Struct, frozen=True):
 
     @property
     def api_version(self) -> str:
-        """Group and version as they stand in ``apiVersion``."""
+        """Group and version as in ``apiVersion``."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
     @property
     def group_kind(self) -> str:
-        """Kind and group as error texts show them."""
+        """Kind and group as in error texts."""
         return f"{self.kind}.{self.group}" if self.group else self.kind
 
 
 class _Object(msgspec.Struct, frozen=True):
-    """An object that was read: what it is, and the remarks of strict reading."""
+    """A decoded object: its identity, and the remarks of strict decoding."""
 
     identity: GroupVersionKind
     struct: Struct
@@ -66,25 +66,25 @@ class _Object(msgspec.Struct, frozen=True):
 
 
 def decode_document(text: bytes, feature_gates: FeatureGates) -> KubeSchedulerConfiguration:
-    """Read a configuration file and fill in its defaults.
+    """Decode a configuration file and fill in its defaults.
 
     Raises:
-        DecodeError: the text is refused; the message is upstream's.
+        DecodeError: the text is rejected; the message is upstream's.
     """
     tree, complaint = _tree_of_text(text)
     return _decode_tree(tree, text.decode("utf-8", "replace"), complaint, feature_gates)
 
 
 def decode_document_tree(tree: JsonNode, feature_gates: FeatureGates) -> KubeSchedulerConfiguration:
-    """Read a configuration that is parsed already; see `decode_document`."""
+    """Decode a configuration that is already parsed; see `decode_document`."""
     return _decode_tree(tree, "the given object", None, feature_gates)
 
 
 def _tree_of_text(text: bytes) -> tuple[JsonNode, str | None]:
-    """Parse JSON where the text begins with a brace, otherwise YAML; give the tree and the complaint about repeated keys."""
+    """Parse JSON if the text begins with a brace, otherwise YAML; return the tree and the complaint about duplicate keys."""
     decoded = text.decode("utf-8", "replace")
     if not decoded.lstrip().startswith("{"):
-        # Most runs have no configuration of their own, and need no YAML.
+        # Most runs have no configuration of their own and don't need YAML.
         from bayplan.framework.configuration.yaml_tree import YamlError, read_yaml
 
         try:
@@ -127,7 +127,7 @@ def _decode_tree(
 
 
 def _identify(tree: JsonNode) -> GroupVersionKind:
-    """Find kind and version, whatever the case of their keys (upstream looks for them less strictly than it reads)."""
+    """Return kind and version, ignoring the case of their keys (upstream identifies objects less strictly than it decodes them)."""
     if tree is not None and not isinstance(tree, JsonObject):
         found = {bool: "bool", str: "string", list: "array"}.get(type(tree), "number")
         raise _no_identity(f"json: cannot unmarshal {found} into Go value of type {_FIND_KIND}")
@@ -163,7 +163,7 @@ def _group_version(api_version: str) -> tuple[str, str]:
 
 
 def _decode_object(tree: JsonNode, identity: GroupVersionKind) -> _Object:
-    """Read an object of a kind that is registered."""
+    """Decode an object of a registered kind."""
     struct = _KINDS.get(identity.kind)
     if identity.group != GROUP or identity.version not in (VERSION, INTERNAL_VERSION) or struct is None:
         raise DecodeError(_not_registered(identity))
@@ -180,7 +180,7 @@ def _not_registered(identity: GroupVersionKind) -> str:
 
 
 def _decode_nested(document: KubeSchedulerConfiguration) -> tuple[KubeSchedulerConfiguration, tuple[str, ...]]:
-    """Read the arguments of plugins that have typed ones; give the remarks about all of them."""
+    """Decode the arguments of plugins with typed arguments; return the remarks about all of them."""
     remarks: list[str] = []
     profiles: list[KubeSchedulerProfile] = []
     for profile_index, profile in enumerate(document.profiles):
@@ -200,7 +200,7 @@ def _decode_nested(document: KubeSchedulerConfiguration) -> tuple[KubeSchedulerC
 
 
 def _decode_arguments(entry: PluginConfig) -> tuple[PluginConfig, tuple[str, ...]]:
-    """Read the arguments of one plugin into their type; arguments of other plugins stay as they are."""
+    """Decode the arguments of one plugin into their type; arguments of other plugins stay unchanged."""
     expected = argument_type_of(entry.name)
     if expected is None:
         return entry, ()
@@ -222,7 +222,7 @@ def _decode_arguments(entry: PluginConfig) -> tuple[PluginConfig, tuple[str, ...
 
 
 def _with_defaults(identity: GroupVersionKind, default: GroupVersionKind) -> GroupVersionKind:
-    """Fill in what arguments don't say of themselves."""
+    """Fill in the kind and version that arguments omit."""
     kind = identity.kind or default.kind
     if not identity.version and identity.group in ("", default.group):
         return GroupVersionKind(default.group, default.version, kind)

@@ -1,4 +1,4 @@
-"""Suggestions for the misspelt names of a configuration: fields, plugins, and values of which there are only a few."""
+"""Suggestions for misspelt names in a configuration: fields, plugins, and enumerated values."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _UNKNOWN_KIND = re.compile(r'no kind "([^"]*)" is registered')
 
 
 def suggestion(message: str, path: str, value_at: Callable[[Sequence[Step]], str], plugins: Collection[str]) -> str:
-    """Return the name that a misspelt one was meant to be, or "" if the message is about something else or none is near.
+    """Return the likely correct spelling of a misspelt name; "" if the message is about something else or no name is similar.
 
     Args:
         message: upstream's.

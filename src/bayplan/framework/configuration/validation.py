@@ -1,6 +1,6 @@
-"""Check a defaulted configuration, in upstream's order and words.
+"""Validate a defaulted configuration, in upstream's order and words.
 
-What only shows when the profiles are put together (unknown plugins, say) is found in ``profiles.py``.
+Problems that only appear when the profiles are built, such as unknown plugins, are found in ``profiles.py``.
 """
 
 from collections.abc import Sequence
@@ -42,7 +42,7 @@ _CHECKED_ARGUMENTS: dict[str, type[PluginArguments]] = {
     "PodTopologySpread": PodTopologySpreadArgs,
     "VolumeBinding": VolumeBindingArgs,
 }
-# Upstream looks for removed plugins at these points only.
+# Upstream checks for removed plugins at these points only.
 _POINTS_WITHOUT_REMOVED = frozenset(Plugins.__struct_fields__) - {
     "multi_point",
     "placement_generate",
@@ -51,7 +51,7 @@ _POINTS_WITHOUT_REMOVED = frozenset(Plugins.__struct_fields__) - {
 
 
 def validate_document(document: KubeSchedulerConfiguration, feature_gates: FeatureGates) -> list[str]:
-    """Check a configuration; give all messages in upstream's order. No messages: it is good so far."""
+    """Validate a configuration; return all messages in upstream's order, none if it is valid so far."""
     errors = []
     connection_path = Path("clientConnection")
     if document.client_connection.burst < 0:
@@ -83,7 +83,7 @@ def _leader_election(path: Path, election: LeaderElectionConfiguration) -> list[
         if duration_ns <= 0:
             errors.append(invalid(path.child(name), Named(format_duration(duration_ns)), "must be greater than zero"))
     if election.lease_duration_ns <= election.renew_deadline_ns:
-        # Upstream shows the deadline, not the duration that the path names.
+        # Upstream shows the deadline, not the duration that the path refers to.
         shown = Named(format_duration(election.renew_deadline_ns))
         errors.append(invalid(path.child("leaseDuration"), shown, "must be greater than `RenewDeadline`"))
     for name, text in (
@@ -115,7 +115,7 @@ def _profiles(path: Path, document: KubeSchedulerConfiguration, feature_gates: F
         profile_path = path.index(index)
         errors += _profile(profile_path, profile, document.api_version, feature_gates)
         if profile.scheduler_name in names:
-            # Upstream gives a path where the name should be; it has no JSON form.
+            # Upstream passes a path instead of the name; it has no JSON form.
             errors.append(duplicate(profile_path.child("schedulerName"), {}))
         names.add(profile.scheduler_name)
     return errors + _common_queue_sort(path, document.profiles)
@@ -160,7 +160,7 @@ def _removed(path: Path, plugin: str, api_version: str) -> str:
 
 
 def _common_queue_sort(path: Path, profiles: Sequence[KubeSchedulerProfile]) -> list[str]:
-    """Check that the queue is sorted in the same way whatever the profile: literally, before any default is merged in."""
+    """Check that all profiles sort the queue in the same way: literally, before any default is merged in."""
     errors = []
     first = _queue_sort(profiles[0])
     name = first.enabled[0].name if first.enabled else ""

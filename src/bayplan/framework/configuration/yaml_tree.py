@@ -1,7 +1,7 @@
-"""Read the first document of a YAML text as kube-scheduler does: YAML 1.1 scalars, merge keys, repeated keys noticed.
+"""Parse the first document of a YAML text like kube-scheduler: YAML 1.1 scalars, merge keys, duplicate keys reported.
 
-kube-scheduler turns YAML into JSON with sorted keys before anything else looks at it (sigs.k8s.io/yaml over go-yaml 2), so
-does this module. libyaml is used where PyYAML has it; its messages are the ones that go-yaml has inherited. In flow style
+kube-scheduler first converts YAML to JSON with sorted keys (sigs.k8s.io/yaml over go-yaml 2), and so does this module. It uses
+libyaml if PyYAML has it; go-yaml has inherited libyaml's messages. In flow style
 newer libyaml is stricter than go-yaml in two places: a plain scalar may not end in a colon (``{name: a:}``), and a tag may
 not hold brackets.
 """
@@ -37,7 +37,7 @@ _DATE_SYNTAX = re.compile(
     re.ASCII,
 )
 
-# What PyYAML's own scanner says, where libyaml is not there, and what libyaml says of the same.
+# Messages of PyYAML's own scanner, used without libyaml, and libyaml's messages for the same errors.
 _WORDINGS = (
     (re.compile(r"expected <block end>, but found '?-'?.*"), "did not find expected '-' indicator"),
     (re.compile(r"expected <block end>, but found .*"), "did not find expected key"),
@@ -63,11 +63,11 @@ _ALIAS_LIMIT_HIGH = 4_000_000
 
 
 class YamlError(ValueError):
-    """Say in go-yaml's words why a text can't be read."""
+    """A text that can't be parsed; the message is go-yaml's."""
 
 
 class YamlDocument(msgspec.Struct, frozen=True):
-    """The JSON form of a document, and what strict reading has against it (repeated keys), in go-yaml's words."""
+    """The JSON form of a document, and the complaints of strict parsing (duplicate keys), in go-yaml's words."""
 
     tree: JsonNode
     complaint: str | None
@@ -86,13 +86,13 @@ class _Node(msgspec.Struct):
 
 
 class _Map(msgspec.Struct):
-    """A mapping: typed keys (``1`` and ``"1"`` differ) and values; a later value takes the place of an earlier one."""
+    """A mapping: typed keys (``1`` and ``"1"`` differ) and values; a later value replaces an earlier one."""
 
     items: dict[tuple[str, str], tuple["_Scalar", "_Value"]] = msgspec.field(default_factory=dict)
 
 
 def read_yaml(text: bytes) -> YamlDocument:
-    """Read the first document of a YAML text.
+    """Parse the first document of a YAML text.
 
     Raises:
         YamlError: the text is not YAML, or has no JSON form.
@@ -111,7 +111,7 @@ def read_yaml(text: bytes) -> YamlDocument:
 
 
 class _Composer:
-    """Build nodes from the events of the parser, lazily: what follows the first document is not looked at."""
+    """Builds nodes from the parser's events, lazily: what follows the first document is not parsed."""
 
     def __init__(self, text: bytes) -> None:
         loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -159,7 +159,7 @@ class _Composer:
 
 
 def _place(error: yaml.MarkedYAMLError) -> str:
-    """Name the line as go-yaml does: marks count from 0, and only the scanner's errors are put right."""
+    """Format the line as go-yaml does: marks are 0-based, and only the scanner's errors are corrected."""
     line = 0
     if error.problem_mark is not None and error.problem_mark.line:
         line = error.problem_mark.line + (1 if isinstance(error, yaml.scanner.ScannerError) else 0)
@@ -177,7 +177,7 @@ def _wording(error: yaml.MarkedYAMLError) -> str:
 
 
 class _Reader:
-    """Give nodes their values; ``complaints`` collects the keys that are set twice."""
+    """Evaluates nodes; ``complaints`` collects the keys that are set twice."""
 
     def __init__(self) -> None:
         self.complaints: list[str] = []
@@ -202,7 +202,7 @@ class _Reader:
         return self.scalar(node)
 
     def count(self) -> None:
-        """Refuse documents that aliases blow up, by go-yaml's measure."""
+        """Reject documents with excessive alias expansion, by go-yaml's limit."""
         self.reads += 1
         if not self.open_aliases:
             return
@@ -263,7 +263,7 @@ def _is_merge(node: _Node) -> bool:
 
 
 def _resolve(tag: str, text: str) -> tuple[str, _Scalar]:
-    """Give the tag and the value of a scalar with this explicit tag ("" for none)."""
+    """Return the tag and the value of a scalar with this explicit tag ("" for none)."""
     if tag not in _RESOLVABLE:
         return tag, text
     value = text if tag == _STR else resolve(text)
@@ -286,7 +286,7 @@ def _key_type(key: _Scalar) -> str:
 
 
 def _go_syntax(value: "_Value") -> str:
-    """Write a value as ``%#v`` does, as far as keys need it."""
+    """Format a value like ``%#v``, as far as keys need it."""
     if isinstance(value, str):
         return quote(value)
     if value is None:
@@ -317,7 +317,7 @@ def _float_syntax(value: float) -> str:
 
 
 def _json_tree(value: "_Value") -> JsonNode:
-    """Turn a value into JSON: keys become strings and are sorted by their bytes."""
+    """Convert a value to JSON: keys become strings and are sorted by their bytes."""
     if isinstance(value, _Map):
         pairs = {_key_text(key, item): item for key, item in value.items.values()}
         return JsonObject(tuple((key, _json_tree(pairs[key])) for key in sorted(pairs)))

@@ -1,1 +1,1 @@
-"""Preemption, as far as it knows no engine: who may preempt, which victims matter most, which node is chosen."""
+"""The engine-independent part of preemption: who may preempt, how important victims are, which node is chosen."""

@@ -1,4 +1,4 @@
-"""What a search for victims came upon, for decision records: who could be evicted where, and why not elsewhere."""
+"""The account of a search for victims, for decision records: the candidate nodes, their victims, and why other nodes are none."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from bayplan.state.arrays import Index
 
 MOST_CANDIDATES = 32
 MOST_NODES = 64
-"""So many candidates, and so many names of nodes with one reason, are kept; of the others, how many there were."""
+"""Maximum number of recorded candidates, and of recorded nodes per reason; beyond that, only their number is."""
 
 
 class Victim(msgspec.Struct, frozen=True):
-    """A pod that would have to go: its key, its priority, when it started (nanoseconds; the largest int64 where it has not)."""
+    """A pod to evict: its key, its priority, when it started (nanoseconds; the largest int64 if it has not)."""
 
     pod: str
     priority: int
@@ -29,9 +29,9 @@ class CandidateAccount(msgspec.Struct, frozen=True):
 
     Attributes:
         node: its name.
-        victims: the most important first.
+        victims: most important first.
         pdb_violations: how many of them a disruption budget protects.
-        priority_sum: of all of them.
+        priority_sum: of all victims.
         lost_by: the criterion (see `CRITERIA`) by which another candidate was better; "" for the best.
     """
 
@@ -43,7 +43,7 @@ class CandidateAccount(msgspec.Struct, frozen=True):
 
 
 class Refusal(msgspec.Struct, frozen=True):
-    """Nodes on which a pod would not fit even if others left: why, some of them by name, and how many they are."""
+    """Nodes on which a pod would not fit even if victims left: the reason, some of the names, and the number of nodes."""
 
     status: Status
     nodes: tuple[str, ...]
@@ -54,13 +54,13 @@ class PreemptionAccount(msgspec.Struct, frozen=True):
     """A search for victims.
 
     Attributes:
-        chosen: the node that was taken, or "".
-        candidates: where it could have been, the chosen one first, then those that lost last.
-        candidate_count: how many there were.
-        refusals: where the pod would not fit even if others left; each reason once.
-        struck_out: candidates that extenders took off the list.
-        untried: how many nodes might have been candidates too, had not enough others been.
-        others: how many nodes were out of the question, because no pod's leaving helps there.
+        chosen: the chosen node, or "".
+        candidates: the chosen one first, then those that stayed in the comparison longest.
+        candidate_count: the number of candidates found.
+        refusals: nodes on which the pod would not fit even if victims left; each reason once.
+        struck_out: candidates that extenders removed.
+        untried: the number of potential candidates not tried, because enough others were found.
+        others: the number of nodes on which evicting pods can't help.
     """
 
     chosen: str
@@ -80,13 +80,13 @@ def account_of(
     names: Sequence[str | None],
     nodes: int,
 ) -> PreemptionAccount:
-    """Return the account of a search; to be called before the cluster changes.
+    """Return the account of a search; call it before the cluster changes.
 
     Args:
-        potential: the rows (intp) that might have been candidates.
-        found: what dry runs found; None where none was run. left: what extenders left of it.
-        chosen: the node that was taken, or "".
-        names: node names by row. nodes: how many nodes there are.
+        potential: the rows (intp) of potential candidates.
+        found: the result of the dry runs; None if there were none. left: the candidates left by extenders.
+        chosen: the chosen node, or "".
+        names: node names by row. nodes: the number of nodes.
     """
     if found is None:
         return PreemptionAccount("", others=nodes)
@@ -116,7 +116,7 @@ def account_of(
 
 
 def lost_by(shortlist: Shortlist) -> list[str]:
-    """Return per candidate the criterion that put it out of the running; "" for the best."""
+    """Return the criterion by which each candidate lost; "" for the best."""
     lost = [""] * len(shortlist)
     places: Index = np.arange(len(shortlist), dtype=np.intp)
     for criterion, values in zip(CRITERIA, shortlist.compared(), strict=True):

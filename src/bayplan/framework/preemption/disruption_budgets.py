@@ -1,4 +1,4 @@
-"""Which victims a PodDisruptionBudget protects. Preemption honours budgets where it can, not at any price."""
+"""PodDisruptionBudgets in preemption: which victims they protect. Preemption honours budgets if possible, but not at any price."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from bayplan.state.pod_info import PodClass, PodInfo
 
 
 class DisruptionBudgets:
-    """The budgets of a cluster, compiled anew when one of them changes.
+    """The budgets of a cluster, recompiled when one of them changes.
 
     Args:
-        catalog: where budgets are read from.
+        catalog: holds the budgets.
     """
 
     def __init__(self, catalog: ObjectCatalog) -> None:
@@ -26,7 +26,7 @@ class DisruptionBudgets:
 
     @property
     def version(self) -> int:
-        """Return a number that moves whenever a budget is written."""
+        """Return a number that changes whenever a budget is written."""
         return self._catalog.version(PodDisruptionBudget)
 
     def any(self) -> bool:
@@ -40,10 +40,10 @@ class DisruptionBudgets:
         return bool(self._by_namespace) and any(self._budgets_of(info.pod_class) for info in infos)
 
     def violated_by(self, infos: Sequence[PodInfo]) -> list[bool]:
-        """Return for each pod whether taking it violates a budget, when the pods are taken in this order.
+        """Return for each pod whether evicting it violates a budget, when the pods are evicted in this order.
 
-        A pod that the API server knows to be on its way out (`disrupted_pods`) costs nothing. A pod is counted against every
-        budget that selects it, also when another one is exhausted.
+        A pod that the API server already counts as disrupted (`disrupted_pods`) costs nothing. A pod counts against every
+        budget that selects it, even after one is exhausted.
         """
         self._compile()
         left = list(self._allowed)
@@ -68,7 +68,7 @@ class DisruptionBudgets:
             try:
                 selector = compile_label_selector(budget.spec.selector)
             except SelectorError:
-                # A selector that can't be read selects nothing.
+                # An invalid selector selects nothing.
                 continue
             if selector.matches_nothing or selector.matches_everything:
                 # An empty selector selects nothing here, unlike for the controller that counts disruptions.

@@ -1,4 +1,4 @@
-"""What preemption asks of the engine: to play through what would happen if pods were not there."""
+"""The engine's interface for preemption: dry runs without potential victims."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bayplan.state.cluster_state import ClusterState
 
 
 class DryRuns(Protocol):
-    """The engine, as far as preemption sees it."""
+    """The engine, as preemption sees it."""
 
     @property
     def cluster(self) -> ClusterState:
@@ -38,14 +38,14 @@ class DryRuns(Protocol):
     ) -> Shortlist:
         """Dry-run preemption by a pod on rows, in this order, until `wanted` candidates are found.
 
-        The search goes on while all that were found violate budgets; at most `wanted` of these are kept, behind the others.
+        While all candidates so far violate budgets, the search continues; at most `wanted` of those stay, after the others.
         """
         ...
 
     def draw(self, count: int) -> int:
-        """Return a number from 0 to below `count`, from the stream of the run."""
+        """Return a random integer from 0 up to, but excluding, `count`, from the stream of the run."""
         ...
 
     def pick(self, rows: Index) -> int:
-        """Return one of several rows that are equally good."""
+        """Return one of several equally good rows."""
         ...

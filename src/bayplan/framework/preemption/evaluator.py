@@ -1,6 +1,6 @@
-"""Decide whether and where a pod that fits nowhere makes others leave: upstream's preemption evaluator.
+"""Decide whether and where a pod that fits nowhere preempts others: upstream's preemption evaluator.
 
-The rules that are a plugin's own to choose come in through its constructor; dry runs are the engine's (`DryRuns`).
+The constructor takes the rules that a plugin can choose; dry runs are the engine's (`DryRuns`).
 Source: https://kubernetes.io/docs/concepts/scheduling-eviction/pod-priority-preemption/
 """
 
@@ -36,8 +36,8 @@ class Evaluator:
 
     Args:
         dry_runs: the engine.
-        min_candidate_nodes_percentage, min_candidate_nodes_absolute: how many candidates are enough, of the nodes that may be some.
-        extenders: those with a preempt verb may strike candidates out, and change victims.
+        min_candidate_nodes_percentage, min_candidate_nodes_absolute: how many candidates are enough, of the potential nodes.
+        extenders: those with a preempt verb may remove candidates, and change victims.
     """
 
     def __init__(
@@ -57,15 +57,15 @@ class Evaluator:
     def preempt(
         self, pod: Pod, diagnosis: Diagnosis, state: CycleState, *, offset: int | None = None
     ) -> tuple[PostFilterResult | None, Status]:
-        """Return where the pod should go and who must leave for it.
+        """Return the node for the pod and the pods to evict from it.
 
-        No result leaves the pod's nomination as it is; a result without a node clears it.
+        None leaves the pod's nomination unchanged; a result without a node clears it.
 
         Args:
             pod: the pod that fits nowhere.
             diagnosis: why it does not.
             state: of the cycle.
-            offset: where among the potential nodes the search starts; drawn where it is not given.
+            offset: where among the potential nodes the search starts; random if not given.
         """
         key = f"{pod.metadata.namespace}/{pod.metadata.name}"
         newest = self._dry_runs.newest(key)
@@ -76,15 +76,15 @@ class Evaluator:
         if ineligible:
             return None, unschedulable(ineligible)
         rows = self.potential_nodes(diagnosis)
-        self._tell(diagnosis, rows, None, None, "")
+        self._attach_account(diagnosis, rows, None, None, "")
         shortlist: Shortlist | None = None
         if len(rows):
-            # Upstream starts anywhere, so that not the same nodes are disturbed each time.
+            # Upstream starts at a random node, so that preemption does not always disturb the same ones.
             if offset is None:
                 offset = self._dry_runs.draw(len(rows))
             wanted = self.number_of_candidates(len(rows))
             shortlist = self.find_candidates(pod, state, np.concatenate((rows[offset:], rows[:offset])), wanted)
-        self._tell(diagnosis, rows, shortlist, None, "")
+        self._attach_account(diagnosis, rows, shortlist, None, "")
         if shortlist is None or not len(shortlist):
             return self._nothing_found(shortlist)
         left = shortlist
@@ -93,24 +93,24 @@ class Evaluator:
             if isinstance(answer, Status):
                 return None, answer
             left = answer
-            self._tell(diagnosis, rows, shortlist, left, "")
+            self._attach_account(diagnosis, rows, shortlist, left, "")
             if not len(left):
                 return None, unschedulable(NO_CANDIDATE_LEFT)
         chosen = self._chosen(pod, left)
-        self._tell(diagnosis, rows, shortlist, left, chosen.nominated_node_name or "")
+        self._attach_account(diagnosis, rows, shortlist, left, chosen.nominated_node_name or "")
         return chosen, SUCCESS
 
-    def _tell(
+    def _attach_account(
         self, diagnosis: Diagnosis, rows: Index, found: Shortlist | None, left: Shortlist | None, chosen: str
     ) -> None:
-        """Leave behind how the search can be told; whoever records it asks before the cluster changes."""
+        """Attach the account of the search to the diagnosis; recorders call it before the cluster changes."""
         nodes = self._dry_runs.cluster.nodes
         diagnosis.preemption = lambda: account_of(rows, found, left, chosen, nodes.names, len(nodes))
 
     def why_not_eligible(self, pod: Pod, diagnosis: Diagnosis) -> str:
         """Return why a pod must not preempt others, or "".
 
-        One that has made others leave waits until they are gone, unless filters say that its node will never do.
+        A pod with terminating victims waits until they are gone, unless filters rejected its node for good.
         """
         if pod.spec.preemption_policy == NEVER:
             return NEVER_PREEMPTS
@@ -131,7 +131,7 @@ class Evaluator:
         return ""
 
     def potential_nodes(self, diagnosis: Diagnosis) -> Index:
-        """Return the rows, in visiting order, whose status says that pods' leaving could help."""
+        """Return the rows, in visiting order, whose status preemption could change."""
         rows = diagnosis.rows_with(Code.UNSCHEDULABLE)
         return self._dry_runs.in_visiting_order(rows & self._dry_runs.cluster.nodes.alive)
 
@@ -145,7 +145,7 @@ class Evaluator:
         return self._dry_runs.find_candidates(pod, state, rows, self._budgets, wanted)
 
     def candidates_everywhere(self, pod: Pod, diagnosis: Diagnosis, state: CycleState) -> Collection[Candidate]:
-        """Return every node where the pod could preempt others, however few are enough; for explanations and comparisons."""
+        """Return every node where the pod could preempt others, even beyond the number needed; for explanations and comparisons."""
         rows = self.potential_nodes(diagnosis)
         if self.why_not_eligible(pod, diagnosis) or not len(rows):
             return ()
@@ -166,7 +166,7 @@ class Evaluator:
         total = len(self._dry_runs.cluster.nodes)
         if known < total:
             histogram[NOT_HELPFUL] += total - known
-        # The pod's nomination, where it has one, is of no use any more.
+        # The pod's nomination, if it has one, is obsolete.
         return PostFilterResult(""), unschedulable(f"0/{total} nodes are available:{told_reasons(histogram)}")
 
     def _chosen(self, pod: Pod, shortlist: Shortlist) -> PostFilterResult:
@@ -187,7 +187,7 @@ class Evaluator:
 
 
 def terminating_by_preemption(pod: Pod) -> bool:
-    """Return whether a pod is on its way out because the scheduler preempted it."""
+    """Return whether a pod is terminating because the scheduler preempted it."""
     if pod.metadata.deletion_timestamp is None:
         return False
     for condition in pod.status.conditions:

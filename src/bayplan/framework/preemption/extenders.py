@@ -1,4 +1,4 @@
-"""Let extenders strike out candidates for preemption, and change their victims."""
+"""Let extenders remove candidates for preemption, and change their victims."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from bayplan.state.pod_info import PodInfo
 def call_extenders(
     extenders: Sequence[Extender], pod: Pod, shortlist: Shortlist, cluster: ClusterState
 ) -> Shortlist | Status:
-    """Ask extenders with a preempt verb one after the other; return what they leave, or the Error of one that fails.
+    """Call the extenders with a preempt verb in order; return the remaining candidates, or the Error of one that fails.
 
     Args:
-        extenders: in the order in which they are asked.
-        pod: the pod that preempts.
-        shortlist: the candidates that dry runs found; never empty.
+        extenders: in calling order.
+        pod: the preemptor.
+        shortlist: the candidates found by dry runs; never empty.
         cluster: the state.
     """
     names = cluster.nodes.names
@@ -50,7 +50,7 @@ def call_extenders(
 
 
 def pods_on(name: str, cluster: ClusterState) -> Sequence[Pod] | None:
-    """Return the pods on a node by its name, None where there is no such node: what `Extender.process_preemption` asks."""
+    """Return the pods on a node by its name, None if there is no such node; used by `Extender.process_preemption`."""
     row = cluster.nodes.row_of.get(name)
     return None if row is None else [info.pod for info in cluster.pods_on[row].values()]
 

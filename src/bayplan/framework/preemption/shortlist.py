@@ -16,7 +16,7 @@ PRIORITY_OFFSET = 1 << 31
 """Added to each priority before they are summed, so that more victims always weigh more, also those below 0."""
 
 CRITERIA = ("pdb violations", "highest priority", "sum of priorities", "number of victims", "latest start")
-"""By what candidates are compared, one after the other; the names of upstream's comments."""
+"""The criteria that compare candidates, in order; the names are from upstream's comments."""
 
 Refused: TypeAlias = Callable[[], Sequence[tuple[Status, Index]]]
 
@@ -30,11 +30,11 @@ def new_table(places: int) -> Ints:
 
 
 def fill(table: Any, place: int, victims: list[PodInfo], violations: int) -> None:
-    """Write what a candidate is compared by to a place of a table; the smaller the better.
+    """Write a candidate's criteria to its column of a table; smaller is better.
 
     Args:
         table: int64[criteria, places].
-        place: of the candidate.
+        place: the column.
         victims: sorted by importance, never empty.
         violations: how many of them a disruption budget protects.
     """
@@ -50,14 +50,14 @@ def fill(table: Any, place: int, victims: list[PodInfo], violations: int) -> Non
 
 
 class Shortlist:
-    """Candidate nodes, in the order in which they were found. To be read before the cluster changes.
+    """Candidate nodes, in the order of the search. Valid until the cluster changes.
 
     Args:
-        rows: intp, one row a candidate; an attribute, too.
-        places: intp, where each candidate stands in the table and in the victims.
+        rows: intp, one row per candidate; also an attribute.
+        places: intp, the index of each candidate in the table and in the victims.
         table: int64[criteria, places], see `fill`.
-        victims: by place the victims of a candidate, the most important first.
-        refused: returns why other nodes are no candidates, with their rows (intp); an attribute, too.
+        victims: the victims of each candidate by place, most important first.
+        refused: returns why other nodes are no candidates, with their rows (intp); also an attribute.
     """
 
     def __init__(self, rows: Index, places: Index, table: Ints, victims: list[Any], refused: Refused = tuple) -> None:
@@ -73,7 +73,7 @@ class Shortlist:
         return len(self.rows)
 
     def victims_at(self, number: int) -> Sequence[PodInfo]:
-        """Return the victims of a candidate by its number, the most important first."""
+        """Return the victims of a candidate by its number, most important first."""
         victims: Sequence[PodInfo] = self.victims[self.places[number]]
         return victims
 
@@ -82,11 +82,11 @@ class Shortlist:
         return int(self.table[0, self.places[number]])
 
     def compared(self) -> Ints:
-        """Return int64[criteria, candidates], as in `CRITERIA`: the smaller the better."""
+        """Return int64[criteria, candidates], as in `CRITERIA`: smaller is better."""
         return self.table[:, self.places]
 
     def best(self) -> Index:
-        """Return the numbers of the candidates that are best by upstream's criteria, one after the other."""
+        """Return the numbers of the candidates that are best by upstream's criteria, applied in order."""
         count, ties, leader = len(self._places), 0, 0
         for number in range(count):
             order = self._compare(self._places[number], self._places[leader])
@@ -104,7 +104,7 @@ class Shortlist:
         return found
 
     def _compare(self, left: int, right: int) -> int:
-        """Return -1 if the left place is better, 1 if the right one is, 0 if both are equally good."""
+        """Return -1 if the left place is better, 1 if the right one is, 0 if they are equal."""
         table = self._table
         for criterion in range(_CRITERIA):
             if table[criterion, left] != table[criterion, right]:
@@ -122,9 +122,9 @@ def shortlist_of(found: Sequence[tuple[int, list[PodInfo], int]]) -> Shortlist:
 
 
 class Candidates(Collection[Candidate]):
-    """A shortlist as candidates with names, each made when it is asked for: most are never looked at.
+    """A shortlist as candidates with names, created on demand because most are never used.
 
-    To be read before the cluster changes.
+    Valid until the cluster changes.
 
     Args:
         shortlist: the candidates.
@@ -148,7 +148,7 @@ class Candidates(Collection[Candidate]):
 
 
 class NodeNames(Collection[str]):
-    """Rows as node names in alphabetical order, looked up when they are asked for. To be read before nodes change.
+    """Rows as node names in alphabetical order, resolved on demand. Valid until nodes change.
 
     Args:
         rows: intp.

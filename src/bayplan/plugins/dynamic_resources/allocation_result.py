@@ -1,4 +1,4 @@
-"""Write a solution down as the API has it: devices, configuration, and the nodes from which they can be used."""
+"""Build the allocation of a claim as in the API: devices, configuration, and the nodes that can use them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from bayplan.plugins.dynamic_resources.features import AllocationFeatures
 from bayplan.plugins.dynamic_resources.selectors import AllocationFailed
 
 SHARES = uuid.UUID("6b1f1a5e-7d0f-5c38-9d5e-0b4a3f6f2c11")
-"""Namespace of the identifiers of shares: made from what they are about, so that equal runs give equal ones."""
+"""Namespace of share identifiers: derived from their contents, so that equal runs give equal identifiers."""
 
 
 def allocation_of(
@@ -89,7 +89,7 @@ def _configuration(claim: ResourceClaim, chosen: ChosenClaim) -> Iterator[Device
 def _node_selector(
     claim: ResourceClaim, chosen: ChosenClaim, node_name: str, features: AllocationFeatures
 ) -> NodeSelector | None:
-    """Return from which nodes all devices can be used; None: from all."""
+    """Return the nodes that can use all devices; None: all nodes."""
     fields: list[NodeSelectorRequirement] = []
     expressions: list[NodeSelectorRequirement] = []
     for device in chosen.devices:

@@ -1,7 +1,7 @@
 """Choose devices for claims on one node: the first solution of an exhaustive search in a fixed order.
 
-Claims, requests and devices are taken in the order in which they are written, pools and slices by name. Devices within one request
-are tried in combinations, not in permutations. Upstream gives up after some seconds; here after so many steps (`MAX_STEPS`).
+Claims, requests and devices are tried in the order in which they are written, pools and slices by name. Devices within one request
+are tried in combinations, not in permutations. Upstream gives up after some seconds, this search after `MAX_STEPS` steps.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from bayplan.plugins.dynamic_resources.pools import Pool, PoolDevice
 from bayplan.plugins.dynamic_resources.selectors import AllocationFailed
 
 MAX_DEVICES = 32
-"""So many devices a claim can hold."""
+"""Maximum number of devices per claim."""
 
 MAX_STEPS = 1_000_000
 """Devices tried before a search ends as if upstream's time for it had run out."""
@@ -34,7 +34,7 @@ class SearchTimedOut(Exception):
 
 
 class Outcome(Enum):
-    """How a part of the search ended: solved, without solution, or more devices than a claim can hold."""
+    """The outcome of a part of the search: solved, no solution, or more devices than a claim can hold."""
 
     SOLVED = 1
     UNSOLVED = 2
@@ -96,7 +96,7 @@ class Allocator:
         self._pool_of = {device.id: pool for device, pool in self._candidates}
 
     def allocate(self) -> tuple[ChosenClaim, ...] | None:
-        """Return what each claim gets, or None where there is no solution.
+        """Return the devices for each claim, or None if there is no solution.
 
         Raises:
             AllocationFailed: a claim, class or slice is wrong.
@@ -130,16 +130,16 @@ class Allocator:
             constraints.append(constraint)
         self._constraints.append(constraints)
 
-    # The search. Each of these serves what it is asked for and all that comes after.
+    # The search. Each function serves its request and everything after it.
 
     def _request(self, claim: int, request: int) -> Outcome:
-        """Serve a request, by the first of its alternatives that leads to a solution."""
+        """Serve a request with the first of its alternatives that leads to a solution."""
         if claim == len(self._claims):
             return Outcome.SOLVED
         wishes = self._wishes[claim]
         if request == len(wishes):
             outcome = self._request(claim + 1, 0)
-            # An earlier claim may take an alternative that leaves this one's later ones in peace.
+            # An earlier claim may choose an alternative that lets the later ones of this claim succeed.
             return Outcome.UNSOLVED if outcome is Outcome.TOO_MANY else outcome
         alternatives = wishes[request]
         if not alternatives[0].wish.parent:
@@ -188,7 +188,7 @@ class Allocator:
         return Outcome.UNSOLVED
 
     def _everything(self, claim: int, request: int, wish: CheckedWish, taken: int) -> Outcome:
-        """Take the next of the devices of a request that wants all of them; there is no other choice."""
+        """Take the next device of a request for all devices; there is no other choice."""
         device = wish.everything[taken]
         self._step()
         undo = self._take(claim, wish, device, self._pool_of[device.id], must=True)
@@ -301,7 +301,7 @@ class Allocator:
 
 
 class Undo:
-    """What taking a device changed."""
+    """The changes made by taking a device."""
 
     __slots__ = ("before", "chosen", "claim", "constraints", "counters", "device", "pool", "shared", "taken", "wish")
 

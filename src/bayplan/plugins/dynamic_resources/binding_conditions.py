@@ -10,7 +10,7 @@ from bayplan.objects.resource import AllocatedDeviceStatus, DeviceRequestAllocat
 
 
 def binding_failed(claim: ResourceClaim) -> bool | None:
-    """Return False where all devices of a claim are ready, True where one has failed, None where one is still awaited."""
+    """Return False if all devices of a claim are ready, True if one has failed, None if one is not ready yet."""
     allocation = claim.status.allocation
     if allocation is None:
         return None
@@ -45,7 +45,7 @@ def is_awaited(claim: ResourceClaim) -> bool:
 
 
 def binding_deadline_ns(claim: ResourceClaim, timeout_ns: int | None) -> int | None:
-    """Return by when the devices of a claim must be ready; None where there is no limit."""
+    """Return the deadline for the devices of a claim to be ready; None if there is no limit."""
     allocation = claim.status.allocation
     if allocation is None or allocation.allocation_timestamp is None or timeout_ns is None:
         return None

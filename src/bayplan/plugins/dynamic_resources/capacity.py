@@ -1,4 +1,4 @@
-"""How much of a device's capacities a request consumes, and whether there is that much left (KEP-5075)."""
+"""Consumable capacity: how much of a device's capacities a request consumes, and whether it fits (KEP-5075)."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def consumptions(capacities: Mapping[str, DeviceCapacity], requests: ResourceLis
 
 
 def consumption(capacity: DeviceCapacity, requested: str | int | float | None) -> Quantity:
-    """Return what is consumed of a capacity: the policy's default or everything where nothing is requested, else rounded up."""
+    """Return the consumption of a capacity: the policy's default or everything if nothing is requested, else rounded up."""
     policy = capacity.request_policy
     if requested is None:
         return parse_quantity(policy.default if policy is not None and policy.default is not None else capacity.value)
@@ -59,7 +59,7 @@ def consumption(capacity: DeviceCapacity, requested: str | int | float | None) -
 
 
 def _rounded_up(amount: Quantity, valid: CapacityRequestPolicyRange) -> Quantity:
-    """Return the next amount of a range: at least its minimum, then in whole steps from there."""
+    """Round an amount up to a range: at least the minimum, beyond it in whole steps."""
     least = parse_quantity(valid.min if valid.min is not None else "0")
     if amount < least:
         return least
@@ -72,7 +72,7 @@ def _rounded_up(amount: Quantity, valid: CapacityRequestPolicyRange) -> Quantity
 
 
 def _violates(amount: Quantity, policy: CapacityRequestPolicy | None) -> bool:
-    """Return whether an amount is not one that the policy allows; the default is, as it is written."""
+    """Return whether the policy does not allow an amount; it always allows its default, as written."""
     if policy is None:
         return False
     if policy.default is not None and _is_same(amount, parse_quantity(policy.default)):

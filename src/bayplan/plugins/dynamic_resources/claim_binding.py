@@ -1,4 +1,4 @@
-"""What is written to claims: allocation and user when a pod is bound, nothing when an allocation is given up."""
+"""Updates of claims: add allocation and user when a pod is bound, clear the status when a claim is deallocated."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from bayplan.plugins.dynamic_resources.extended_resources import IN_MEMORY_NAME
 
 FINALIZER = "resource.kubernetes.io/delete-protection"
 MAX_USERS = 256
-"""So many pods can use a claim; the API refuses more."""
+"""Maximum number of pods that use a claim; the API rejects more."""
 
 NAMES = uuid.UUID("2d0c6f0e-93d4-5d0f-8c5b-2f54a2c6f0b1")
 

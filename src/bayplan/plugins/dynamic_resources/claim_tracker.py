@@ -1,6 +1,6 @@
 """The claims as the scheduler knows them: those of the cluster, newer versions of its own making, and allocations in flight.
 
-Reserve chooses devices long before the API knows of it. Until PreBind has written the allocation it is *in flight*: nobody else
+Reserve chooses devices long before the API gets the allocation. Until PreBind has written it, it is *in flight*: no other pod
 may use the claim or its devices. What PreBind wrote stands in for the claim until the cluster brings a newer version. Both lie in
 the catalog, so that all profiles of a scheduler see them and a fork of the state takes them along.
 """
@@ -26,7 +26,7 @@ class InFlightClaim(msgspec.Struct, frozen=True):
     Attributes:
         claim: with the allocation.
         sharers: how many pods wait for that.
-        written_as: the key under which a claim that the cluster does not know is being written; "" as long as it is not.
+        written_as: the key under which a claim that the cluster does not know is being written; "" until then.
         version: the version of all claims when that began.
     """
 
@@ -37,7 +37,7 @@ class InFlightClaim(msgspec.Struct, frozen=True):
 
 
 class AssumedClaim(msgspec.Struct, frozen=True):
-    """What the scheduler made of a claim, and the version of the cluster that it made it from."""
+    """The scheduler's version of a claim, and the cluster's version that it is based on."""
 
     base: ResourceClaim
     claim: ResourceClaim
@@ -53,7 +53,7 @@ class ClaimTracker:
 
     @property
     def version(self) -> tuple[int, int, int]:
-        """Return what moves whenever any claim may have changed."""
+        """Return a value that changes whenever any claim may have changed."""
         catalog = self._catalog
         return (catalog.version(ResourceClaim), catalog.version(InFlightClaim), catalog.version(AssumedClaim))
 
@@ -105,7 +105,7 @@ class ClaimTracker:
     def claim_in_flight(self, uid: str) -> tuple[ResourceClaim | None, str]:
         """Return a claim in flight with its allocation, or None, and the key that it is being written under, if any.
 
-        Ends the flight of a claim that the cluster has been told of.
+        Ends the flight of a claim that has appeared in the cluster.
         """
         entry = self._catalog.get(InFlightClaim, uid)
         if entry is None:
@@ -121,7 +121,7 @@ class ClaimTracker:
         return None if entry is None or self._is_known(entry) else entry.claim.status.allocation
 
     def _is_known(self, entry: InFlightClaim) -> bool:
-        """Return whether the cluster has been told of a claim that was being written, were it that it is gone again."""
+        """Return whether a claim that was being written has appeared in the cluster, even if it is gone again."""
         if not entry.written_as:
             return False
         written = self._catalog.written(ResourceClaim, entry.version)

@@ -1,4 +1,4 @@
-"""Find the resource claims of a pod, and say what keeps a pod from using one."""
+"""The resource claims of a pod, and the reasons why it can't use one."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from bayplan.plugins.dynamic_resources.claim_tracker import ClaimTracker
 
 
 class ClaimsUnusable(Exception):
-    """A pod's claims can't be used now; the text is upstream's reason. Caught in this package."""
+    """The pod can't use its claims now; the text is upstream's reason. Caught in this package."""
 
 
 def claim_of(pod: Pod, entry: PodResourceClaim) -> tuple[str | None, bool]:
     """Return the name of the claim behind an entry of a pod, and whether the pod must own it.
 
-    The name is None where the entry's template needs no claim.
+    The name is None if the entry's template needs no claim.
 
     Raises:
         ClaimsUnusable: the claim of a template has not been made yet, or the entry says nothing.

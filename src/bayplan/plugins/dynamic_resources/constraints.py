@@ -8,7 +8,7 @@ from bayplan.objects.resource import DeviceAttribute, DeviceConstraint
 from bayplan.plugins.dynamic_resources.pools import PoolDevice
 
 AttributeValue: TypeAlias = tuple[str, object]
-"""The type of an attribute and its value; versions compare as they are written."""
+"""The type of an attribute and its value; versions compare as written."""
 
 
 class Constraint:
@@ -24,14 +24,14 @@ class Constraint:
         self._attribute = attribute
 
     def add(self, request: str, alternative: str, device: PoolDevice) -> bool:
-        """Take a device in where it meets the constraint; return whether it does."""
+        """Add a device if it satisfies the constraint; return whether it does."""
         if not self._concerns(request, alternative):
             return True
         attribute = find_attribute(device, self._attribute)
         return attribute is not None and self._add(request, attribute)
 
     def remove(self, request: str, alternative: str) -> None:
-        """Take back the last `add` of a request that returned True."""
+        """Undo the last `add` of a request that returned True."""
         if self._concerns(request, alternative):
             self._remove(request)
 
@@ -58,7 +58,7 @@ class MatchAttribute(Constraint):
 
     def _add(self, request: str, attribute: DeviceAttribute) -> bool:
         if self._count == 0:
-            # The first device decides; that its value is of a known type is not asked yet.
+            # The first device decides; its type is not checked yet.
             self._value, self._count = attribute, 1
             return True
         value = value_of(attribute)
@@ -119,7 +119,7 @@ def find_attribute(device: PoolDevice, name: str) -> DeviceAttribute | None:
 
 
 def value_of(attribute: DeviceAttribute) -> AttributeValue | None:
-    """Return the value of an attribute, or None where it has none of a known type."""
+    """Return the value of an attribute, or None if it has none of a known type."""
     if attribute.string_value is not None:
         return ("string", attribute.string_value)
     if attribute.int_value is not None:

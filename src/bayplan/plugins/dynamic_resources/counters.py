@@ -1,4 +1,4 @@
-"""Shared counters of pools: what partitions of one device draw from together (KEP-4815)."""
+"""Shared counters of pools, which the partitions of a device consume together (KEP-4815)."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ NOTHING = Quantity(0)
 
 
 class CounterUse:
-    """What a search has drawn from the counters of the pools, beside what allocations have.
+    """The counters consumed by a search, in addition to those consumed by allocations.
 
-    Pools go by their name alone, without the driver, as upstream has it: where two drivers have pools of one name, the counters
-    of the one that was looked at first stand for both.
+    Pools are identified by name alone, without the driver, as upstream does: if two drivers have pools of the same name, the
+    counters of the first one evaluated count for both.
     """
 
     def __init__(self, use: DeviceUse) -> None:
@@ -22,7 +22,7 @@ class CounterUse:
         self._drawn: dict[str, CounterSets] = {}
 
     def draw(self, device: PoolDevice, pool: Pool) -> bool:
-        """Draw what a device consumes; return whether there was enough, else nothing is drawn."""
+        """Consume a device's counters; return whether they are sufficient, else nothing is consumed."""
         name = pool.id[1]
         available = self._available.get(name)
         if available is None:
@@ -48,7 +48,7 @@ class CounterUse:
                 mine[counter] = mine[counter] - amount
 
     def _left(self, pool: Pool) -> CounterSets:
-        """Return what allocated devices have left of a pool's counters; below zero where too much was allocated."""
+        """Return what allocated devices leave of a pool's counters; negative if too much was allocated."""
         left = {name: dict(counters) for name, counters in pool.counter_sets.items()}
         for slice_ in (*pool.slices, *pool.elsewhere):
             for device in slice_.devices:

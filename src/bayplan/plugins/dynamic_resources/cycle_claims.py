@@ -1,6 +1,6 @@
-"""The claims of one pod in one situation of the cluster, as PreFilter found them.
+"""The claims of one pod in one state of the cluster, as found by PreFilter.
 
-The same object serves all cycles of a pod until something changes that it was made of, and cached verdicts hold as long.
+The same object serves all cycles of a pod until something that it depends on changes; cached verdicts are valid just as long.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from bayplan.plugins.dynamic_resources.preferences import preference
 
 
 class NodeAllocation(msgspec.Struct, frozen=True, eq=False):
-    """What would be allocated on a node.
+    """The allocation on a node.
 
     Attributes:
-        claims: those to allocate, as they are for this node. chosen: their parts of the solution.
-        requests: of the special claim, or None where it needs no devices.
+        claims: those to allocate, in their variant for this node. chosen: their parts of the solution.
+        requests: of the special claim, or None if it needs no devices.
     """
 
     claims: tuple[ResourceClaim, ...]
@@ -33,7 +33,7 @@ class NodeAllocation(msgspec.Struct, frozen=True, eq=False):
 
 
 class Variant(msgspec.Struct, frozen=True, eq=False):
-    """The claims to allocate, as they are for one kind of nodes; `signature` says what they ask for."""
+    """The claims to allocate on one kind of nodes; `signature` identifies what they request."""
 
     claims: tuple[ResourceClaim, ...]
     signature: bytes
@@ -41,19 +41,19 @@ class Variant(msgspec.Struct, frozen=True, eq=False):
 
 
 class CycleClaims:
-    """What the plugin knows about a pod's claims.
+    """The plugin's information about a pod's claims.
 
     Attributes:
-        token: says all that this was made of.
-        pod: whose claims these are.
+        token: identifies everything this depends on.
+        pod: the pod.
         claims: those of the pod's spec, then the special one for extended resources.
-        special: that one, or None. resources: the extended resources that the pod asks for, with amounts.
-        available_on: per claim the nodes from which its allocation can be used; None: all.
-        unready: claims whose devices can't be bound, by their conditions or for too long.
-        expires_ns: when the next device will have taken too long; None: never.
-        answer: what PreFilter says.
-        verdicts: texts by verdict, without the bits that say how bad it is.
-        variants: per set of resources that a node lacks the claims to allocate there, with their signature.
+        special: that one, or None. resources: the extended resources that the pod requests, with amounts.
+        available_on: per claim the nodes that can use its allocation; None: all.
+        unready: claims whose devices can't be bound, because of their conditions or a timeout.
+        expires_ns: when the next device times out; None: never.
+        answer: the result of PreFilter.
+        verdicts: texts by verdict, without the code bits.
+        variants: the claims to allocate with their signature, by the set of resources that a node lacks.
     """
 
     def __init__(self, token: Hashable, pod: Pod) -> None:
@@ -105,7 +105,7 @@ class CycleClaims:
 
 
 class Reservation(msgspec.Struct, frozen=True, eq=False):
-    """What Reserve chose: by place in the claims of the cycle the claim with its allocation, and its requests for containers."""
+    """The result of Reserve: by index in the cycle's claims, the claim with its allocation and its requests for containers."""
 
     node_name: str
     claims: dict[int, ResourceClaim]

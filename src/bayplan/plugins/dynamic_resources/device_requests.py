@@ -16,8 +16,8 @@ class Wish(msgspec.Struct, frozen=True, eq=False):
     """A request, or one alternative of it.
 
     Attributes:
-        name: of the request or the alternative. parent: the request's name where this is an alternative, else "".
-        has_capacity: whether amounts of capacities are asked for, if only none.
+        name: of the request or the alternative. parent: the request's name if this is an alternative, else "".
+        has_capacity: whether it requests capacities, even an amount of 0.
     """
 
     name: str
@@ -78,7 +78,7 @@ class CheckedWish(msgspec.Struct, frozen=True, eq=False):
     """A wish that can be worked on.
 
     Attributes:
-        count: how many devices it takes. everything: which, where it wants all.
+        count: the number of devices. everything: the devices of a request for all.
     """
 
     wish: Wish

@@ -1,4 +1,4 @@
-"""Which devices are allocated, and how much of those that several claims share; counted claim by claim."""
+"""The allocated devices, and the consumed capacity of shared ones; counted claim by claim."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Amounts: TypeAlias = dict[str, Quantity]
 
 
 class DeviceUse:
-    """What all allocations together take, those in flight among them.
+    """The total of all allocations, including those in flight.
 
     Args:
         tracker: where claims are read from.
@@ -44,13 +44,13 @@ class DeviceUse:
         self._changed: dict[PoolId, None] = {}
 
     def refresh(self) -> None:
-        """Count the claims as they are now."""
+        """Update the counts to the current claims."""
         tracker, seen = self._tracker, self._seen
         if tracker.version == seen:
             return
         changed = tracker.changed_since(seen) if seen is not None else None
         if changed is None:
-            # Whatever was counted under a key that is not there any more is looked up, too.
+            # Keys that were counted and are gone are looked up, too.
             keys = [claim.key for claim in tracker.all()]
             uids = list(tracker.in_flight())
             keys += [key[1:] for key in self._claims if key.startswith("/")]
@@ -70,12 +70,12 @@ class DeviceUse:
         self._seen = tracker.version
 
     def take_changed_pools(self) -> Iterable[PoolId]:
-        """Return the pools in which something else is taken than at the last call."""
+        """Return the pools whose allocated devices changed since the last call."""
         changed, self._changed = self._changed, {}
         return changed
 
     def _replace(self, key: str, claim: ResourceClaim | None) -> None:
-        """Count a claim instead of the one that was counted under its key."""
+        """Replace the claim that is counted under a key."""
         known = self._claims.get(key)
         if known is claim:
             return

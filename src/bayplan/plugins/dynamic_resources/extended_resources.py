@@ -1,4 +1,4 @@
-"""Extended resources that devices stand for: the claim that a pod gets for them, which differs from node to node (KEP-5004)."""
+"""Extended resources backed by devices: the claim that a pod gets for them, which differs from node to node (KEP-5004)."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ class DeviceClasses(Protocol):
 
 
 class NodeRequests(msgspec.Struct, frozen=True, eq=False):
-    """What a node has to find devices for.
+    """The requests for devices on one kind of nodes.
 
     Attributes:
-        requests: of the special claim on nodes of this kind. mappings: which of them stands for what of which container.
+        requests: of the special claim on these nodes. mappings: which request serves which resource of which container.
     """
 
     requests: tuple[DeviceRequest, ...]
@@ -74,7 +74,7 @@ def find_special_claim(pod: Pod, claims: Iterable[ResourceClaim]) -> ResourceCla
 
 
 def make_special_claim(pod: Pod) -> ResourceClaim:
-    """Return the special claim of a pod as it is before a node is chosen: without requests."""
+    """Return the special claim of a pod before a node is chosen: without requests."""
     metadata = pod.metadata
     owner = OwnerReference(api_version="v1", kind="Pod", name=metadata.name, uid=metadata.uid, controller=True)
     return ResourceClaim(
@@ -97,8 +97,8 @@ def with_requests(claim: ResourceClaim, requests: tuple[DeviceRequest, ...]) -> 
 def node_requests(pod: Pod, resources: Iterable[str], classes: DeviceClasses) -> NodeRequests:
     """Return the requests for the resources that a node can't serve otherwise.
 
-    Containers that run at the same time each get devices of their own. Init containers run before: they use those, and all
-    of them together one more request, that of the one that needs most.
+    Containers that run at the same time each get their own devices. Init containers run before: they use the same devices, and
+    share one additional request, sized for the one that needs most.
     """
     containers = (*pod.spec.init_containers, *pod.spec.containers)
     inits = len(pod.spec.init_containers)
@@ -198,7 +198,7 @@ def _count(request: DeviceRequest) -> int:
 
 
 def _whole_amount(requests: Mapping[str, str | int | float], resource: str) -> int:
-    """Return how much of a resource is requested; 0 where that is no whole number."""
+    """Return the requested amount of a resource; 0 if it is not a whole number."""
     written = requests.get(resource)
     if written is None:
         return 0

@@ -20,9 +20,9 @@ class AllocationFeatures(msgspec.Struct, frozen=True):
 
     @property
     def is_oldest(self) -> bool:
-        """Return whether upstream's oldest allocator is at work, as it is without the newest features.
+        """Return whether upstream would use its oldest allocator, as it does without the newest features.
 
-        It has no distinctAttribute, takes no notice of requests for capacity, and of devices that bind to their node.
+        It does not support distinctAttribute, capacity requests, or devices that bind to their node.
         """
         return not (self.consumable_capacity or self.binding_conditions)
 

@@ -34,7 +34,7 @@ class ClaimHints:
         return HintAnswer(before is None or before.status != after.status)
 
     def is_schedulable_after_pod_change(self, pod: Pod, old: object | None, new: object | None) -> HintAnswer:
-        """Queue the pod where all of its own claims exist now."""
+        """Queue the pod if all of its own claims exist now."""
         objects = objects_of(Pod, None, new)
         if objects is None or objects[1] is None:
             return HintAnswer.ERROR

@@ -117,7 +117,7 @@ class NodeAllocator:
         try:
             found = tuple([pool.id for pool in self._pools.pools_of(node)])
         except ValueError:
-            # Whoever searches this node is told.
+            # Every search on this node raises the error.
             return
         self._pools_at[row] = found
         for pool in found:

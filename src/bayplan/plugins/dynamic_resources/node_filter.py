@@ -123,7 +123,7 @@ class NodeFilter:
     def _nodes_by_kind(self, cycle: CycleClaims) -> tuple[Index | None, list[tuple[str, ...]]]:
         """Return per row which of several sets of resources a node needs devices for; no rows if there is only one set.
 
-        -1: a node lacks a resource, and no class stands for it; see `_lacking`, which says the same of one node.
+        -1: a node lacks a resource, and it has no device class; see `_lacking`, which does the same for one node.
         """
         if cycle.special is None:
             return None, ALL_ALIKE
@@ -148,7 +148,7 @@ class NodeFilter:
         return kinds, lacking
 
     def _lacking(self, cycle: CycleClaims, node: Node) -> tuple[str, ...] | None:
-        """Return the resources for which a node needs devices, or None where it has neither the resource nor a class for it."""
+        """Return the resources for which a node needs devices; None if it lacks a resource that has no device class, either."""
         allocatable = node.status.allocatable
         found = []
         for name in cycle.resources:

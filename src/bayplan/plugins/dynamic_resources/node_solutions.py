@@ -1,4 +1,4 @@
-"""What claims of one kind would get on each node, with the rows searched again that changed."""
+"""The allocations of one kind of claims on each node; only rows that changed are searched again."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SOLVED = 0
 UNSOLVED = 1
 INVALID = 2
 FAILED = 3
-"""The search fails, with a text that names the claim: whoever wants it searches again."""
+"""The search fails with a text that names the claim: search again to get it."""
 
 
 class InvalidPools(Exception):
@@ -41,9 +41,9 @@ class NodeSolutions:
     """The solutions of one kind of claims, by row.
 
     Attributes:
-        outcomes: uint16[capacity], SOLVED, UNSOLVED, INVALID or FAILED; without meaning in rows that are not in use.
-        chosen: what each claim gets, where there is a solution.
-        preferences: int64[capacity], the score of the alternatives that were chosen.
+        outcomes: uint16[capacity], SOLVED, UNSOLVED, INVALID or FAILED; undefined in rows that are not in use.
+        chosen: the devices for each claim, if there is a solution.
+        preferences: int64[capacity], the score of the chosen alternatives.
     """
 
     def __init__(self, searcher: Searcher) -> None:

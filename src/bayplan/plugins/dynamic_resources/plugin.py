@@ -63,11 +63,11 @@ KEPT_CYCLES = 256
 
 @dataclass(frozen=True, slots=True)
 class DynamicResourcesSpec:
-    """Whose claims a pod's cycle is about.
+    """The pod of a cycle, as far as its claims matter.
 
     Attributes:
         key: empty for all pods without claims, which share all results; else one of this pod alone.
-        pod: the pod, or None where it has no claims.
+        pod: the pod, or None if it has no claims.
     """
 
     key: Hashable
@@ -111,21 +111,21 @@ class DynamicResources(
         )
         self._node_filter = NodeFilter(handle.cluster, self._allocator, classes)
         self._cycles: OrderedDict[Hashable, CycleClaims] = OrderedDict()
-        # Where the profile leaves out PreFilter, everything after it finds no state.
+        # If the profile disables PreFilter, the points after it find no state.
         self._pre_filters = False
 
     def signs(self, spec: PodSpec) -> bool:
-        """Only pods with claims, or with resources that devices may stand for."""
+        """Return True only for pods with claims, or with resources that devices may serve."""
         return bool(spec.resource_claims) or asks_for_more(spec)
 
     def sign_pod(self, pod: Pod) -> Hashable:
-        """Return what tells one pod with claims from another; None for pods without."""
+        """Return what distinguishes one pod with claims from another; None for pods without."""
         if not pod.spec.resource_claims and not self._resources.any_backed(pod):
             return None
         return (pod.metadata.name, pod.metadata.uid, pod.status.resource_claim_statuses)
 
     def compile(self, pod: Pod, cluster: ClusterState) -> DynamicResourcesSpec:
-        """Note the pod where it has claims."""
+        """Store the pod if it has claims."""
         sign = self.sign_pod(pod)
         if sign is None:
             return WITHOUT_CLAIMS
@@ -159,7 +159,7 @@ class DynamicResources(
         return cycle.answer
 
     def _cycle(self, key: Hashable, pod: Pod, now_ns: int) -> CycleClaims:
-        """Return what is known of a pod's claims: the same object as long as nothing changed that it was made of."""
+        """Return the information about a pod's claims: the same object until something that it depends on changes."""
         self._allocator.refresh()
         token = (self._tracker.version, self._allocator.version)
         known = self._cycles.get(key)
@@ -173,7 +173,7 @@ class DynamicResources(
         return cycle
 
     def filter_rule(self, spec: DynamicResourcesSpec, cluster: ClusterState) -> FilterRule:
-        """Return the rule about claims."""
+        """Return the rule for claims."""
         return ClaimsFit(self._node_filter, cluster)
 
     def reasons(self, spec: DynamicResourcesSpec, params: Params | None, verdict: int) -> tuple[str, ...]:
@@ -187,9 +187,9 @@ class DynamicResources(
     # PostFilter.
 
     def post_filter(self, pod: Pod, diagnosis: Diagnosis, state: CycleState) -> tuple[PostFilterResult | None, Status]:
-        """Give up an allocation that keeps the pod from nodes; the pod itself stays unschedulable.
+        """Deallocate a claim that keeps the pod from nodes; the pod itself stays unschedulable.
 
-        An Error where PreFilter was not reached, as upstream.
+        Return an Error if PreFilter was not reached, as upstream does.
         """
         if not self._pre_filters or self.name in state.unreached_pre_filters:
             return None, error(NOT_FOUND)
@@ -206,7 +206,7 @@ class DynamicResources(
                 continue
             users = claim.status.reserved_for
             if not users or (len(users) == 1 and users[0].uid == pod.metadata.uid):
-                # Upstream takes one of several at random.
+                # Upstream chooses one of several at random.
                 state.write(UPDATES_KEY, (deallocated_claim(claim),))
                 return None, unschedulable("deallocation of ResourceClaim completed")
         if is_stale:
@@ -229,13 +229,13 @@ class DynamicResources(
     # Score.
 
     def score_rule(self, spec: DynamicResourcesSpec, cluster: ClusterState) -> ScoreRule:
-        """Return the rule about alternatives of requests; it scores 0 everywhere for pods without claims."""
+        """Return the rule for alternatives of requests; it scores 0 everywhere for pods without claims."""
         if spec.pod is None or not self._features.prioritized_list:
             return NoPreference(cluster.columns)
         return PreferredDevices(self._node_filter, partial(self._cycles.get, spec.key), cluster)
 
     def score_error(self, spec: DynamicResourcesSpec, params: Params | None) -> str:
-        """Refuse to score where PreFilter is disabled, as upstream does."""
+        """Return an error if PreFilter is disabled, as upstream does."""
         return "" if self._pre_filters or not self._features.prioritized_list else NOT_FOUND
 
     # Reserve and PreBind.
@@ -252,7 +252,7 @@ class DynamicResources(
         node = self.handle.cluster.nodes.nodes[row] if row >= 0 else None
         allocation = self._node_filter.allocation(cycle, row, node) if node is not None else None
         if allocation is None or not allocation.chosen:
-            # Where the node itself has the extended resources there is nothing to allocate.
+            # If the node itself has the extended resources, there is nothing to allocate.
             served = all(claim is cycle.special for _, claim in wanted)
             return SUCCESS if served else error("claim allocation not found for node")
         claims: dict[int, ResourceClaim] = {}
@@ -268,7 +268,7 @@ class DynamicResources(
         return SUCCESS
 
     def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> None:
-        """Take back what Reserve put in flight, and what PreBind wrote over the claims."""
+        """Undo what Reserve put in flight, and what PreBind wrote to the claims."""
         reservation = state.read(RESERVED_KEY, Reservation)
         if reservation is not None:
             for claim in reservation.claims.values():
@@ -292,7 +292,7 @@ class DynamicResources(
         return {"devices": devices}
 
     def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:
-        """Write allocations and the pod as a user into its claims; the host carries `updates` out."""
+        """Write allocations and the pod as a user into its claims; the host writes the `updates`."""
         cycle = state.read(STATE_KEY, CycleClaims)
         if cycle is None:
             return SUCCESS if self._pre_filters else error(NOT_FOUND)
@@ -322,7 +322,7 @@ class DynamicResources(
         return SUCCESS
 
     def updates(self, state: CycleState) -> Sequence[KubernetesObject]:
-        """Return the claims as the host is to write them: after PreBind those of the pod, after PostFilter one to be given up."""
+        """Return the claims for the host to write: those of the pod after PreBind, one to deallocate after PostFilter."""
         return state.read(UPDATES_KEY, tuple) or ()
 
     def events_to_register(self) -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:

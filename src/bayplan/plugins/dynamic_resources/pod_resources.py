@@ -12,7 +12,7 @@ REMEMBERED = 4096
 
 
 class PodResources:
-    """The extended resources of pods. `classes` is None where devices don't stand for any (a feature gate)."""
+    """The extended resources of pods. `classes` is None if devices don't serve any (a feature gate)."""
 
     __slots__ = ("_classes", "_names")
 
@@ -22,7 +22,7 @@ class PodResources:
         self._names: dict[int, tuple[PodSpec, tuple[str, ...]]] = {}
 
     def any_backed(self, pod: Pod) -> bool:
-        """Return whether some device class stands behind a resource that the pod asks for."""
+        """Return whether some device class serves a resource that the pod requests."""
         classes = self._classes
         spec = pod.spec
         if not classes or not asks_for_more(spec):
@@ -36,7 +36,7 @@ class PodResources:
 
 
 def asks_for_more(spec: PodSpec) -> bool:
-    """Return whether a pod asks for anything but what nodes have by themselves; nearly all don't."""
+    """Return whether a pod requests more than the basic resources of nodes; nearly all don't."""
     for container in spec.containers:
         for name in container.resources.requests:
             if name not in FIRST_RESOURCES:
@@ -45,7 +45,7 @@ def asks_for_more(spec: PodSpec) -> bool:
 
 
 def _names(pod: Pod) -> tuple[str, ...]:
-    """Return the extended resources of which a pod asks for more than nothing."""
+    """Return the extended resources of which a pod requests more than 0."""
     spec = pod.spec
     listed = [container.resources.requests for container in (*spec.init_containers, *spec.containers)]
     if spec.overhead:

@@ -1,4 +1,4 @@
-"""The pools of devices that a node can use: their newest generation, whether they are complete, whether they are valid."""
+"""The pools of devices that a node can use: their newest generation, and whether they are complete and valid."""
 
 from __future__ import annotations
 
@@ -139,14 +139,14 @@ class PoolCatalog:
         return False
 
     def _pool(self, pool: PoolId, slices: list[PoolSlice]) -> Pool | None:
-        """Return a pool made of the slices that matter to a node, or None where these are about to be replaced."""
+        """Return a pool of the slices that are relevant to a node, or None if they are about to be replaced."""
         key = (pool, tuple(id(slice_) for slice_ in slices))
         if key in self._built:
             return self._built[key]
         spec = slices[0].source.spec.pool
         every: list[PoolSlice] | None = None
         if len(slices) != spec.resource_slice_count:
-            # The rest may be there, for other nodes.
+            # The remaining slices may exist, for other nodes.
             every = []
             for slice_ in self._by_pool[pool]:
                 generation = slice_.source.spec.pool.generation
@@ -162,7 +162,7 @@ class PoolCatalog:
 
 
 def node_matches(node: Node, name: str | None, all_nodes: bool | None, selector: NodeSelector | None) -> bool:
-    """Return whether devices that say which nodes they are for are for this one.
+    """Return whether devices with this node selection are available on this node.
 
     Raises:
         ValueError: the selector can't be read.

@@ -1,4 +1,4 @@
-"""The score of a claim on a node: how far up in their lists the alternatives are that were chosen (KEP-4816)."""
+"""The score of a claim on a node: the rank of the chosen alternatives in their lists (KEP-4816)."""
 
 from __future__ import annotations
 

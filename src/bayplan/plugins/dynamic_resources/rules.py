@@ -77,7 +77,7 @@ class NoPreference(ScoreRule):
 
 
 class PreferredDevices(ScoreRule):
-    """How far up in their lists the alternatives are that a node would give the claims of a pod.
+    """The rank of the alternatives that a node would give the claims of a pod.
 
     Args:
         nodes: asks about nodes.
@@ -94,7 +94,7 @@ class PreferredDevices(ScoreRule):
         self._cycle: CycleClaims | None = None
 
     def refresh(self) -> bool:
-        """Find the claims of the current cycle; return whether they are other ones."""
+        """Find the claims of the current cycle; return whether they changed."""
         known, self._cycle = self._cycle, self._find_cycle()
         return self._cycle is not known
 
@@ -112,7 +112,7 @@ class PreferredDevices(ScoreRule):
             self._filter.preferences(self._cycle, np.asarray(raw))
 
     def score_rows(self, rows: list[int], raw: Ints) -> None:
-        """Score all nodes: that costs hardly more than some."""
+        """Score all nodes: that costs little more than scoring some."""
         self.score_all(raw)
 
     def scale(self, raw: Ints, feasible: Flags) -> Params:

@@ -1,4 +1,4 @@
-"""NodeVolumeLimits: a node takes no more volumes of a CSI driver than its CSINode says.
+"""NodeVolumeLimits: rejects nodes that have no room for another volume of a CSI driver, by their CSINode.
 
 Source: https://kubernetes.io/docs/concepts/storage/storage-limits/, and KEP-4876 (limits that change).
 """

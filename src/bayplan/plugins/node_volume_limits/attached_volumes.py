@@ -1,6 +1,6 @@
-"""How many volumes of each CSI driver are on each node, how many it takes, and who has which: kept by what changed.
+"""The volumes of each CSI driver on each node, the limits, and the rows that use each volume; updated by changes.
 
-Columns are followed lazily, like `VolumeUse`: whoever asks pays for the rows and objects that changed since the last time.
+Columns are updated lazily, like `VolumeUse`: a reader pays for the rows and objects that changed since the last time.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from bayplan.state.volume_use import VolumeUse
 
 NO_LIMIT = 1 << 62
 READ = (PersistentVolumeClaim, PersistentVolume, StorageClass, VolumeAttachment)
-"""The objects by which the volumes of pods, and those that are attached, are told."""
+"""The objects that determine the volumes of pods, and the attached ones."""
 
 CLAIM, VOLUME = "claim:", "volume:"
 
@@ -49,8 +49,8 @@ class AttachedVolumes:
         limits: int64[capacity] per driver, `NO_LIMIT` where a node has none.
         counts: int64[capacity] per driver, volumes of pods on the node and further volumes that are attached to it.
         rows_of: the rows whose pods use a volume, by its unique name.
-        errors: rows where the volumes of a pod can't be told, with the reason.
-        version: moves if something changed in other rows than those that the log of usage names.
+        errors: rows on which the volumes of a pod are unknown, with the reason.
+        version: changes if something changed in rows that the log of usage does not name.
     """
 
     def __init__(self, cluster: ClusterState) -> None:
@@ -89,7 +89,7 @@ class AttachedVolumes:
         return frozenset(driver.name for driver in csi_node.spec.drivers) if csi_node is not None else frozenset()
 
     def follow(self) -> None:
-        """Bring all columns up to date."""
+        """Update all columns."""
         cluster, catalog = self._cluster, self._cluster.catalog
         stale: dict[int, None] = dict.fromkeys(self._use.follow())
         if self._writes == catalog.writes and self._nodes_seen[1:] == (cluster.node_log.end, cluster.nodes.capacity):
@@ -133,7 +133,7 @@ class AttachedVolumes:
         return bool(self._attached_volumes) and any(name in self._attached_volumes for name in volumes)
 
     def _read_nodes(self) -> None:
-        """Read the limits of all nodes anew."""
+        """Read the limits of all nodes again."""
         cluster = self._cluster
         capacity, row_of = cluster.nodes.capacity, cluster.nodes.row_of
         self.has_csi_node = np.zeros(capacity, dtype=np.bool_)
@@ -174,7 +174,7 @@ class AttachedVolumes:
                 names[f"{spec.attacher}/{volume.spec.csi.volume_handle}"] = spec.attacher
 
     def _look_at(self, row: int, *, placed: bool = False) -> None:
-        """Work out the volumes of one node; if pods were `placed` or removed and nothing else changed, those of the new ones."""
+        """Find the volumes of one node; if only pods were `placed` or removed, find those of the new pods."""
         migrated = bool(self.has_csi_node[row])
         names: dict[str, str] = {}
         read: dict[str, None] = {}

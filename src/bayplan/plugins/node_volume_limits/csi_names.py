@@ -26,9 +26,9 @@ class CsiNames(msgspec.Struct, frozen=True):
 
     Attributes:
         drivers: the driver by unique name (``driver/handle``).
-        error: why they can't be told, in upstream's words, or the empty text.
+        error: why they are unknown, in upstream's words, or "".
         flags: of a verdict with that error.
-        migrates: whether nodes without CSINode may name them otherwise.
+        migrates: whether nodes without CSINode may have other names for them.
     """
 
     drivers: dict[str, str] = msgspec.field(default_factory=dict)

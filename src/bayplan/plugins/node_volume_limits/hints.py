@@ -20,7 +20,7 @@ class LimitHints:
     """The hints; they look at nothing but the objects of the event."""
 
     def is_schedulable_after_csi_node_updated(self, pod: Pod, old: object | None, new: object | None) -> HintAnswer:
-        """Queue the pod where the node takes more volumes of some driver than before; no limit counts as 0."""
+        """Queue the pod if the node takes more volumes of some driver than before; no limit counts as 0."""
         objects = objects_of(CSINode, old, new)
         if objects is None or objects[0] is None or objects[1] is None:
             return HintAnswer.ERROR
@@ -28,7 +28,7 @@ class LimitHints:
         return HintAnswer(any(limit > before.get(driver, 0) for driver, limit in after.items()))
 
     def is_schedulable_after_pod_deleted(self, pod: Pod, old: object | None, new: object | None) -> HintAnswer:
-        """Queue the pod where one that had a node, or a nomination, and volumes that may count left."""
+        """Queue the pod if one that had a node, or a nomination, and volumes that may count left."""
         objects = objects_of(Pod, old, new)
         if objects is None or objects[0] is None:
             return HintAnswer.ERROR
@@ -43,7 +43,7 @@ class LimitHints:
         )
 
     def is_schedulable_after_pvc_added(self, pod: Pod, old: object | None, new: object | None) -> HintAnswer:
-        """Queue the pod where the claim is one of its own."""
+        """Queue the pod if the claim is one of its own."""
         objects = objects_of(PersistentVolumeClaim, old, new)
         if objects is None or objects[1] is None:
             return HintAnswer.ERROR
@@ -52,7 +52,7 @@ class LimitHints:
     def is_schedulable_after_volume_attachment_deleted(
         self, pod: Pod, old: object | None, new: object | None
     ) -> HintAnswer:
-        """Queue the pod where it has a claim, or an inline volume of the driver that let go."""
+        """Queue the pod if it has a claim, or an inline volume of the driver that let go."""
         objects = objects_of(VolumeAttachment, old, new)
         if objects is None or objects[0] is None:
             return HintAnswer.ERROR

@@ -50,11 +50,11 @@ class NodeVolumeLimits(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
         self._pre_filters = False
 
     def signs(self, spec: PodSpec) -> bool:
-        """Only pods with ephemeral volumes."""
+        """Return True only for pods with ephemeral volumes."""
         return has_ephemeral(spec)
 
     def sign_pod(self, pod: Pod) -> Hashable:
-        """Return whose the claims of ephemeral volumes must be."""
+        """Return the pod that must own the claims of ephemeral volumes."""
         return owner_of_ephemeral(pod)
 
     def compile(self, pod: Pod, cluster: ClusterState) -> PodVolumes:
@@ -93,7 +93,7 @@ class NodeVolumeLimits(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
         return Wanted(tuple(counts.items()), in_use, 0, self._needed_drivers(counts), names.drivers)
 
     def _needed_drivers(self, drivers: Iterable[str]) -> tuple[str, ...]:
-        """Return the drivers that say that their pods must not go to nodes without them."""
+        """Return the drivers that require their pods to run on nodes with the driver."""
         if not self._needs_driver:
             return ()
         needed = []
@@ -104,7 +104,7 @@ class NodeVolumeLimits(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
         return tuple(needed)
 
     def filter_rule(self, spec: PodVolumes, cluster: ClusterState) -> FilterRule:
-        """Return the rule about the volumes that a node can attach."""
+        """Return the rule for the volumes that a node can attach."""
         return AttachableVolumes(self, spec, cluster)
 
     def missing_driver(self, row: int, needed: Iterable[str]) -> int:
@@ -153,7 +153,7 @@ class Wanted:
     Attributes:
         counts: per driver how many volumes.
         in_use: the unique names of those that some pod on a node uses; they are not attached a second time there.
-        problem: the verdict about all nodes if the volumes can't be told, else 0.
+        problem: the verdict about all nodes if the volumes are unknown, else 0.
         needed: drivers that must be installed.
         drivers: the driver by unique name, for pods that are moved on trial.
     """
@@ -204,7 +204,7 @@ class AttachableVolumes(FilterRule):
         self._has_errors = self._needs_drivers = False
 
     def refresh(self) -> bool:
-        """Bring the columns up to date; return whether objects were written by which other rows than the logs name differ."""
+        """Update the columns; return whether written objects affect other rows than the logs name."""
         self._look()
         moved = self._version != self._attached.version
         self._version = self._attached.version

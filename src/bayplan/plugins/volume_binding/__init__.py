@@ -1,4 +1,4 @@
-"""VolumeBinding: a pod goes where its volumes can be reached, found among those that exist, or made.
+"""VolumeBinding: rejects nodes where the pod's volumes are unreachable, and can be neither found nor provisioned.
 
 Source: https://kubernetes.io/docs/concepts/storage/storage-classes/#volume-binding-mode, KEP-490 (topology-aware
 scheduling), KEP-1472 (storage capacity), KEP-4049 (storage capacity scoring).

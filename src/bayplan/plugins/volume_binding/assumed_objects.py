@@ -1,4 +1,4 @@
-"""Volumes and claims as Reserve left them, until the cluster says what became of them.
+"""Volumes and claims as assumed by Reserve, until the cluster has their newer versions.
 
 The writes of a pod's binding reach the catalog later than the next pod is scheduled. Until then the assumed version stands in
 for the object; a newer version of the object, by its resource version, ends that.
@@ -12,7 +12,7 @@ from bayplan.objects.storage import PersistentVolume, PersistentVolumeClaim
 from bayplan.state.object_catalog import ObjectCatalog
 
 SWEEP_AT = 1024
-"""From so many on, it is looked whether those that are kept still stand in for something."""
+"""From this size on, obsolete entries are removed."""
 
 T = TypeVar("T", PersistentVolume, PersistentVolumeClaim)
 
@@ -21,7 +21,7 @@ class AssumedObjects(Generic[T]):
     """The assumed versions of the objects of one type.
 
     Attributes:
-        version: moves whenever one is assumed or given back.
+        version: changes whenever an object is assumed or restored.
     """
 
     def __init__(self, kind: type[T], catalog: ObjectCatalog) -> None:
@@ -61,13 +61,13 @@ class AssumedObjects(Generic[T]):
             self.version += 1
 
     def _sweep(self) -> None:
-        """Drop what newer versions have ended and nobody has asked for since, so that long runs don't pile it up."""
+        """Remove entries superseded by newer versions and not read since, so that they don't accumulate in long runs."""
         for key in list(self._assumed):
             if self.get(key) is None:
                 del self._assumed[key]
         self._sweep_at = max(SWEEP_AT, 2 * len(self._assumed))
 
     def restore(self, key: str) -> None:
-        """Forget the assumed version of an object; no error where there is none."""
+        """Remove the assumed version of an object; no error if there is none."""
         if self._assumed.pop(key, None) is not None:
             self.version += 1

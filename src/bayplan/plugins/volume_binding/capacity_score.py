@@ -1,4 +1,4 @@
-"""How well the volumes that a pod would get use the storage of a node (feature gate StorageCapacityScoring, KEP-4049)."""
+"""The score for storage usage: how well the chosen volumes use the storage of a node (gate StorageCapacityScoring, KEP-4049)."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ FULL_UTILIZATION = 100
 
 
 def capacity_score(decision: Decision, shape: Sequence[tuple[int, int]]) -> int:
-    """Return the mean over storage classes of what the shape makes of requested by available storage, rounded.
+    """Return the mean over storage classes of the shape's value at requested by available storage, rounded.
 
-    Volumes that exist count before those to be made: where there are any, the latter don't count.
+    Existing volumes take precedence over those to provision: if there are any, only they count.
     """
     requested: dict[str, int] = {}
     capacity: dict[str, int] = {}

@@ -13,7 +13,7 @@ class BindingHints:
     """The hints; they look at nothing but the objects of the event."""
 
     def is_schedulable_after_storage_class_change(self, pod: Pod, old: object | None, new: object | None) -> HintAnswer:
-        """Queue the pod where a class is new or its allowed topologies changed."""
+        """Queue the pod if a class is new or its allowed topologies changed."""
         objects = objects_of(StorageClass, old, new)
         if objects is None or objects[1] is None:
             return HintAnswer.ERROR
@@ -23,14 +23,14 @@ class BindingHints:
     def is_schedulable_after_persistent_volume_claim_change(
         self, pod: Pod, old: object | None, new: object | None
     ) -> HintAnswer:
-        """Queue the pod where the claim is one of its own."""
+        """Queue the pod if the claim is one of its own."""
         objects = objects_of(PersistentVolumeClaim, old, new)
         if objects is None or objects[1] is None:
             return HintAnswer.ERROR
         return HintAnswer(is_claim_of(pod, objects[1]))
 
     def is_schedulable_after_csi_node_change(self, pod: Pod, old: object | None, new: object | None) -> HintAnswer:
-        """Queue the pod where a CSINode is new or tells of other migrated plugins."""
+        """Queue the pod if a CSINode is new or declares other migrated plugins."""
         objects = objects_of(CSINode, old, new)
         if old is None:
             return HintAnswer.QUEUE
@@ -40,7 +40,7 @@ class BindingHints:
         return HintAnswer(before != after)
 
     def is_schedulable_after_csi_driver_change(self, pod: Pod, old: object | None, new: object | None) -> HintAnswer:
-        """Queue the pod where the driver of one of its inline volumes stopped to track capacity."""
+        """Queue the pod if the driver of one of its inline volumes stopped tracking capacity."""
         objects = objects_of(CSIDriver, old, new)
         if objects is None or objects[0] is None or objects[1] is None:
             return HintAnswer.ERROR
@@ -54,7 +54,7 @@ class BindingHints:
     def is_schedulable_after_csi_storage_capacity_change(
         self, pod: Pod, old: object | None, new: object | None
     ) -> HintAnswer:
-        """Queue the pod where a capacity is new or has room for larger volumes than before."""
+        """Queue the pod if a capacity is new or has room for larger volumes than before."""
         objects = objects_of(CSIStorageCapacity, old, new)
         if objects is None or objects[1] is None:
             return HintAnswer.ERROR

@@ -1,4 +1,4 @@
-"""Which volume that exists a waiting claim takes: one that is meant for it, or else the smallest that fits."""
+"""Static binding: choose an existing volume for a waiting claim, either the one reserved for it or the smallest that fits."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from bayplan.state.arrays import Bools, Index, Ints
 
 FILESYSTEM = "Filesystem"
 BATCH = 1 << 16
-"""So many rows of volumes are looked at together before it is asked whether any is left."""
+"""Rows of volumes evaluated at a time before checking whether any are left."""
 
 
 Taken: TypeAlias = tuple[dict[str, int], Ints]
@@ -26,7 +26,7 @@ Taken: TypeAlias = tuple[dict[str, int], Ints]
 
 
 def is_bound_to(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
-    """Return whether a volume is meant for a claim; a reference without uid is meant for whoever has the name."""
+    """Return whether a volume is reserved for a claim; a reference without uid reserves it for any claim of that name."""
     reference, metadata = volume.spec.claim_ref, claim.metadata
     if reference is None or (reference.namespace, reference.name) != (metadata.namespace, metadata.name):
         return False
@@ -50,7 +50,7 @@ def choose_volume(
 
     Args:
         claim: waits for its first consumer.
-        selector: of the claim, compiled; None where it has none.
+        selector: of the claim, compiled; None if it has none.
         volumes: of the claim's class, in the order of their names.
         reachable: finds the rows of a node affinity.
         count: how many rows there are.
@@ -69,7 +69,7 @@ def choose_volume(
     picks = np.full(count, NOTHING, dtype=np.int64)
     undecided = np.ones(count, dtype=np.bool_)
     for number in meant:
-        # A volume that is meant for the claim decides, whether it can be reached or not.
+        # A volume that is reserved for the claim is chosen, whether reachable or not.
         here = np.flatnonzero(undecided)
         here = _not_taken(fitting[number], here, taken)
         undecided[here] = False
@@ -95,7 +95,7 @@ def could_hold(volume: PersistentVolume, claim: PersistentVolumeClaim, requested
 
 
 def is_available(volume: PersistentVolume, claim: PersistentVolumeClaim, selector: Selector) -> bool:
-    """Return whether a volume that is nobody's has the labels, the class and the access modes that a claim asks for."""
+    """Return whether an unreserved volume has the labels, the class and the access modes that a claim requires."""
     return (
         volume.status.phase == "Available"
         and selector.matches(volume.metadata.labels)
@@ -128,7 +128,7 @@ def _take_in_order(
     rows = np.concatenate(batch)
     choices = np.repeat(np.array(numbers[: len(batch)], dtype=np.int64), [len(part) for part in batch])
     here = undecided[rows]
-    # The last write to a row stays, so that backwards the first volume of a row is the one that it gets.
+    # The last write to a row wins, so iterate backwards to give each row the first volume.
     rows, choices = rows[here][::-1], choices[here][::-1]
     picks[rows] = choices
     undecided[rows] = False

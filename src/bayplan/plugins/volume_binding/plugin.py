@@ -61,7 +61,7 @@ KEPT_SOLUTIONS = 8
 
 
 class VolumeNeeds(msgspec.Struct, frozen=True):
-    """All that the volumes of a pod on each node follow from; compared by value.
+    """Everything that determines the volumes of a pod on each node; compared by value.
 
     Attributes:
         bound: per bound claim from which nodes its volume can be reached.
@@ -76,7 +76,7 @@ class VolumeNeeds(msgspec.Struct, frozen=True):
 
 
 class CycleClaims(msgspec.Struct, frozen=True):
-    """What PreFilter hands on to Reserve: the params of Filter."""
+    """What PreFilter passes to Reserve: the params of Filter."""
 
     params: Params
 
@@ -121,7 +121,7 @@ class VolumeBinding(
         self._filters = False
 
     def signs(self, spec: PodSpec) -> bool:
-        """Only pods with ephemeral volumes."""
+        """Return True only for pods with ephemeral volumes."""
         return has_ephemeral(spec)
 
     def sign_pod(self, pod: Pod) -> Hashable:
@@ -173,7 +173,7 @@ class VolumeBinding(
         return VolumeNeeds(bound, claims.delayed, claims.classes, versions)
 
     def filter_rule(self, spec: PodVolumes, cluster: ClusterState) -> FilterRule | None:
-        """Return the rule about the pod's volumes on a node."""
+        """Return the rule for the pod's volumes on a node."""
         return VolumesOnNode(self, cluster)
 
     def verdicts(self, params: Params) -> Codes:
@@ -260,7 +260,7 @@ class VolumeBinding(
         return SUCCESS
 
     def _decision(self, state: CycleState, node_name: str) -> Decision | None:
-        """Return what the pod gets on a node, or None where PreFilter or Filter had nothing to do with it."""
+        """Return the pod's volumes on a node, or None if PreFilter or Filter did not run for it."""
         cycle = state.read(STATE_KEY, CycleClaims)
         if cycle is None or not self._filters:
             return None
@@ -268,7 +268,7 @@ class VolumeBinding(
         return None if row is None else self._solution(cycle.params).decision(row)
 
     def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> None:
-        """Forget what was assumed; where Reserve was not reached, what Filter chose, as upstream does."""
+        """Undo Reserve; if it was not reached, drop what Filter chose, as upstream does."""
         reservation = state.read(RESERVED_KEY, Reservation)
         if reservation is not None:
             names = [volume.metadata.name for _, volume in reservation.volumes]
@@ -297,7 +297,7 @@ class VolumeBinding(
         }
 
     def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:
-        """Let the pod be bound once the host has written `updates`."""
+        """Allow the binding once the host has written `updates`."""
         return SUCCESS
 
     def updates(self, state: CycleState) -> Sequence[KubernetesObject]:

@@ -1,6 +1,6 @@
-"""From which nodes something can be reached: node affinity of volumes, topologies of classes and of capacities, as rows.
+"""Reachability: the rows selected by node affinity of volumes, and by topologies of classes and capacities.
 
-Rows of equal conditions are worked out once, and kept until a node changes. A volume of one node costs one row.
+Rows of equal conditions are computed once, and cached until a node changes. A volume of one node costs one row.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class ReachableRows:
         self._cluster = cluster
         self._position = -1
         self._rows: dict[Hashable, Index] = {}
-        # By address; the entry holds the affinity, so that no address is used anew while it is here.
+        # By address; the entry holds the affinity, so that its address is not reused.
         self._by_affinity: dict[int, tuple[NodeSelector, Reach]] = {}
 
     def reach_of(self, affinity: NodeSelector | None) -> Reach:

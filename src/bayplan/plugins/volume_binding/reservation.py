@@ -1,4 +1,4 @@
-"""What Reserve takes of the storage of a cluster for a pod, and what has to be written for it."""
+"""The volumes and claims that Reserve assumes for a pod, and their updates."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bayplan.plugins.volume_binding.matching import is_bound_to
 
 
 class Reservation(msgspec.Struct, frozen=True):
-    """Volumes and claims as they are to be written.
+    """The volumes and claims to write.
 
     Attributes:
         volumes: per binding the claim's key and the volume that is meant for it now.

@@ -1,7 +1,7 @@
-"""Which volumes a pod would get on each node: the whole of VolumeBinding's Filter, over all nodes at once.
+"""The volumes for a pod on each node: VolumeBinding's Filter, over all nodes at once.
 
-On each node bound claims must be reachable; each claim that waits takes the smallest volume that fits, the smaller claims
-first; what is left must be provisioned there. Nothing of it depends on the pods of a node.
+On each node bound claims must be reachable; each waiting claim takes the smallest volume that fits, smaller claims
+first; the rest must be provisioned there. None of this depends on the pods of a node.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ NOTHING = -1
 
 
 class StaticChoice(msgspec.Struct, frozen=True):
-    """What a claim takes of the volumes that exist: per row a position in `volumes`, or `NOTHING`."""
+    """A claim's choice among existing volumes: per row an index in `volumes`, or `NOTHING`."""
 
     claim: PersistentVolumeClaim
     volumes: Sequence[PersistentVolume]
@@ -41,7 +41,7 @@ class StaticChoice(msgspec.Struct, frozen=True):
 
 
 class Provision(msgspec.Struct, frozen=True):
-    """Where a claim's volume would be made: bool per row, and per row a position in `capacities`, or `NOTHING`."""
+    """The rows where a claim's volume would be provisioned (bool), and per row an index in `capacities`, or `NOTHING`."""
 
     claim: PersistentVolumeClaim
     wanted: Bools
@@ -50,11 +50,11 @@ class Provision(msgspec.Struct, frozen=True):
 
 
 class Decision(msgspec.Struct, frozen=True):
-    """What a pod gets on one node.
+    """The volumes for a pod on one node.
 
     Attributes:
         bindings: claims and the volumes that they take.
-        provisions: claims whose volumes are to be made, with the capacity that is enough for them, where one is published.
+        provisions: claims whose volumes are to be provisioned, with the capacity that is sufficient for each, if published.
     """
 
     bindings: tuple[tuple[PersistentVolumeClaim, PersistentVolume], ...]

@@ -228,7 +228,7 @@ def _check_provision(
 
 
 def _tracks_capacity(claim: PersistentVolumeClaim, storage_class: StorageClass, cluster: ClusterState) -> bool:
-    """Return whether the driver tells how much it can still make, and the claim how much it wants."""
+    """Return whether the driver publishes its capacity, and the claim its size."""
     if STORAGE not in claim.spec.resources.requests:
         return False
     driver = cluster.catalog.get(CSIDriver, storage_class.provisioner)
@@ -251,6 +251,6 @@ def _sufficient_capacities(
 
 
 def volume_limit(capacity: CSIStorageCapacity) -> int | None:
-    """Return the largest volume in bytes that a capacity has room for, or None where that is not known."""
+    """Return the largest volume in bytes that a capacity has room for, or None if unknown."""
     limit = capacity.maximum_volume_size if capacity.maximum_volume_size is not None else capacity.capacity
     return None if limit is None else value(limit)

@@ -24,7 +24,7 @@ class SortedClaims(msgspec.Struct, frozen=True):
     """The claims of a pod, those that must have been bound long ago left out: with them a pod is rejected.
 
     Attributes:
-        bound: per bound claim the name of its volume and the volume, None where it does not exist.
+        bound: per bound claim the name of its volume and the volume, None if it does not exist.
         delayed: claims that wait for their first consumer.
         classes: the storage classes of those, in the same order.
     """
@@ -82,7 +82,7 @@ def sort_claims(
         if storage_class is not None and storage_class.volume_binding_mode is None:
             return error(f'VolumeBindingMode not set for StorageClass "{class_name}"')
         if storage_class is None or storage_class.volume_binding_mode != WAIT_FOR_FIRST_CONSUMER or name:
-            # A claim that somebody bound to a volume in advance is a matter of the volume controller, too.
+            # A claim that a user bound to a volume in advance is left to the volume controller, too.
             immediate = True
         else:
             delayed.append(claim)

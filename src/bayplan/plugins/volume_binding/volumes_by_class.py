@@ -1,4 +1,4 @@
-"""The persistent volumes of each storage class, in the order of their names, kept by what was written."""
+"""The persistent volumes of each storage class, in the order of their names, updated by changes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from bayplan.state.object_catalog import ObjectCatalog
 
 
 class VolumesByClass:
-    """Follows the volumes of a catalog lazily: whoever asks pays for what was written since the last time."""
+    """An index of the volumes of a catalog, updated lazily: a reader pays for what was written since the last time."""
 
     def __init__(self, catalog: ObjectCatalog) -> None:
         self._catalog = catalog

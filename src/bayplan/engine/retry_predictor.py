@@ -1,4 +1,4 @@
-"""Tell without a cycle that a pod which waits could only fail as it did before."""
+"""Predict, without a scheduling cycle, that a waiting pod would fail again as it did before."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from bayplan.framework.plugin import PreFilterPlugin
 from bayplan.framework.profile import Profile
 from bayplan.state.arrays import Index
 
-FEW_ROWS = 16
-"""Up to so many rows are looked at one by one."""
+MAX_SINGLE_ROWS = 16
+"""Up to this many rows are evaluated one by one."""
 
-MOST_PLANS = 1024
-"""So many plans are remembered; then all are forgotten."""
+MAX_PLANS = 1024
+"""Maximum number of cached plans; then all are dropped."""
 
 
-class Outlook:
-    """What a scheduler's plans say about waiting pods.
+class RetryPredictor:
+    """Predictions for waiting pods, from a scheduler's plans.
 
     Args:
-        scheduler: whose pods wait.
-        lowest_priority: returns the lowest priority of all pods that run, None where none does: nobody can preempt pods of
+        scheduler: the scheduler with the waiting pods.
+        lowest_priority: returns the lowest priority of all running pods, None if there are none: pods can't preempt pods of
             their own priority.
     """
 
@@ -38,7 +38,7 @@ class Outlook:
         self._known: dict[int, _Rejections] = {}
 
     def plan_of(self, queued: QueuedPod) -> Plan | None:
-        """Return the plan by which a pod that was rejected can be judged; None where a cycle does more than plans tell."""
+        """Return the plan that predicts the next attempt of a rejected pod; None if a cycle involves more than plans."""
         pod = queued.pod
         name = pod.spec.scheduler_name
         if not self._simple.get(name, False) or pod.spec.resource_claims:
@@ -48,13 +48,13 @@ class Outlook:
 
     @property
     def has_no_nodes(self) -> bool:
-        """Return whether there is no node: then nobody rejects a pod, and upstream takes its failure for an error."""
+        """Return whether there is no node: then no plugin rejects a pod, and upstream treats its failure as an error."""
         return not len(self._scheduler.state.nodes)
 
-    def is_hopeless(self, plan: Plan, rejecting: frozenset[str], now_ns: int) -> bool:
-        """Return whether a pod that these plugins rejected would be rejected by just these again."""
+    def cannot_succeed(self, plan: Plan, rejecting: frozenset[str], now_ns: int) -> bool:
+        """Return whether the plugins that rejected a pod, and no others, would reject it again."""
         scheduler = self._scheduler
-        # Pods that failed without a nomination are filed under the node "".
+        # Pods that failed without a nomination are stored under the node "".
         if any(scheduler.queue.nominator) or len(scheduler.waiting_pods) or self._may_preempt(plan):
             return False
         if self.has_no_nodes:
@@ -75,13 +75,13 @@ class Outlook:
         return lowest is not None and lowest < plan.priority
 
     def _rejecting(self, plan: Plan) -> frozenset[str]:
-        """Return the plugins that are the first to reject some node."""
+        """Return the plugins that reject some node first."""
         state, parts = plan.state, plan.filtered.results
         stamp = (state.node_log.end, state.ports_log.end, plan.pre, *(part.epoch for part in parts))
         known = self._known.get(id(plan))
         rows = state.usage_log.since(known.usage_position) if known is not None and known.stamp == stamp else None
-        if known is None or rows is None or len(rows) > FEW_ROWS:
-            if len(self._known) >= MOST_PLANS:
+        if known is None or rows is None or len(rows) > MAX_SINGLE_ROWS:
+            if len(self._known) >= MAX_PLANS:
                 self._known.clear()
             known = self._known[id(plan)] = _Rejections(plan, stamp)
         else:
@@ -97,11 +97,11 @@ class Outlook:
 
 
 class _Rejections:
-    """By which filter each node is rejected first, at some moment.
+    """The filter that rejects each node first, at some moment.
 
     Attributes:
-        plan: kept, so that no address is used again while it is a key.
-        stamp: what else than usage it depends on. usage_position: how far the log of usage was followed.
+        plan: held so that its address is not reused while it is a key.
+        stamp: what it depends on, except usage. usage_position: the position in the usage log.
         first: intp[rows], numbers of filter parts. counts: how many examined nodes each of them rejects first.
     """
 
@@ -117,10 +117,10 @@ class _Rejections:
 
 
 def _judges_nodes_one_by_one(plan: Plan) -> bool:
-    """Return whether a verdict about a node follows from what is on that node, and one filter alone can change its mind.
+    """Return whether each verdict about a node depends on that node alone, and a single filter can change it.
 
-    Otherwise (affinity between pods, spreading, host ports beside resources) a pod that gets a node changes who rejects the
-    others, and then it matters how many went before them at the same instant.
+    Otherwise (affinity between pods, spreading, host ports along with resources) a pod that gets a node changes which plugin
+    rejects the others, and then the number of pods tried before them at the same instant matters.
     """
     parts = plan.filtered.results
     return sum(not part.static for part in parts) <= 1 and all(
@@ -135,5 +135,5 @@ def _judges_nodes_one_by_one(plan: Plan) -> bool:
 
 
 def _is_simple(profile: Profile) -> bool:
-    """Return whether nothing but plans decides about a failure: no PostFilter that is not ours."""
+    """Return whether only plans decide about a failure: every PostFilter plugin is a built-in one."""
     return all(type(plugin).__module__.startswith("bayplan.") for plugin in profile.post_filter)
