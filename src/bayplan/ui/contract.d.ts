@@ -448,6 +448,7 @@ declare namespace Api {
     preemption: PreemptionReport | null;
     events: EventLine[];
     notes: string[];
+    assumptions: string[];
   }
 
   /** Everything but events, as a List of Kubernetes documents, with the scheduler's configuration as text. */
@@ -525,6 +526,7 @@ declare namespace Api {
     seed?: number | null;
     until?: number | null;
     name?: string;
+    reschedule?: string[];
   }
 
   /** A fork. */
@@ -856,6 +858,7 @@ declare namespace Api {
     plugin: string;
     code: string;
     reasons: string[];
+    change: string;
   }
 
   /** A frame of the stream about one pod: what to show of it until all of it has been asked for. */
@@ -1136,9 +1139,9 @@ declare namespace Api {
     why: string;
   }
 
-  /** One change that would let the pod onto some nodes. */
+  /** A change that gets the pod placed, tried by scheduling in a fork of the cluster (`bayplan.answers.unblock`). */
   interface Remedy {
-    plugin: string;
+    kind: string;
     text: string;
     nodes: string[];
   }

@@ -139,7 +139,7 @@ function remedyLine(remedy, pod) {
         ? [
             "fits on ",
             ...remedy.nodes
-              .slice(0, FEW_NODES)
+              .slice(0, MAX_NODES_SHOWN)
               .flatMap((node, at) => [at ? ", " : "", nodeLink(node)]),
             more > 0 ? ` and ${count(more)} more` : "",
           ]

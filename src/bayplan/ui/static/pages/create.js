@@ -221,7 +221,7 @@ class CreateView {
         type: "number",
         class: "field number",
         min: 1,
-        max: MOST_COUNT,
+        max: MAX_COUNT,
         value: String(this.amount),
         "aria-label": "Count",
         "data-test": "count",
@@ -336,7 +336,7 @@ class CreateView {
           "tbody",
           null,
           answer.items
-            .slice(0, MOST_SHOWN)
+            .slice(0, MAX_SHOWN)
             .map((item) =>
               h(
                 "tr",

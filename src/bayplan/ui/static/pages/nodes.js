@@ -200,7 +200,7 @@ class View {
   get isSmall() {
     return (
       this.cellData &&
-      this.cellData.groups.reduce((sum, group) => sum + group.nodes.length, 0) < MOST_CARDS
+      this.cellData.groups.reduce((sum, group) => sum + group.nodes.length, 0) < MAX_CARDS
     );
   }
 
