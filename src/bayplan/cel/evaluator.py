@@ -104,7 +104,7 @@ def _ident(node: Ident) -> Code:
         frame.spend(1)
         if name in frame.variables:
             return frame.variables[name]
-        return TypeValue(declared_name(TYPE_NAMES[name]))
+        return TypeValue(declared_name(TYPE_NAMES[name]._replace(params=())))
 
     return read
 

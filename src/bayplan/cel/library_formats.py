@@ -136,7 +136,7 @@ def text_of(value: object, *, inner: bool = False) -> str:
     if isinstance(value, bool | int):
         return shown(value)
     if isinstance(value, float):
-        return double_text(value)
+        return _inner_double(value) if inner else double_text(value)
     if isinstance(value, bytes):
         text = value.decode("utf-8", "replace")
         return f"b{quote(text)}" if inner else text
@@ -152,6 +152,13 @@ def text_of(value: object, *, inner: bool = False) -> str:
         written = sorted((text_of(key, inner=True), text_of(item, inner=True)) for key, item in value.entries.values())
         return f"{{{', '.join(f'{key}:{item}' for key, item in written)}}}"
     raise RunProblem("error during formatting: " + clause_problem("s", type_name(value)))
+
+
+def _inner_double(value: float) -> str:
+    """Return a double within a list or map: with six digits, or quoted if it is not finite."""
+    if math.isfinite(value):
+        return f"{value:.6f}"
+    return quote("NaN" if math.isnan(value) else "+Inf" if value > 0 else "-Inf")
 
 
 _CLAUSE_PROBLEMS = {
@@ -204,7 +211,8 @@ def _real(value: object, clause: str, digits: int) -> str:
     if not isinstance(number, float):
         raise RunProblem("error during formatting: " + clause_problem(clause, type_name(value)))
     if not math.isfinite(number):
-        return "NaN" if math.isnan(number) else "∞" if number > 0 else "-∞"
+        text = "NaN" if math.isnan(number) else "∞" if number > 0 else "-∞"
+        return text if clause == "f" else text.rjust(digits)
     if clause == "f":
         return format(number, f",.{digits}f")
     mantissa, _, exponent = format(number, f".{digits}e").partition("e")
