@@ -443,7 +443,7 @@ def samples() -> Iterator[Json]:
 
 
 def pair(cases: str, answers: str, out: str) -> None:
-    """Write cases with their answers, as far as they are compared: names instead of objects, what is left open in one order."""
+    """Write cases with their answers in comparable form: names instead of objects, and a fixed order if the order is open."""
     from bayplan.conformance.extenders import as_compared, names_of
 
     records = []

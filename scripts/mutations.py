@@ -53,7 +53,7 @@ class Schema:
 def changed_objects(
     schema: Schema, body: Document, seed: str, most: int, seen: set[tuple[str, str]] | None, *, prefix: str = ""
 ) -> Iterator[tuple[str, Document]]:
-    """Yield at most so many one-field mutants: each text says what was done, as in `spec.replicas set -1`.
+    """Yield at most `most` one-field mutants, each with a text of the change, such as `spec.replicas set -1`.
 
     Args:
         schema: the types.

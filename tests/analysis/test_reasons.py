@@ -12,7 +12,7 @@ PREEMPTION = "preemption: 0/4 nodes are available: 4 No preemption victims found
 @pytest.mark.parametrize(
     ("message", "want"),
     [
-        pytest.param("", (), id="nothing was said"),
+        pytest.param("", (), id="no reason"),
         pytest.param(
             f"0/4 nodes are available: 1 Too many pods, 3 Insufficient memory, 4 Insufficient cpu. {PREEMPTION}",
             (Reason("Insufficient cpu", 4), Reason("Insufficient memory", 3), Reason("Too many pods", 1)),
@@ -25,7 +25,7 @@ PREEMPTION = "preemption: 0/4 nodes are available: 4 No preemption victims found
                 Reason("node(s) had untolerated taint {a: b", 1),
                 Reason("c}", 2),
             ),
-            id="a taint that looks like a counted reason is taken for one, as nothing tells them apart",
+            id="a taint that looks like a counted reason is read as one, since the text is ambiguous",
         ),
         pytest.param(
             f'0/3 nodes are available: persistentvolumeclaim "nope" not found. {PREEMPTION}',

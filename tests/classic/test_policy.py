@@ -218,7 +218,7 @@ def test_several_problems_are_told_together() -> None:
     assert "Priority ImageLocalityPriority should" in told
 
 
-# What a Policy decides.
+# The effects of a Policy.
 
 
 def _labelled(name: str, **labels: str) -> Item:

@@ -193,7 +193,7 @@ def test_a_pod_that_goes_makes_room() -> None:
     assert not scheduler.queue.unschedulable()
 
 
-# Where a search ends.
+# The end of a search.
 
 
 def test_half_of_a_large_cluster_is_enough_and_the_next_search_goes_on_from_there() -> None:

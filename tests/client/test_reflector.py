@@ -157,7 +157,7 @@ LIST = [event("ADDED", "a", 3), event("ADDED", "b", 5), bookmark(7, ends_list=Tr
         ),
         pytest.param(
             [[*LIST, bookmark(20)], [event("ADDED", "c", 21)]], [], [("+", "a"), ("+", "b"), ("+", "c")],
-            ["initial", "20", "21"], id="a watch that ends goes on from the last bookmark",
+            ["initial", "20", "21"], id="a watch that ends resumes at the last bookmark",
         ),
         pytest.param(
             [LIST, [LOST], [event("ADDED", "c", 8)]], [], [("+", "a"), ("+", "b"), ("+", "c")],
@@ -166,7 +166,7 @@ LIST = [event("ADDED", "a", 3), event("ADDED", "b", 5), bookmark(7, ends_list=Tr
         pytest.param(
             [LIST, [TOO_OLD], [event("ADDED", "b", 5), event("ADDED", "c", 8), bookmark(9, ends_list=True)]], [],
             [("+", "a"), ("+", "b"), ("-", "a"), ("+", "c")], ["initial", "7", "initial", "9"],
-            id="what the server has forgotten is told as the difference to a new list",
+            id="a version that has expired is reported as the difference to a new list",
         ),
         pytest.param(
             [LIST, [GONE], [event("ADDED", "a", 8, "other"), event("ADDED", "b", 5), bookmark(9, ends_list=True)]], [],
@@ -188,7 +188,7 @@ LIST = [event("ADDED", "a", 3), event("ADDED", "b", 5), bookmark(7, ends_list=Tr
         pytest.param(
             [[*LIST, event("DELETED", "z", 8), event("MODIFIED", "y", 9)]], [],
             [("+", "a"), ("+", "b"), ("+", "y")], ["initial", "9"],
-            id="a deletion of what nobody knew is nothing and a change of it an addition",
+            id="a deletion of an unknown object is ignored and a change of one is an addition",
         ),
         pytest.param(
             [[event("ADDED", "odd", 1), *LIST, event("ADDED", "odd", 8)]], [], [("+", "a"), ("+", "b")],

@@ -109,7 +109,7 @@ def bayplan_up(folder: Path, *options: str) -> Iterator[BayplanUp]:
 
 @contextlib.contextmanager
 def bayplan_verb(log: Path, *words: str) -> Iterator[subprocess.Popen[bytes]]:
-    """Run a verb that goes on until it is told to end; its log is shown when a test fails."""
+    """Run a command that continues until it is stopped; its log is shown when a test fails."""
     process = start_bayplan(log, *words)
     try:
         yield process

@@ -91,7 +91,7 @@ def asked(calls: list[dict[str, Any]]) -> list[tuple[object, ...]]:
 
 
 def told(calls: list[dict[str, Any]]) -> list[tuple[object, ...]]:
-    """Return the events about leases, without what is another one in each run."""
+    """Return the events about leases, without the parts that differ in each run."""
     found: list[tuple[object, ...]] = []
     for call in calls:
         if call["path"].startswith(EVENTS):

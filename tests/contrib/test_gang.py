@@ -121,7 +121,7 @@ def test_when_the_first_runs_out_of_patience_all_give_up() -> None:
 
 def test_half_placed_groups_give_up_together_and_make_room_for_another() -> None:
     scheduler = start("n1", "n2")
-    # Two groups of three on four places; red has the last one and goes on, blue has one too few.
+    # Two groups of three on four places; red has the last one and proceeds, blue has one too few.
     pods = [member(f"{group}-{number}", group, 3) for number in range(3) for group in ("red", "blue")]
     actions = arrive(scheduler, *pods)
     assert sorted(bound(actions)) == ["red-0", "red-1", "red-2"]

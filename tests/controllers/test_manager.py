@@ -26,7 +26,7 @@ from bayplan.sim.store_writer import StoreWriter
 
 
 class Scripted(Controller):
-    """Reconciles ReplicaSets: raises what it was told to, in order, and then does nothing."""
+    """Reconciles ReplicaSets: raises the given errors, in order, and then does nothing."""
 
     kind = ReplicaSet
 
@@ -90,7 +90,9 @@ AWAITS = AwaitsAnswers("n/a", "a webhook is asked")
             [("n/a", 0.0), ("n/b", 0.0), ("n/a", 0.02), ("n/a", 0.04)],
             id="an answer comes soon",
         ),
-        pytest.param((ZeroDivisionError(),), [("n/a", 0.0), ("n/b", 0.0)], id="a bug is not, and others go on"),
+        pytest.param(
+            (ZeroDivisionError(),), [("n/a", 0.0), ("n/b", 0.0)], id="a bug is not, and other objects are reconciled"
+        ),
     ],
 )
 def test_a_server_takes_steps(

@@ -27,7 +27,7 @@ _KILLED_AT_START = 0.1
 
 @dataclass(slots=True)
 class Figures:
-    """What a run came to.
+    """The figures of a run.
 
     Attributes:
         kills: how many; `early` of them before the server answered.

@@ -189,13 +189,13 @@ class Writer:
         self.pending = []
 
     def reconcile(self, found: dict[str, int]) -> None:
-        """Compare what was acknowledged with what is there after a restart, and go on from that.
+        """Compare the acknowledged writes with the objects after a restart, and continue from those.
 
         Args:
             found: numbers by name, of all objects of this connection.
 
         Raises:
-            AssertionError: an acknowledged write is lost, or something is there that nobody wrote.
+            AssertionError: an acknowledged write is lost, or an object is there that was never written.
         """
         for name in sorted({*self.known, *found}):
             allowed = [self.known.get(name), *(each.number for each in self.pending if each.name == name)]

@@ -28,7 +28,7 @@ NO_LIMIT = 1 << 20
 
 
 def make(level: RecordLevel = RecordLevel.OFF, *, log_limit: int = NO_LIMIT) -> Scheduler:
-    """Return an empty scheduler whose logs of changed rows hold so many entries."""
+    """Return an empty scheduler whose logs of changed rows hold at most `log_limit` entries."""
     scheduler = assemble_scheduler(
         default_configuration(), in_tree_registry(), feature_gates=FeatureGates(), seed=1, record_level=level
     )

@@ -1,4 +1,4 @@
-"""A plugin for tests that stands at every extension point, notes how it is called and answers as it is told."""
+"""A plugin for tests that implements every extension point, records its calls and returns the given answers."""
 
 from __future__ import annotations
 

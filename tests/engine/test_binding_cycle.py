@@ -1,4 +1,4 @@
-"""What comes after the choice of a node, as far as host and plugins have a say in it: confirmed and refused bindings, permits."""
+"""The steps after the choice of a node that involve host and plugins: confirmed and refused bindings, permits."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_a_pod_that_comes_back_on_another_node_was_bound_by_somebody_else() -> N
             f'running PreBind plugin "VolumeBinding": {CONFLICT}',
             id="an update before it",
         ),
-        pytest.param({"plugin": ""}, CONFLICT, id="an extender, whose error is told as it is"),
+        pytest.param({"plugin": ""}, CONFLICT, id="an extender, whose error is reported unchanged"),
     ],
 )
 def test_a_binding_that_the_host_could_not_make_is_taken_back(how: dict[str, str], message: str) -> None:
@@ -161,7 +161,7 @@ def test_without_the_gate_nobody_is_nominated_for_a_wait() -> None:
 
 
 class Together(PermitPlugin[None], ReservePlugin[None]):
-    """Lets pods wait until it is told to `act` on those that wait, and acts again when one gives its node back."""
+    """Lets pods wait until it gets an action for the waiting ones, and acts again when one gives its node back."""
 
     name = "Together"
     act: Callable[[Together], None]

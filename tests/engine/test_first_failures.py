@@ -1,4 +1,4 @@
-"""Why a pod fits which node: values that are refreshed by changed rows are those of a new object, and of filters asked anew."""
+"""Why a pod fits or fails on a node: values refreshed by changed rows equal those of a new object, and of filters run again."""
 
 from __future__ import annotations
 

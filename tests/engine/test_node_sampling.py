@@ -1,4 +1,4 @@
-"""How many nodes a cycle looks at, which ones, and where the next one starts."""
+"""Node sampling: the number of nodes that a cycle checks, which ones, and where the next cycle starts."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_searches_go_round_the_nodes_zone_by_zone() -> None:
     second = _cycle(scheduler, make_pod("q").req(cpu="1").obj(), sampling)
     assert _names(scheduler, second)[:2] == ["n050", "n200"]
     third = _cycle(scheduler, make_pod("r").req(cpu="1").obj(), sampling)
-    # The smaller zone is used up after 180 nodes; 60 of the larger one are left, then it starts anew.
+    # The smaller zone is used up after 180 nodes; 60 of the larger one are left, then it starts again.
     assert _names(scheduler, third)[:2] == ["n110", "n111"]
     assert _names(scheduler, third)[38:42] == ["n148", "n149", "n000", "n150"]
     assert sampling.next_start == 60

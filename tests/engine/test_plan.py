@@ -1,4 +1,4 @@
-"""What a plan refreshes row by row is what a new plan says, whatever happens to the cluster in between."""
+"""A plan that is refreshed row by row equals a new plan, whatever happens to the cluster in between."""
 
 from __future__ import annotations
 

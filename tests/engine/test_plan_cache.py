@@ -1,4 +1,4 @@
-"""Plans are found by identity or by bytes, belong to pods that no plugin can tell apart, and take bounded memory."""
+"""Plans are found by identity or by bytes, belong to pods that are equal for all plugins, and take bounded memory."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def fingerprint(state: ClusterState, tables: list[DomainTable]) -> dict[str, obj
 
 
 def tables_of(state: ClusterState) -> list[DomainTable]:
-    """Return the tables that there are; they live as long as somebody holds them."""
+    """Return the tables that exist; a table lives as long as there is a reference to it."""
     return list(state.counters._tables.values())
 
 

@@ -185,7 +185,7 @@ def _preferred(pod: Pod) -> list[tuple[int, int, PodAffinityTerm]]:
 
 
 def victims(world: World, node: str, pod: Pod) -> list[str] | None:
-    """Return who must leave a node, most important first; None where no eviction helps. Budgets are left out."""
+    """Return the pods that must leave a node, most important first; None if no eviction helps. Budgets are left out."""
     lower = sorted(
         (running for running, place in world.pods.values() if place == node and priority(running) < priority(pod)),
         key=lambda running: (-priority(running), running.status.start_time or "~"),

@@ -79,7 +79,7 @@ def affinity_is_met(pod: Pod, node: str, world: World) -> bool:
 
     if all(any(map(selected_by_all, world.neighbours(node, term.topology_key))) for term in terms):
         return True
-    # The first pod of a group that wants its own kind: nobody whom it could join is anywhere.
+    # The first pod of a group that matches its own terms: there is no pod anywhere that it could join.
     somebody = any(
         selected_by_all(other) and world.value(place, term.topology_key) is not None
         for other, place in world.pods.values()

@@ -81,7 +81,7 @@ def _ports(pod: Pod) -> list[tuple[str, str, int]]:
 
 
 def image_score(pod: Pod, node: Node, nodes: Sequence[Node]) -> int:
-    """Return the score of a node by the images that it holds. An image has the size that the first node tells."""
+    """Return the score of a node by the images that it has. An image has the size that the first node reports."""
     total = 0
     for container in (*pod.spec.init_containers, *pod.spec.containers):
         name = container.image

@@ -74,7 +74,7 @@ class World:
 
 
 def disk_conflict(world: World, node: Node) -> str:
-    """Return why a pod's disks can't be mounted beside those of the node's pods, or ""."""
+    """Return why a pod's disks can't be mounted together with those of the node's pods, or ""."""
     for mine in world.pod.spec.volumes:
         for other in (volume for pod in world.on(node) for volume in pod.spec.volumes):
             if _collide(mine, other):

@@ -72,7 +72,7 @@ def test_every_dependency_has_a_reason() -> None:
 
 
 def commands(path: Path) -> list[str]:
-    """Return what a document tells people to type: lines of shell blocks, and commands between backticks."""
+    """Return the commands that a document shows: lines of shell blocks, and commands between backticks."""
     text = path.read_text()
     blocks = [block for language, block in FENCE.findall(text) if language in ("sh", "shell", "bash", "console")]
     lines = [line.removeprefix("$ ").partition("#")[0].strip() for block in blocks for line in block.splitlines()]

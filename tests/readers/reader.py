@@ -1,4 +1,4 @@
-"""What a reader asks while pods are scheduled, and what must hold within each answer."""
+"""The reader's requests while pods are scheduled, and the invariants of each answer."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import httpx
 Plain = dict[str, Any]
 
 CPU_MILLI = 100
-"""What every pod requests."""
+"""The requests of every pod."""
 
 MEMORY_BYTES = 200 << 20
 

@@ -69,7 +69,7 @@ def write_node(world: World, change: Change) -> None:
         world.here.ask("PUT", f"/api/v1/nodes/n1{subresource}", {**changed, "metadata": metadata})
 
 
-@pytest.mark.parametrize("again", [False, True], ids=["while it follows", "and sync is begun anew"])
+@pytest.mark.parametrize("again", [False, True], ids=["while the sync runs", "and after a restart of the sync"])
 @pytest.mark.parametrize(
     ("here", "there", "want"),
     [

@@ -35,7 +35,7 @@ def _add(path: str, value: object) -> Review:
 
 
 def _told(request: Review) -> Review:
-    """Deny with a text that says what came in the request."""
+    """Deny with a text that describes the request."""
     new, old = request.get("object") or {}, request.get("oldObject") or {}
     parts = [
         *(request["operation"], request["kind"]["kind"], request["kind"]["version"], request["resource"]["resource"]),

@@ -35,7 +35,7 @@ READY = {"type": "Ready", "status": "False"}
             [{"key": "a"}, {"key": "b"}],
             [{"key": "b"}],
             [{"key": "b", "x": 2}],
-            id="an item that goes leaves the others as they are",
+            id="removing an item leaves the others unchanged",
         ),
         pytest.param(
             [{"name": "a", "x": 1}],

@@ -46,7 +46,7 @@ def phase(world: World, name: str = "p") -> str:
     [
         pytest.param("Never", {}, ["Running", "Succeeded"], id="a pod that is never restarted ends"),
         pytest.param("OnFailure", {}, ["Running", "Succeeded"], id="so does one that is restarted when it fails"),
-        pytest.param("Always", {}, ["Running", "Running"], id="one that is always restarted goes on"),
+        pytest.param("Always", {}, ["Running", "Running"], id="a pod that is always restarted keeps running"),
         pytest.param("Never", {RUN_TIME: "5s"}, ["Succeeded", "Succeeded"], id="its own run time counts"),
         pytest.param("Never", {RUN_TIME: "1h"}, ["Running", "Running"], id="also if it is longer"),
         pytest.param("Never", {RUN_TIME: "forever"}, ["Running", "Running"], id="or none"),

@@ -7,7 +7,7 @@ import re
 from tests.apiserver.client import Client, Document, pod
 from tests.apiserver.fuzz.made_up import SEEDED, MadeUp
 
-# What the real server answers with 500, too (conformance/api).
+# Requests that the real server answers with 500, too (conformance/api).
 INTERNAL = re.compile(
     r"resourceVersion should not be set|resourceVersion: Invalid value|unknown field|field not declared in schema|"
     r"failed to create typed patch object|failed to create manager|errors? parsing YAML|error decoding YAML|"

@@ -93,7 +93,7 @@ class Source:
         while made < count:
             operation = self._operations[turn // 2 % len(self._operations)]
             for case in self._cases(operation, modes[turn % 2], most_each):
-                # What takes time is to make up a case; it is sent in several ways, to several objects.
+                # Generating a case is the slow part, so it is sent in several ways, to several objects.
                 for _ in range(min(_WAYS, count - made)):
                     made += 1
                     yield self._request(case)

@@ -1,4 +1,4 @@
-"""A client that sends too many requests is told to wait; others go on."""
+"""Rate limits: a client that sends too many requests has to wait; other clients are served."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def watching_pods(server: ApiServer, query: str = "") -> socket.socket:
 
 
 def listeners(server: ApiServer) -> int:
-    """Return how many watches the store still tells."""
+    """Return how many watches the store still notifies."""
     return len(server.backend.store._on_gap)
 
 

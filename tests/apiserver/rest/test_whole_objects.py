@@ -113,7 +113,7 @@ def test_whoever_watches_sees_it_once() -> None:
         pytest.param(
             [],
             [{"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}],
-            id="one of which nobody knows is tainted",
+            id="a node of unknown readiness is tainted",
         ),
     ],
 )

@@ -199,7 +199,7 @@ def test_what_stood_at_the_top_becomes_arguments_and_profiles() -> None:
             "args": {"scoringStrategy": {"type": "MostAllocated", "resources": BOTH}},
         },
     ]
-    # What was PostFilter then is PreScore today; PostFilter of today is where preemption is.
+    # The former PostFilter is today's PreScore; today's PostFilter is the extension point of preemption.
     assert profile["plugins"]["postFilter"] == {"disabled": [{"name": "DefaultPreemption"}]}
     assert {path for path, _ in found.notes} >= {
         "$.healthzBindAddress",

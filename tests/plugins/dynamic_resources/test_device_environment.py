@@ -76,7 +76,9 @@ def test_what_is_true(expression: str) -> None:
         pytest.param('$A.nope == 1 && $A.model == "b"', False, id="and takes the side that does not"),
         pytest.param("[0, 1].exists(x, 1 / x == 1)", True, id="exists forgives elements that fail"),
         pytest.param("$A.nope == 1", "run: no such key: nope", id="a missing attribute"),
-        pytest.param('device.attributes["nobody.com"].x == 1', "run: no such key: x", id="of a domain that nobody has"),
+        pytest.param(
+            'device.attributes["nobody.com"].x == 1', "run: no such key: x", id="of a domain that no device has"
+        ),
         pytest.param("[1][5] == 1", "run: index out of bounds: 5", id="past the end of a list"),
         pytest.param("$A.index / 0 == 1", "run: division by zero", id="a division by zero"),
         pytest.param("9223372036854775807 + 1 == 0", "run: integer overflow", id="a sum that does not fit"),
