@@ -71,7 +71,7 @@ def scores(**given: int) -> Json:
 
 
 def filters() -> Iterator[Json]:
-    """Yield cases of what a filter says."""
+    """Yield cases of filter results."""
 
     def one(number: str, note: str, answer: Json, verbs: Json = FILTER, **more: Any) -> Json:
         responses = {"/a/filter": [answer], "/a/prioritize": [scores(n0=7, n1=1, n2=10)]}

@@ -100,7 +100,7 @@ def _get(server: Server, path: str) -> Document:
 
 
 def _resources(server: Server) -> dict[tuple[str, str], Document]:
-    """Return what discovery says of a resource, by apiVersion and kind."""
+    """Return the discovery entry of a resource, by apiVersion and kind."""
     groups = _get(server, "/apis")["groups"]
     versions = ["v1"] + [version["groupVersion"] for group in groups for version in group["versions"]]  # type: ignore[attr-defined]
     found: dict[tuple[str, str], Document] = {}

@@ -1,4 +1,4 @@
-"""Reasons in messages of schedulers: taken apart, shortened, counted."""
+"""Reasons in messages of schedulers: parsed, shortened, counted."""
 
 from __future__ import annotations
 

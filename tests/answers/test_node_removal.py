@@ -1,4 +1,4 @@
-"""Which nodes can go: the rules of a drain, the order, where pods move, and the bound."""
+"""Nodes that can be removed: the rules of a drain, the order, the pods' new nodes, and the bound."""
 
 from __future__ import annotations
 

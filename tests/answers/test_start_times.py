@@ -1,4 +1,4 @@
-"""When a waiting pod starts: annotations, histories, assumptions, and what never ends."""
+"""Start times of waiting pods: annotations, histories, assumptions, and pods that never finish."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`bayplan check`: what a cluster would say to manifests, and what applies to what."""
+"""`bayplan check`: the messages that a cluster would return for manifests, and which manifests apply to others."""
 
 from __future__ import annotations
 

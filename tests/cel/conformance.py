@@ -154,7 +154,7 @@ def _compare(test: Message, variables: dict[str, CelType], bindings: dict[str, o
 
 
 def same(found: object, wanted: object) -> bool:
-    """Say whether values are the same and of the same type; NaN is itself."""
+    """Return whether values are the same and of the same type; NaN is itself."""
     if isinstance(wanted, float) and isinstance(found, float):
         return found == wanted or (math.isnan(found) and math.isnan(wanted))
     if isinstance(wanted, list) and isinstance(found, list):

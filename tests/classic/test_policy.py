@@ -1,4 +1,4 @@
-"""Policy files: what they say, what they leave to the default provider, and what is refused."""
+"""Policy files: their settings, the defaults from the provider, and refused files."""
 
 from __future__ import annotations
 

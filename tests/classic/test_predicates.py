@@ -18,7 +18,7 @@ def reasons(
     argument: object = None,
     gates: dict[str, bool] | None = None,
 ) -> list[str]:
-    """Return what one predicate says about one node."""
+    """Return the reasons of one predicate for one node."""
     configuration = configured(policy=only_predicate(predicate, argument), gates=gates)
     return cycle_of([target, *others], pod, configuration).reasons("n1")
 

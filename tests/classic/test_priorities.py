@@ -1,4 +1,4 @@
-"""The other priorities, computed by hand: what is mapped, how it is reduced."""
+"""The other priorities, computed by hand: map and reduce."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whole cycles of the classic scheduler: what is done about an outcome, what events of the cluster mean, where a search ends."""
+"""Whole cycles of the classic scheduler: handling of outcomes, effects of cluster events, and the end of a search."""
 
 from __future__ import annotations
 

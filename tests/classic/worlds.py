@@ -1,4 +1,4 @@
-"""A classic scheduler over a small cluster, and what one cycle of it finds."""
+"""A classic scheduler over a small cluster, and the result of one cycle."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Events: the first is created, the second makes a series, later ones count; what is over is forgotten."""
+"""Events: the first is created, the second starts a series, later ones are counted; finished series are forgotten."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reflectors against a scripted server: whatever becomes of streams, the changes lead from nothing to the newest state."""
+"""Reflectors against a scripted server: however streams fail, the changes lead from nothing to the newest state."""
 
 from __future__ import annotations
 

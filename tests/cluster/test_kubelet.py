@@ -1,4 +1,4 @@
-"""The virtual kubelet: starting, running, finishing, going."""
+"""The virtual kubelet: starting, running, finishing and deleting pods."""
 
 from __future__ import annotations
 

@@ -136,7 +136,7 @@ class RandomOperations(RuleBasedStateMachine):
 
 
 def check_workloads(world: World) -> None:
-    """Check that every workload has the pods it asks for, and says so."""
+    """Check that every workload has the pods it asks for, and that its status agrees."""
     for replica_set in world.store.all(ReplicaSet):
         owned = world.store.owned_pods(replica_set.metadata.uid)
         assert len(owned.active) == replica_set.spec.replicas == replica_set.status.ready_replicas

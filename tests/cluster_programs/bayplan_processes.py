@@ -87,7 +87,7 @@ class BayplanUp:
 
 
 def start_bayplan(log: Path, *words: str) -> subprocess.Popen[bytes]:
-    """Start a verb; what it says goes to a log."""
+    """Start a command; its output goes to a log."""
     with log.open("ab") as file:
         command = [sys.executable, "-m", "bayplan", *words]
         return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=file, stderr=file)

@@ -1,4 +1,4 @@
-"""The recorded runs of kube-scheduler, lived through by `bayplan schedule` on a real kube-apiserver: requests, events, conditions.
+"""The recorded runs of kube-scheduler, repeated by `bayplan schedule` on a real kube-apiserver: requests, events, conditions.
 
 In process and in virtual time `bayplan conformance` does the same; here are sockets, threads and a clock between.
 """

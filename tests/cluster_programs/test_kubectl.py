@@ -1,4 +1,4 @@
-"""kubectl against the API alone: what it creates, shows, changes, waits for and deletes. No controller is needed here."""
+"""kubectl against the API alone: create, get, change, wait and delete. No controller is needed here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The recorded three lives of a scheduler, lived by `bayplan schedule` on a real kube-apiserver; its audit log has the requests."""
+"""The three recorded runs of a scheduler, repeated by `bayplan schedule` on a real kube-apiserver; its audit log has the calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One-field mutants of objects of every kind are answered as a real kube-apiserver answers them, as far as the counts below say."""
+"""One-field mutants of objects of every kind are answered as by a real kube-apiserver, within the counts below."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sampled cases: how many nodes were looked at, and which of the best nodes is taken."""
+"""Sampled cases: the number of nodes examined, and which of the best nodes is taken."""
 
 from __future__ import annotations
 

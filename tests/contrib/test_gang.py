@@ -26,7 +26,7 @@ def start(*nodes: str) -> Scheduler:
 
 
 def arrive(scheduler: Scheduler, *pods: Pod, at_s: int = 0) -> list[tuple[str, ...]]:
-    """Let pods come and everything that is ready be tried; return what the scheduler has to say, nominations left out."""
+    """Let pods come and everything that is ready be tried; return the scheduler's actions, without nominations."""
     actions: list[tuple[str, ...]] = []
     for pod in pods:
         actions += told(scheduler.handle(None, pod, at_s * SECOND))

@@ -1,4 +1,4 @@
-"""PodDisruptionBudgets: how many pods may go now."""
+"""PodDisruptionBudgets: how many pods may be evicted now."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The manager: one reconcile at a time or all of an instant, failures that are tried again, bugs that are survived or not."""
+"""The manager: one reconcile at a time or all of an instant, failures that are retried, bugs that are fatal or not."""
 
 from __future__ import annotations
 

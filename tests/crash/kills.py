@@ -1,4 +1,4 @@
-"""Kill a durable server with SIGKILL at random moments under load, start it again, and look whether anything is missing."""
+"""Kill a durable server with SIGKILL at random moments under load, start it again, and check that nothing is missing."""
 
 from __future__ import annotations
 

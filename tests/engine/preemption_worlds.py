@@ -1,4 +1,4 @@
-"""A scheduler over a small cluster, for tests of preemption: one cycle, and what PostFilter found in it."""
+"""A scheduler over a small cluster, for tests of preemption: one cycle, and the result of its PostFilter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Affinity and spreading: totals are those of a full pass, wherever pods come and go, nodes fill up, and services come."""
+"""Affinity and spreading: totals equal those of a full pass, while pods come and go, nodes fill up, and services are added."""
 
 from __future__ import annotations
 

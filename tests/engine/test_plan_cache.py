@@ -167,7 +167,7 @@ def test_templates_are_forgotten_within_the_budget_the_oldest_first(monkeypatch:
 
 
 class Annotated(PerNodePlugin):
-    """Reads an annotation, and says so."""
+    """Reads an annotation, and includes it in the signature."""
 
     name = "Annotated"
 

@@ -1,4 +1,4 @@
-"""Dry runs of preemption against a naive version of it, and what they know of rows that did not change."""
+"""Dry runs of preemption against a naive version, and their cached results for rows that did not change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The life of a pod in the scheduler: which extension point is called when and with what, and what follows from its answer."""
+"""The life of a pod in the scheduler: the order and arguments of extension points, and the effects of their results."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ STATUSES = {"ok": SUCCESS, "no": NO, "boom": error("boom")}
 
 
 class Moody(ReservePlugin[None], PermitPlugin[None], PreBindPlugin[None]):
-    """Says at each point what its moods say for the pod; keeps account of what it reserved."""
+    """Returns at each point what its moods hold for the pod; tracks its reservations."""
 
     name = "Moody"
     moods: dict[str, str]

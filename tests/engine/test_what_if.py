@@ -1,4 +1,4 @@
-"""While pods are moved on trial, rules see them moved; afterwards columns, counters, tables and rules are as before."""
+"""While pods are moved in a trial, rules see them moved; afterwards columns, counters, tables and rules are unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Manifests to typed objects: what is refused, what is noticed, what is kept."""
+"""Manifests to typed objects: errors, warnings, and preserved fields."""
 
 import gc
 import gzip

@@ -1,4 +1,4 @@
-"""Plain scalars, keys and tags mean what they mean to kubectl."""
+"""Plain scalars, keys and tags have the same meaning as in kubectl."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""Batches: each entry for itself, in order, whole; others get their turn between."""
+"""Batches: entries are applied separately, in order, whole; other requests are served in between."""
 
 from __future__ import annotations
 

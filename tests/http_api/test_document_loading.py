@@ -1,4 +1,4 @@
-"""Loading into a running server: all or nothing, while others write."""
+"""Loading into a running server: all or nothing, while other clients write."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows that have names, and their order: whatever comes and goes, the order is that of sorting all names."""
+"""Named rows and their order: after any additions and removals, the order is that of sorting all names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pods, matrices, explanations, remedies: what our API says is what the decision records say."""
+"""Pods, matrices, explanations, remedies: our API agrees with the decision records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Leader election: the recorded three lives of a scheduler lived again, and what goes wrong with leases."""
+"""Leader election: the three recorded runs of a scheduler repeated, and errors with leases."""
 
 from __future__ import annotations
 

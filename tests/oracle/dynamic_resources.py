@@ -23,7 +23,7 @@ class NaiveWish:
 
 @dataclass(frozen=True)
 class NaiveClaim:
-    """Requests, each a list of alternatives; `match` says that all devices have one value of the attribute group."""
+    """Requests, each a list of alternatives; `match` requires that all devices have one value of the attribute group."""
 
     requests: tuple[tuple[NaiveWish, ...], ...]
     match: bool = False

@@ -1,4 +1,4 @@
-"""A naive reading of a pod's requests: go through the life of the pod and take the largest sum of each moment."""
+"""A naive implementation of a pod's requests: go through the life of the pod and take the largest sum of any moment."""
 
 import math
 from collections.abc import Mapping

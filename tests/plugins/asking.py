@@ -30,7 +30,7 @@ class Asked:
         self.spec = self.plugin.compile(pod, state)
 
     def pre_filter(self) -> PreFilterResult | Status:
-        """Return what PreFilter says."""
+        """Return the result of PreFilter."""
         answer: PreFilterResult | Status = self.plugin.pre_filter(self.spec, self.state, CycleState())
         return answer
 

@@ -1,4 +1,4 @@
-"""In-tree volumes by the names of their CSI drivers: handles, zones, what can't be translated."""
+"""In-tree volumes under the names of their CSI drivers: handles, zones, untranslatable volumes."""
 
 import pytest
 

@@ -326,7 +326,7 @@ def test_messages_count_nodes_by_reason() -> None:
 
 
 class StubPostFilter(PostFilterPlugin[None]):
-    """A PostFilter that always says the same."""
+    """A PostFilter with a constant result."""
 
     name = "Stub"
 

@@ -1,4 +1,4 @@
-"""PodTopologySpread, rule by rule, and against a naive reading of the documentation on random small clusters."""
+"""PodTopologySpread, rule by rule, and against a naive implementation of the documentation on random small clusters."""
 
 from __future__ import annotations
 

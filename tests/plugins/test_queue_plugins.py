@@ -1,4 +1,4 @@
-"""PrioritySort, SchedulingGates and DefaultBinder: what they say of a pod alone."""
+"""PrioritySort, SchedulingGates and DefaultBinder: results for a single pod."""
 
 import pytest
 

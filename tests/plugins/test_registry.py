@@ -1,4 +1,4 @@
-"""The in-tree registry: extension points and events as the release has them, and hints as it gives them."""
+"""The in-tree registry: the release's extension points and events, and the results of its hints."""
 
 import gzip
 import json

@@ -39,19 +39,19 @@ def verdicts(plugin: Any, pod: Pod, state: ClusterState) -> dict[str, Verdict] |
 
 
 def unbindable(world: World) -> bool:
-    """Say whether a claim of the pod should have been bound long ago."""
+    """Return whether a claim of the pod should have been bound long ago."""
     claims = world.claims(world.pod)
     return any(not oracle.is_bound(claim) and oracle.waiting(world, claim) is None for claim in claims)
 
 
 def missing_volume(world: World) -> bool:
-    """Say whether a claim of the pod names a volume that does not exist."""
+    """Return whether a claim of the pod names a volume that does not exist."""
     names = {volume.metadata.name for volume in world.all(PersistentVolume)}
     return any(claim.spec.volume_name and claim.spec.volume_name not in names for claim in world.claims(world.pod))
 
 
 def told(world: World, rule: Any, code: str) -> dict[str, Verdict]:
-    """Return what a naive rule says of each node, as a plugin would."""
+    """Return the result of a naive rule for each node, in a plugin's form."""
     found = {node.metadata.name: rule(world, node) for node in world.nodes}
     return {name: (code, (text,)) for name, text in found.items() if text}
 

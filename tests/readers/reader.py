@@ -56,7 +56,7 @@ def contradiction_in_nodes(document: Plain) -> str:
 
 
 def contradiction_in_matrix(document: Plain) -> str:
-    """Return what in a matrix is not as its own scores say, or nothing."""
+    """Return the first contradiction between a matrix and its own scores, or ""."""
     if not document["kept"]:
         return ""
     if sum(document["counts"].values()) != document["nodes"]:

@@ -38,7 +38,7 @@ def with_cpu(document: Document, cpu: str) -> Document:
 
 
 def not_ready(document: Document) -> Document:
-    """Return a node that is not ready, as it says."""
+    """Return a node whose status is not ready."""
     return {**document, "status": {**part(document, "status"), "conditions": [{"type": "Ready", "status": "False"}]}}
 
 

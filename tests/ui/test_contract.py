@@ -1,4 +1,4 @@
-"""The page's types are those of the server's structs, and the made-up service of the page's tests answers as they say."""
+"""The page's types are those of the server's structs, and the fake service of the page's tests follows them."""
 
 from __future__ import annotations
 

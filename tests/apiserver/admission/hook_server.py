@@ -159,11 +159,11 @@ class HookServer:
                 self.wfile.write(data)
 
             def log_message(self, format: str, *args: object) -> None:
-                """Say nothing."""
+                """Log nothing."""
 
         class Server(ThreadingHTTPServer):
             def handle_error(self, request: object, client_address: object) -> None:
-                """Say nothing: clients that do not trust the certificate go away."""
+                """Log nothing: clients that do not trust the certificate disconnect."""
 
         self.asked = asked
         self._server = Server(("127.0.0.1", port), Handler)

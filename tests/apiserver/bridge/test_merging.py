@@ -1,4 +1,4 @@
-"""Changes of typed objects done to documents: only what changed, items found without keys, unknown fields kept."""
+"""Changes of typed objects applied to documents: only changed fields, items matched without keys, unknown fields kept."""
 
 from __future__ import annotations
 

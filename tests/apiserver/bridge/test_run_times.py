@@ -1,4 +1,4 @@
-"""Pods that end by themselves: the default run time of a server's kubelet, and the pods that it is not for."""
+"""Pods that finish by themselves: the default run time of a server's kubelet, and the pods that it excludes."""
 
 from __future__ import annotations
 

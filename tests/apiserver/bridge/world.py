@@ -1,4 +1,4 @@
-"""An API in process with controllers and kubelet over it, a clock that the test moves, and a scheduler that takes any node."""
+"""An API in process with controllers, kubelet, a clock that the test moves, and a scheduler that takes any node."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class World(Client):
         raise AssertionError("it does not come to rest")
 
     def schedule(self) -> bool:
-        """Bind the pods that wait to the nodes in turn; say whether there were any."""
+        """Bind the waiting pods to the nodes in turn; return whether there were any."""
         nodes = [
             node.key
             for node in self.bridge.store.nodes.values()

@@ -1,4 +1,4 @@
-"""Requests that Schemathesis makes up from our OpenAPI documents: half of them fit the schema, half of them break it.
+"""Requests that Schemathesis generates from our OpenAPI documents: half of them fit the schema, half of them break it.
 
 What it makes up names objects that don't exist. So that requests get past the first check, most are pointed at objects that
 do, bodies get a fitting kind now and then, and the parameters that the documents leave out (watches, pages) are added.

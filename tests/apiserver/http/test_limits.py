@@ -1,4 +1,4 @@
-"""Limits that hold before a token is looked at: header size, time to send a request, connections, file descriptors."""
+"""Limits that apply before authentication: header size, time to send a request, connections, file descriptors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Clients that are slow, that vanish, that send too much, or nothing: others don't notice, and nothing stays behind."""
+"""Clients that are slow, vanish, send too much, or nothing: others are not affected, and no state is left behind."""
 
 from __future__ import annotations
 

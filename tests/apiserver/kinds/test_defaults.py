@@ -1,4 +1,4 @@
-"""Defaults and generated fields: what a client sends, and what the API answers."""
+"""Defaults and generated fields: the client's object, and the API's answer."""
 
 from __future__ import annotations
 

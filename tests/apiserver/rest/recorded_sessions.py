@@ -108,7 +108,7 @@ class Scenario:
 
 
 def is_whole(exchange: JsonObject) -> bool:
-    """Say whether an exchange was recorded with its bodies; large ones and discovery were not."""
+    """Return whether an exchange was recorded with its bodies; large ones and discovery were not."""
     return not any(
         isinstance(exchange.get(part), dict) and "left_out" in cast("JsonObject", exchange[part])
         for part in ("request_body", "response_body")

@@ -1,4 +1,4 @@
-"""The engine of validation: what rules find, under which paths, in which order."""
+"""The validation engine: the errors of rules, their paths, and their order."""
 
 from __future__ import annotations
 

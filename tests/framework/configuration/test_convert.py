@@ -1,4 +1,4 @@
-"""Configurations of older releases become v1: what has a meaning today is kept, and what has none is named."""
+"""Configurations of older releases are converted to v1: settings with a counterpart are kept, the others are listed."""
 
 from __future__ import annotations
 

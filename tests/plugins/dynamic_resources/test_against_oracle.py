@@ -1,4 +1,4 @@
-"""The allocator chooses what enumerating every choice gives: in random small clusters, and in all of the smallest."""
+"""The allocator agrees with enumerating every choice: in random small clusters, and in all of the smallest."""
 
 from collections.abc import Sequence
 from itertools import combinations_with_replacement, product

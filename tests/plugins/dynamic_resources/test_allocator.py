@@ -1,4 +1,4 @@
-"""Which devices are chosen: order, counts, all of them, limits, constraints, taints, counters, shared capacity, pools."""
+"""The choice of devices: order, counts, all of them, limits, constraints, taints, counters, shared capacity, pools."""
 
 from typing import Any
 
@@ -38,7 +38,7 @@ def world_of(*objects: Any, devices: list[dict[str, Any]] | None = None, **gates
 
 
 def error(text: str) -> list[str]:
-    """Return what `chosen` says about an error."""
+    """Return the result of `chosen` for an error."""
     return [f"n1: Error {text}"]
 
 

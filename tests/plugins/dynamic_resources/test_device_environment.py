@@ -1,4 +1,4 @@
-"""Expressions over a device: what they say, how they fail, and what is wrong with those that can't be compiled."""
+"""Expressions over a device: their results, runtime errors and compile errors."""
 
 import pytest
 
@@ -22,7 +22,7 @@ DEVICE = Device(
 
 
 def told(expression: str, device: Device = DEVICE, *, lists: bool = False) -> object:
-    """Return what an expression says about a device; $A stands for the driver's attributes, $C for its capacities."""
+    """Return the result of an expression for a device; $A stands for the driver's attributes, $C for its capacities."""
     written = expression.replace("$A", f'device.attributes["{DRIVER}"]').replace("$C", f'device.capacity["{DRIVER}"]')
     try:
         return compile_device_expression(written, list_attributes=lists).matches(DRIVER, device)
