@@ -32,7 +32,7 @@ NODES = (node("n1"), node("n2", zone="b"))
     ("items", "asked", "preempts", "want"),
     [
         pytest.param((*NODES, WEB), "web", False, (7, "Insufficient cpu"), id="the room of all nodes"),
-        pytest.param((*NODES, LARGE), "large", False, (3, "Insufficient memory"), id="what there is least of runs out"),
+        pytest.param((*NODES, LARGE), "large", False, (3, "Insufficient memory"), id="the scarcest resource runs out"),
         pytest.param((*NODES, PINNED), "pinned", False, (0, None), id="no node ever had room"),
         pytest.param((*NODES, WEB, QUOTA), "web", False, (3, "quota"), id="a quota ends it"),
         pytest.param((*NODES, WEB, IMPORTANT), "important", False, (1, "Insufficient cpu"), id="no pod is evicted"),

@@ -34,7 +34,7 @@ async def ending() -> None:
     ("work", "watch", "steer", "want"),
     [
         pytest.param(endless, failing, None, "no space", id="a watch that fails ends the work"),
-        pytest.param(endless, endless, failing, "no space", id="so does who steers"),
+        pytest.param(endless, endless, failing, "no space", id="so does a steering task"),
         pytest.param(failing, endless, endless, "no space", id="the work may fail itself"),
         pytest.param(ending, endless, ending, "", id="a steering task may end, and the work continues"),
     ],

@@ -21,7 +21,7 @@ def scores(
     argument: object = None,
     gates: dict[str, bool] | None = None,
 ) -> dict[str, int]:
-    """Return what one priority gives to each node."""
+    """Return one priority's score for each node."""
     name = "Custom" if argument is not None else priority
     configuration = configured(policy=only_priority(name, argument), gates=gates)
     return cycle_of(objects, pod, configuration).scores(name)

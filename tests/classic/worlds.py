@@ -81,7 +81,7 @@ class Cycle:
         }
 
     def preemption(self) -> Preemption:
-        """Return what preemption finds."""
+        """Return the result of preemption."""
         return self.scheduler.find_preemption(self.pod, self.result)
 
     def candidates(self) -> dict[str, list[str]]:

@@ -142,7 +142,7 @@ LIST = [event("ADDED", "a", 3), event("ADDED", "b", 5), bookmark(7, ends_list=Tr
         pytest.param(
             [[*LIST, event("ADDED", "c", 8), event("MODIFIED", "a", 9), event("DELETED", "b", 10)]], [],
             [("+", "a"), ("+", "b"), ("+", "c"), ("=", "a"), ("-", "b")], ["initial", "10"],
-            id="a list as a stream goes over into a watch",
+            id="a streamed list continues as a watch",
         ),
         pytest.param(
             [[NO_STREAMS], [event("MODIFIED", "a", 9)]], [page(7, [item("a", 3)], "next"), page(7, [item("b", 5)])],
@@ -175,11 +175,11 @@ LIST = [event("ADDED", "a", 3), event("ADDED", "b", 5), bookmark(7, ends_list=Tr
         ),
         pytest.param(
             [[*LIST, event("MODIFIED", "a", 8, "other")]], [], [("+", "a"), ("+", "b"), ("-", "a"), ("+", "a")],
-            ["initial", "8"], id="also where a watch merged the two",
+            ["initial", "8"], id="also if a watch merged the two",
         ),
         pytest.param(
             [[REFUSED], LIST], [], [("+", "a"), ("+", "b")], ["initial", "initial", "7"],
-            id="who is not let in tries again",
+            id="a client that is refused tries again",
         ),
         pytest.param(
             [LIST[:2], LIST], [], [("+", "a"), ("+", "b")], ["initial", "initial", "7"],
@@ -192,7 +192,7 @@ LIST = [event("ADDED", "a", 3), event("ADDED", "b", 5), bookmark(7, ends_list=Tr
         ),
         pytest.param(
             [[event("ADDED", "odd", 1), *LIST, event("ADDED", "odd", 8)]], [], [("+", "a"), ("+", "b")],
-            ["initial", "8"], id="what can't be decoded is left out",
+            ["initial", "8"], id="objects that can't be decoded are left out",
         ),
     ],
 )  # fmt: skip

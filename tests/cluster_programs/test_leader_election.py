@@ -49,7 +49,7 @@ class AuditedCluster(RealCluster):
         super().run(name, *options, *(audit if name == "kube-apiserver" else ()))
 
     def audited(self) -> list[dict[str, Any]]:
-        """Return what was asked by schedulers of ours, in the form of the recording."""
+        """Return the requests of our schedulers, in the form of the recording."""
         found = []
         for line in (self.folder / "audit.log").read_text().splitlines():
             entry = json.loads(line)
@@ -78,7 +78,7 @@ def cluster(tmp_path: Path) -> Iterator[AuditedCluster]:
 
 
 def asked(calls: list[dict[str, Any]]) -> list[tuple[object, ...]]:
-    """Return what was asked of leases, each once where it was asked again and again: while waiting, and while leading."""
+    """Return the requests about leases, each once if it was repeated: while waiting, and while leading."""
     rows = []
     for call in calls:
         if call["path"].startswith(LEASES):

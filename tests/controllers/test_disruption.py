@@ -44,7 +44,7 @@ def numbers(world: World) -> tuple[int, int, int, int]:
         pytest.param({"maxUnavailable": 1}, (4, 3, 4, 1), id="a number may go"),
         pytest.param({"maxUnavailable": "30%"}, (4, 2, 4, 2), id="a part may go, rounded up"),
         pytest.param({"maxUnavailable": 9}, (4, 0, 4, 4), id="more than there are may go"),
-        pytest.param({}, (0, 0, 4, 0), id="a budget that says nothing allows nothing"),
+        pytest.param({}, (0, 0, 4, 0), id="a budget without a limit allows nothing"),
         pytest.param(
             {"minAvailable": 1, "selector": {"matchLabels": {"app": "y"}}}, (0, 1, 0, 0), id="a budget of no pods"
         ),

@@ -78,7 +78,7 @@ AWAITS = AwaitsAnswers("n/a", "a webhook is asked")
 @pytest.mark.parametrize(
     ("problems", "want"),
     [
-        pytest.param((), [("n/a", 0.0), ("n/b", 0.0)], id="all goes well"),
+        pytest.param((), [("n/a", 0.0), ("n/b", 0.0)], id="no failure"),
         pytest.param((REFUSED,), [("n/a", 0.0), ("n/b", 0.0), ("n/a", 0.25)], id="a failure is tried again"),
         pytest.param(
             (REFUSED, None, REFUSED, REFUSED),

@@ -132,8 +132,8 @@ def test_a_pod_whose_pre_bind_writes_something_is_nominated_meanwhile() -> None:
 @pytest.mark.parametrize(
     ("nominated", "want"),
     [
-        pytest.param("n1", [], id="one that is nominated there already"),
-        pytest.param("n2", [("nominate", "p", "n1")], id="one that was nominated elsewhere"),
+        pytest.param("n1", [], id="a pod that is nominated there already"),
+        pytest.param("n2", [("nominate", "p", "n1")], id="a pod that was nominated elsewhere"),
     ],
 )
 def test_a_nomination_that_stands_already_is_not_asked_for(nominated: str, want: list[tuple[str, ...]]) -> None:

@@ -29,7 +29,7 @@ class Spec:
 
 
 class OutOfSortsError(Exception):
-    """What `Moody` raises."""
+    """The exception of `Moody`."""
 
 
 class Moody(FilterPlugin[Spec], NormalizePlugin[Spec]):

@@ -39,7 +39,7 @@ def test_how_many_feasible_nodes_are_enough(percentage: int, count: int, want: i
     [
         pytest.param(50, None, True, 500, id="the scheduler's percentage"),
         pytest.param(50, 20, True, 200, id="the profile's own wins"),
-        pytest.param(50, 0, True, 420, id="also where it is adaptive"),
+        pytest.param(50, 0, True, 420, id="also if it is adaptive"),
         pytest.param(100, 100, False, 1, id="rule 24: without scores the first feasible node is taken"),
     ],
 )

@@ -31,7 +31,7 @@ DEFINITION: Document = {
 
 
 def contents(backend: Backend) -> dict[tuple[str, str, str], bytes]:
-    """Return what there is, without revisions."""
+    """Return all objects as bytes, without revisions."""
     found: dict[tuple[str, str, str], bytes] = {}
     for table in backend.store.table_names():
         for item in backend.store.between(table):

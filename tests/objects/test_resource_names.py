@@ -1,4 +1,4 @@
-"""Which resources a node counts."""
+"""The resources that a node counts."""
 
 from collections.abc import Callable
 

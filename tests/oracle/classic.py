@@ -18,7 +18,7 @@ TERMS = ("pod_affinity", "pod_anti_affinity")
 
 
 def asked(pod: Pod, name: str, *, defaults: bool) -> int:
-    """Return what a pod asks for: all containers together, or the largest init container."""
+    """Return a pod's request: that of all containers together, or of the largest init container."""
 
     def of(requests: object) -> int:
         assert isinstance(requests, dict)
@@ -31,7 +31,7 @@ def asked(pod: Pod, name: str, *, defaults: bool) -> int:
 
 
 def offered(world: World, node: str, name: str) -> int:
-    """Return what a node has."""
+    """Return a node's capacity."""
     amounts = world.nodes[node].status.allocatable
     if name not in amounts:
         return 0

@@ -48,7 +48,7 @@ def test_every_target_is_listed_with_what_it_does() -> None:
 
 
 def _of_extras(project: dict[str, Any]) -> list[str]:
-    """Return what the extras need except other extras."""
+    """Return the dependencies of the extras, except other extras."""
     needs = [need for extra in project["optional-dependencies"].values() for need in extra]
     return [need for need in needs if not need.startswith(f"{project['name']}[")]
 

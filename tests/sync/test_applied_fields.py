@@ -43,7 +43,7 @@ def not_ready(document: Document) -> Document:
 
 
 def shown(document: Document | None) -> Document:
-    """Return what the cases look at of a node here."""
+    """Return the parts of a local node that the cases check."""
     assert document is not None
     spec, status = part(document, "spec"), part(document, "status")
     conditions = status["conditions"]

@@ -45,7 +45,7 @@ def phase(world: World, name: str = "p") -> str:
     ("policy", "annotations", "want"),
     [
         pytest.param("Never", {}, ["Running", "Succeeded"], id="a pod that is never restarted ends"),
-        pytest.param("OnFailure", {}, ["Running", "Succeeded"], id="so does one that is restarted when it fails"),
+        pytest.param("OnFailure", {}, ["Running", "Succeeded"], id="so does a pod that is restarted on failure"),
         pytest.param("Always", {}, ["Running", "Running"], id="a pod that is always restarted keeps running"),
         pytest.param("Never", {RUN_TIME: "5s"}, ["Succeeded", "Succeeded"], id="its own run time counts"),
         pytest.param("Never", {RUN_TIME: "1h"}, ["Running", "Running"], id="also if it is longer"),

@@ -95,7 +95,7 @@ class World(Client):
         return [item.name for item in self.store.between(table, namespace)]
 
     def documents(self, table: str, namespace: str = "default") -> list[Document]:
-        """Return what a table holds in a namespace."""
+        """Return the rows of a table in a namespace."""
         return [cast("Document", msgspec.json.decode(item.raw)) for item in self.store.between(table, namespace)]
 
     def told(self, kind: str, namespace: str = "default") -> list[str]:

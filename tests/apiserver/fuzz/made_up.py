@@ -61,7 +61,7 @@ class MadeUp(NamedTuple):
 
     @property
     def streams(self) -> bool:
-        """Whether it might be a watch."""
+        """Return whether it might be a watch."""
         return "watch" in self.query
 
 
@@ -100,7 +100,7 @@ class Source:
             turn += 1
 
     def _cases(self, operation: Any, mode: Any, count: int) -> list[Any]:
-        """Return what Schemathesis makes up; nothing where it finds no way to break the schema."""
+        """Return the requests that Schemathesis generates; none if it finds no way to break the schema."""
         found: list[Any] = []
 
         @seed(self._random.randrange(2**32))

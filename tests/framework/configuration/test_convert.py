@@ -23,7 +23,7 @@ def old(version: str, **fields: Any) -> str:
 
 
 def profile_of(version: str, **profile: Any) -> dict[str, JsonValue]:
-    """Return what becomes of a profile."""
+    """Return the converted profile."""
     profiles = convert_text(old(version, profiles=[profile])).document["profiles"]
     assert isinstance(profiles, list)
     [found] = profiles

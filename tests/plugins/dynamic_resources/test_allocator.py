@@ -249,7 +249,7 @@ def shareable(**policy: object) -> dict[str, Any]:
 
 
 def consumed(world: World, amount: str | None, count: int = 1) -> object:
-    """Return what a request consumes of a device, or why it gets none."""
+    """Return the capacity of a device that a request consumes, or why it gets none."""
     capacity: dict[str, Any] = {"capacity": {"requests": {"memory": amount}}} if amount is not None else {}
     world.put(claim("c", *(request(f"r{number}", **capacity) for number in range(count))))
     found = chosen(world)

@@ -129,7 +129,7 @@ class History:
 
 
 def ask(plugin: DynamicResources, world: World, pod: Pod) -> dict[str, Any]:
-    """Return what a cycle finds: verdicts, in one go and one by one, scores, and what each node would get."""
+    """Return a cycle's results: verdicts, for all rows and one by one, scores, and each node's devices."""
     state = CycleState()
     spec = plugin.compile(pod, world.state)
     answer = plugin.pre_filter(spec, world.state, state)
