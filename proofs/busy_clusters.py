@@ -25,7 +25,7 @@ profiles:
 - plugins:
     postFilter: {disabled: [{name: "*"}]}
 """
-"""Questions don't evict unless they are told to."""
+"""Questions don't evict unless asked to."""
 
 ZONES = ("a", "b", "c")
 

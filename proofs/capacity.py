@@ -17,7 +17,7 @@ LIMIT = 80
 
 
 def prove(cases: int, seed: int) -> Proof:
-    """Return what came of so many clusters."""
+    """Return the results for `cases` clusters."""
     proof, draw = Proof(), random.Random(f"capacity {seed}")
     for case in islice((each for each in busy_clusters(seed) if each.workloads), cases):
         proof.cases += 1

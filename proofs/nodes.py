@@ -29,7 +29,7 @@ FORCED = DrainOptions(force=True)
 
 
 def prove(cases: int, seed: int) -> Proof:
-    """Return what came of so many clusters, each asked for nodes to remove and for nodes to add."""
+    """Return the results for `cases` clusters, each asked for nodes to remove and for nodes to add."""
     proof = Proof()
     for case in islice(busy_clusters(seed, nodes=6), cases):
         proof.cases += 1
@@ -61,7 +61,7 @@ def check_removal(case: BusyCluster, proof: Proof) -> None:
 
 
 def replay(case: BusyCluster, answer: RemovalAnswer) -> list[str]:
-    """Cordon all nodes, then drain and delete them in order; return the pods that find no node, or another one than was said."""
+    """Cordon all nodes, then drain and delete them in order; return the pods that find no node, or not the predicted one."""
     told = {move.pod: move.to_node for move in answer.moves}
     cluster = case.fresh()
     wrong = []
@@ -173,7 +173,7 @@ def _cheapest(
 def _still_waiting(
     case: BusyCluster, waiting: Sequence[Pod], offers: Sequence[NodeOffer], counts: Sequence[int], seeds: Sequence[int]
 ) -> set[str]:
-    """Return the pods that wait with so many nodes of each shape, under the seed that leaves fewest."""
+    """Return the pods that wait with the given number of nodes of each shape, under the seed that leaves fewest."""
     keys = {pod.key for pod in waiting}
     there: list[KubernetesObject] = [item for item in case.objects if item.key not in keys or not isinstance(item, Pod)]
     nodes = [

@@ -98,7 +98,7 @@ def freed(items: Iterable[KubernetesObject], gone: Sequence[Pod]) -> Iterator[Ku
 
 
 def unwanted(case: WaitingPod, suggestion: Suggestion) -> str:
-    """Return what must never be suggested: tolerating conditions, taking nodes from pods that stay or are as important."""
+    """Return why a suggestion is not allowed, or "": a tolerated condition, or a pod off its node that stays or is as important."""
     if "tolerate" in suggestion.text and any(
         f"{prefix}/" in suggestion.text for prefix in ("node.kubernetes.io", "node.cloudprovider.kubernetes.io")
     ):

@@ -75,7 +75,7 @@ def install() -> None:
 def check() -> int:
     """Run both checkers; return 1 if either has found something."""
     install()
-    # Where its packages are found: a configuration is a module like others.
+    # ESLint's configuration is a module, so it must be next to the packages that it imports.
     shutil.copyfile(SETTINGS / "eslint.config.mjs", INSTALLED / "eslint.config.mjs")
     modules = INSTALLED / "node_modules"
     commands: Sequence[Sequence[str]] = (

@@ -16,7 +16,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 TOOLS = ("hatchling", "cython", "setuptools", "pytest", "hypothesis", "pytest-xdist")
-"""What builds and runs the tests; of these the versions of constraints.txt."""
+"""Packages that build and run the tests; they keep the versions of constraints.txt."""
 
 _REQUIREMENT = re.compile(r"([A-Za-z0-9._-]+)(\[[^]]*\])?>=([^,;\s]+)")
 

@@ -71,7 +71,7 @@ def scores(**given: int) -> Json:
 
 
 def filters() -> Iterator[Json]:
-    """Yield cases of what a filter says."""
+    """Yield cases of filter results."""
 
     def one(number: str, note: str, answer: Json, verbs: Json = FILTER, **more: Any) -> Json:
         responses = {"/a/filter": [answer], "/a/prioritize": [scores(n0=7, n1=1, n2=10)]}
@@ -443,7 +443,7 @@ def samples() -> Iterator[Json]:
 
 
 def pair(cases: str, answers: str, out: str) -> None:
-    """Write cases with their answers, as far as they are compared: names instead of objects, what is left open in one order."""
+    """Write cases with their answers in comparable form: names instead of objects, and a fixed order if the order is open."""
     from bayplan.conformance.extenders import as_compared, names_of
 
     records = []

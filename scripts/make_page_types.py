@@ -38,7 +38,7 @@ _NAME = re.compile(r"[A-Za-z_]\w*")
 
 
 def document_text(document: dict[str, Any]) -> str:
-    """Return the OpenAPI document as it is checked in: without the version, which moves without the contract."""
+    """Return the OpenAPI document in its checked-in form: without the version, which changes independently of the contract."""
     return json.dumps({**document, "info": {**document["info"], "version": "0"}}, indent=1, ensure_ascii=False) + "\n"
 
 

@@ -1,4 +1,4 @@
-"""Requests about a stored object beside creates and updates: patches, subresources, deletes, lists, media types, odd parameters."""
+"""Requests about a stored object, except creates and updates: patches, subresources, deletes, lists, media types, parameters."""
 
 from __future__ import annotations
 

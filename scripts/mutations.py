@@ -53,7 +53,7 @@ class Schema:
 def changed_objects(
     schema: Schema, body: Document, seed: str, most: int, seen: set[tuple[str, str]] | None, *, prefix: str = ""
 ) -> Iterator[tuple[str, Document]]:
-    """Yield at most so many one-field mutants: each text says what was done, as in `spec.replicas set -1`.
+    """Yield at most `most` one-field mutants, each with a text of the change, such as `spec.replicas set -1`.
 
     Args:
         schema: the types.
@@ -144,7 +144,7 @@ def _mutations(schema: Schema, found: Document, value: object, path: str) -> Ite
 
 
 def values_for(schema: Schema, found: Document, name: str, value: object) -> list[object]:
-    """Return what a field that has a value is set to instead."""
+    """Return the replacement for a field that has a value."""
     type_name, kind = schema.resolved(found)
     if isinstance(value, dict):
         return [{}, None, "x", []]
@@ -184,7 +184,7 @@ def values_for(schema: Schema, found: Document, name: str, value: object) -> lis
 
 
 def additions(schema: Schema, found: Document, name: str, depth: int = 0) -> list[object]:
-    """Return what a missing field is set to."""
+    """Return the value for a missing field."""
     type_name, kind = schema.resolved(found)
     if type_name.endswith("Quantity"):
         return ["1", "-1"]

@@ -210,7 +210,7 @@ class Server:
 
 
 def at(document: object, pointer: str) -> object:
-    """Return what a JSON pointer points to."""
+    """Return the value that a JSON pointer refers to."""
     for token in pointer.split("/")[1:]:
         document = document[int(token)] if isinstance(document, list) else document.get(token, "")  # type: ignore[attr-defined]
     return document

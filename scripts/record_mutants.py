@@ -30,7 +30,7 @@ Document = dict[str, object]
 _HERE = Path(__file__).parent
 VARYING = ("uid", "creationTimestamp", "managedFields", "resourceVersion")
 _MOST = {"create": 100, "update": 45, "status": 24, "varied": 40, "few": 26, "all": 110}
-"""How many requests about a base; one of `api_objects.jsonl` gets `few` creates, half as many updates and `all` others."""
+"""The number of requests about a base; one of `api_objects.jsonl` gets `few` creates, half as many updates and `all` others."""
 
 
 class Base:
@@ -100,7 +100,7 @@ def _get(server: Server, path: str) -> Document:
 
 
 def _resources(server: Server) -> dict[tuple[str, str], Document]:
-    """Return what discovery says of a resource, by apiVersion and kind."""
+    """Return the discovery entry of a resource, by apiVersion and kind."""
     groups = _get(server, "/apis")["groups"]
     versions = ["v1"] + [version["groupVersion"] for group in groups for version in group["versions"]]  # type: ignore[attr-defined]
     found: dict[tuple[str, str], Document] = {}

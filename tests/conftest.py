@@ -1,4 +1,4 @@
-"""How Hypothesis searches in all tests."""
+"""Settings of Hypothesis for all tests."""
 
 from __future__ import annotations
 

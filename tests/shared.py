@@ -1,4 +1,4 @@
-"""Where the recorded answers and the third-party data lie on machines that have them (continuous integration does)."""
+"""The location of the recorded answers and the third-party data on machines that have them (continuous integration does)."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ SHARED = Path(__file__).resolve().parents[2] / "shared"
 
 
 def shared_path(*parts: str) -> Path:
-    """Return the path of a shared file or folder; skip the calling test, with the reason, where it is absent."""
+    """Return the path of a shared file or folder; skip the calling test, with the reason, if it is absent."""
     path = SHARED.joinpath(*parts)
     if not path.exists():
         pytest.skip(f"needs {'/'.join(parts)} of the shared data, which is not on this machine")

@@ -9,7 +9,7 @@ from rich.console import Console
 
 
 def printed(show: Callable[[Console], object], width: int = 100) -> str:
-    """Return what a function prints to a console that is no terminal."""
+    """Return the output of a function on a console that is no terminal."""
     out = io.StringIO()
     show(Console(file=out, width=width, highlight=False))
     return out.getvalue()

@@ -31,7 +31,7 @@ def run(
     seed: int = 1,
     plugins: Sequence[type[Plugin[Any]]] = (),
 ) -> SimulationResult:
-    """Simulate objects that come at the start, and others (or deletions) so many seconds later."""
+    """Simulate objects that exist from the start, and additions or deletions at the given seconds."""
     gates = FeatureGates()
     registry = in_tree_registry().with_plugins(*plugins)
     points = registry.extension_points_for_configuration

@@ -33,7 +33,7 @@ GI = 1 << 30
             5,
             [],
             "All 10 pods have their nodes; 2 more are held back by gates",
-            id="gated pods are told apart",
+            id="gated pods are listed separately",
         ),
         pytest.param(2, 0, 2, 5, [], "No pod has a node; 2 are held back by gates", id="only gated pods"),
         pytest.param(9, 1, 0, 5, [], "1 of 9 pods waits, not tried yet", id="one waits and was not tried"),
@@ -137,7 +137,7 @@ def test_the_queue_in_one_sentence(counts: dict[str, int], retry_ns: int | None,
     [
         pytest.param(0, 0, 0, 9, "A and B place all 50 pods alike", id="no difference"),
         pytest.param(1, 0, 0, 9, "1 of 50 pods differs: 1 on another node", id="one pod moved"),
-        pytest.param(0, 0, 4, 9, "4 of 50 pods differ: 4 placed only by B", id="what does not differ is not told"),
+        pytest.param(0, 0, 4, 9, "4 of 50 pods differ: 4 placed only by B", id="pods that do not differ are left out"),
         pytest.param(
             3,
             2,

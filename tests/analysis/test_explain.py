@@ -1,4 +1,4 @@
-"""Explanations: the verdict, attempts, rejections, scores, and what would have to change."""
+"""Explanations: the verdict, attempts, rejections, scores, and suggested changes."""
 
 from __future__ import annotations
 

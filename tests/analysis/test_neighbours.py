@@ -1,4 +1,4 @@
-"""What would have to change about other pods: what is claimed is there, and the change does open the node."""
+"""Suggested changes to other pods: each named pod exists, and the change does make the node fit."""
 
 from __future__ import annotations
 

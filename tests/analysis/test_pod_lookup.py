@@ -1,4 +1,4 @@
-"""Which pods somebody means by a text."""
+"""Finding the pods that a text refers to."""
 
 from __future__ import annotations
 

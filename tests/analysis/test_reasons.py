@@ -1,4 +1,4 @@
-"""Reasons in messages of schedulers: taken apart, shortened, counted."""
+"""Reasons in messages of schedulers: parsed, shortened, counted."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ PREEMPTION = "preemption: 0/4 nodes are available: 4 No preemption victims found
 @pytest.mark.parametrize(
     ("message", "want"),
     [
-        pytest.param("", (), id="nothing was said"),
+        pytest.param("", (), id="no reason"),
         pytest.param(
             f"0/4 nodes are available: 1 Too many pods, 3 Insufficient memory, 4 Insufficient cpu. {PREEMPTION}",
             (Reason("Insufficient cpu", 4), Reason("Insufficient memory", 3), Reason("Too many pods", 1)),
-            id="reasons stand by the number of nodes, without what preemption found",
+            id="reasons are ordered by the number of nodes, without preemption's result",
         ),
         pytest.param(
             "0/4 nodes are available: 1 node(s) had untolerated taint {a: b, 2 c}, 3 node(s) were unschedulable.",
@@ -25,12 +25,12 @@ PREEMPTION = "preemption: 0/4 nodes are available: 4 No preemption victims found
                 Reason("node(s) had untolerated taint {a: b", 1),
                 Reason("c}", 2),
             ),
-            id="a taint that looks like a counted reason is taken for one, as nothing tells them apart",
+            id="a taint that looks like a counted reason is read as one, since the text is ambiguous",
         ),
         pytest.param(
             f'0/3 nodes are available: persistentvolumeclaim "nope" not found. {PREEMPTION}',
             (Reason('persistentvolumeclaim "nope" not found', 0),),
-            id="what PreFilter says counts no nodes",
+            id="a reason from PreFilter counts no nodes",
         ),
         pytest.param(
             "0/2 nodes are available: 1 Insufficient cpu. preemption: not eligible due to preemptionPolicy=Never.",
@@ -40,7 +40,7 @@ PREEMPTION = "preemption: 0/4 nodes are available: 4 No preemption victims found
         pytest.param(
             f"0/4 nodes are available: 4 node(s) had untolerated taint(s). no new claims to deallocate, {PREEMPTION}",
             (Reason("node(s) had untolerated taint(s)", 4),),
-            id="what claims have to say about it is left out, too",
+            id="preemption's message about claims is left out, too",
         ),
         pytest.param(
             "0/4 nodes are available: 1 node(s) had no example.com/gpu. or so, 3 x. no new claims to deallocate",
@@ -55,7 +55,7 @@ PREEMPTION = "preemption: 0/4 nodes are available: 4 No preemption victims found
         pytest.param(
             f"0/4 nodes are available: {PREEMPTION}",
             (Reason(f"0/4 nodes are available: {PREEMPTION}", 0),),
-            id="a message without reasons stands for itself",
+            id="a message without reasons is kept whole",
         ),
     ],
 )

@@ -1,4 +1,4 @@
-"""The report: readable in 80 columns, plain in a pipe, and right for nothing at all and for very much."""
+"""The report: readable in 80 columns, plain in a pipe, and correct for empty and for very large runs."""
 
 from __future__ import annotations
 

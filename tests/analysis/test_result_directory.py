@@ -109,7 +109,7 @@ class OwnScale(PerNodePlugin):
         return raw + rows.row_numbers() % 5
 
 
-@pytest.mark.parametrize("plugins", [[], [OwnScale]], ids=["PodTopologySpread", "a plugin of somebody"])
+@pytest.mark.parametrize("plugins", [[], [OwnScale]], ids=["PodTopologySpread", "a custom plugin"])
 def test_scores_that_depend_on_more_than_the_raw_one_are_read_as_they_were(
     plugins: list[type[PerNodePlugin]], tmp_path: Path
 ) -> None:

@@ -1,4 +1,4 @@
-"""How many more copies fit, what runs out, and who is evicted."""
+"""Capacity: how many more copies fit, which resource runs out, and which pods are evicted."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ NODES = (node("n1"), node("n2", zone="b"))
     ("items", "asked", "preempts", "want"),
     [
         pytest.param((*NODES, WEB), "web", False, (7, "Insufficient cpu"), id="the room of all nodes"),
-        pytest.param((*NODES, LARGE), "large", False, (3, "Insufficient memory"), id="what there is least of runs out"),
+        pytest.param((*NODES, LARGE), "large", False, (3, "Insufficient memory"), id="the scarcest resource runs out"),
         pytest.param((*NODES, PINNED), "pinned", False, (0, None), id="no node ever had room"),
         pytest.param((*NODES, WEB, QUOTA), "web", False, (3, "quota"), id="a quota ends it"),
-        pytest.param((*NODES, WEB, IMPORTANT), "important", False, (1, "Insufficient cpu"), id="nobody is evicted"),
+        pytest.param((*NODES, WEB, IMPORTANT), "important", False, (1, "Insufficient cpu"), id="no pod is evicted"),
         pytest.param((*NODES, WEB, IMPORTANT), "important", True, (1, "Insufficient cpu"), id="no use in evicting"),
         pytest.param(
             (NODES[0], *(running(f"web-{n}", "n1").obj() for n in range(4)), IMPORTANT),

@@ -1,4 +1,4 @@
-"""Pods explained as the cluster is now."""
+"""Explanations of pods in the current state of a cluster."""
 
 from __future__ import annotations
 

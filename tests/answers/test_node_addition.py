@@ -1,4 +1,4 @@
-"""Which nodes to add: shapes, prices, zones, DaemonSets, and what no node helps."""
+"""Nodes to add: shapes, prices, zones, DaemonSets, and pods that no node helps."""
 
 from __future__ import annotations
 

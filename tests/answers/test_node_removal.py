@@ -1,4 +1,4 @@
-"""Which nodes can go: the rules of a drain, the order, where pods move, and the bound."""
+"""Nodes that can be removed: the rules of a drain, the order, the pods' new nodes, and the bound."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ OTHER = running("other-1", "n2", owner="other", cpu="3").obj()
 @pytest.mark.parametrize(
     ("items", "options", "removed", "kept"),
     [
-        pytest.param((*NODES, WEB, OTHER), DrainOptions(), ["n1"], "", id="the one from which least has to move"),
+        pytest.param((*NODES, WEB, OTHER), DrainOptions(), ["n1"], "", id="the node with the least to move"),
         pytest.param((*NODES, AGENT, OTHER), DrainOptions(), ["n1"], "", id="pods of DaemonSets end with their node"),
         pytest.param((*NODES, MIRROR, OTHER), DrainOptions(), ["n1"], "", id="so do mirror pods"),
         pytest.param((*NODES, BARE, OTHER), DrainOptions(), ["n2"], "no controller", id="a bare pod keeps its node"),
@@ -65,7 +65,7 @@ OTHER = running("other-1", "n2", owner="other", cpu="3").obj()
             DrainOptions(),
             ["n2"],
             "allows no disruption",
-            id="one with none forbids it",
+            id="a budget with none to spare forbids it",
         ),
         pytest.param(
             (*NODES, WEB, OTHER, budget(1), budget(1, "more")),

@@ -1,4 +1,4 @@
-"""When a waiting pod starts: annotations, histories, assumptions, and what never ends."""
+"""Start times of waiting pods: annotations, histories, assumptions, and pods that never finish."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def cluster(*items: KubernetesObject) -> QuestionCluster:
 @pytest.mark.parametrize(
     ("items", "assumed", "want"),
     [
-        pytest.param([ending("train-1", run_time="3h")], None, 2 * HOUR_NS, id="it says how long it runs"),
+        pytest.param([ending("train-1", run_time="3h")], None, 2 * HOUR_NS, id="its annotation has a run time"),
         pytest.param(
             [ending("train-1"), finished("train-0", "2026-01-01T01:30:00Z")], None, HOUR_NS // 2, id="others of its Job"
         ),

@@ -1,4 +1,4 @@
-"""What gets a waiting pod placed: which ways are found, in which order, and what is never proposed."""
+"""Ways to get a waiting pod placed: which are found, in which order, and which are never proposed."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ class Answer:
         return self.body
 
     def at(self, path: str) -> object:
-        """Return what stands at a dotted path of the document, None where nothing does."""
+        """Return the value at a dotted path of the document, or None if there is none."""
         found: object = self.body
         for name in path.split("."):
             if isinstance(found, list):

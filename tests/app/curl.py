@@ -45,7 +45,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _data(text: str, *, binary: bool) -> bytes:
-    """Return what is sent: the text, or the file after an @, which curl takes line breaks out of unless told not to."""
+    """Return the body: the text, or the file after an @, without its line breaks unless `binary`."""
     if not text.startswith("@"):
         return text.encode()
     found = Path(text[1:]).read_bytes()

@@ -1,4 +1,4 @@
-"""A simulator server without sockets, for tests: requests go to its API in process, time passes as a test says."""
+"""A simulator server without sockets, for tests: requests go to its API in process, and the test controls the time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the scheduler wants, carried out in process: in order, in slices, and told of what could not be."""
+"""Actions of the scheduler, executed in process: in order, in slices, with failures reported back."""
 
 from __future__ import annotations
 

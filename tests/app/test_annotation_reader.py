@@ -1,4 +1,4 @@
-"""Attempts of a scheduler outside are read from the annotations that it writes on pods of our API."""
+"""Attempts of an external scheduler are read from the annotations that it writes on pods of our API."""
 
 from __future__ import annotations
 

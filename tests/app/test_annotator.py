@@ -73,7 +73,7 @@ def path_of(kind: str, name: str = "", version: str = "v1") -> str:
 
 
 async def take_step(server: Server, step: list[dict[str, Any]]) -> None:
-    """Do what a step of a scenario says, and wait until all has come to rest."""
+    """Apply a step of a scenario, and wait until the cluster has settled."""
     for item in step:
         if "patch" in item:
             kind, name, patch = item["patch"]
@@ -138,7 +138,7 @@ def comparable(key: str, text: str) -> object:
 def test_recorded_scenarios_give_the_recorded_annotations(name: str, tmp_path: Path) -> None:
     scenario = scenarios()[name]
     ours = asyncio.run(annotations_after(scenario, tmp_path))
-    # After a choice among equals the cluster is another one.
+    # After a random choice among equal nodes the cluster differs.
     decided_by_lot = next((i for i, pod in enumerate(scenario["annotations"]) if pod in scenario["score_tie"]), 1000)
     compared = 0
     for number, (pod, recorded) in enumerate(scenario["annotations"].items()):
@@ -229,7 +229,7 @@ def test_what_was_decided_about_another_pod_of_that_name_is_not_written() -> Non
             await server.add_pod("p")
             await server.settle()
             assert server.simulator.engine.step_decision().result(10)
-            # The name is somebody else's by now.
+            # Another pod has the name by now.
             await server.send("DELETE", "/api/v1/namespaces/default/pods/p", {"gracePeriodSeconds": 0})
             await server.add_pod("p")
             await server.settle()

@@ -1,4 +1,4 @@
-"""What goes on beside a sync, a recording or a replay ends it when it fails; what is not begun leaves nothing behind."""
+"""A failing companion task ends a sync, a recording or a replay; one that is never started leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ async def ending() -> None:
     ("work", "watch", "steer", "want"),
     [
         pytest.param(endless, failing, None, "no space", id="a watch that fails ends the work"),
-        pytest.param(endless, endless, failing, "no space", id="so does who steers"),
+        pytest.param(endless, endless, failing, "no space", id="so does a steering task"),
         pytest.param(failing, endless, endless, "no space", id="the work may fail itself"),
-        pytest.param(ending, endless, ending, "", id="who steers may end, and the work goes on"),
+        pytest.param(ending, endless, ending, "", id="a steering task may end, and the work continues"),
     ],
 )
 def test_what_fails_beside_the_work_ends_it(work: object, watch: object, steer: object, want: str) -> None:
@@ -61,7 +61,7 @@ def test_nobody_steers_what_can_not_be_reached(tmp_path: Path) -> None:
         steered.append(pace)
 
     here = ClusterOptions(kubeconfig=tmp_path / "missing")
-    # A coroutine that nobody awaits would be a warning, and with that an error.
+    # A coroutine that is never awaited would be a warning, and therefore an error.
     with pytest.raises(InputError):
         replay_recording(ReplayOptions(path=tmp_path / "recording.jsonl", here=here, steer=steer), print)
     assert not steered

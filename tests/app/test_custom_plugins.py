@@ -1,4 +1,4 @@
-"""Plugins from files: loaded, enabled everywhere, and refused in words that help."""
+"""Plugins from files: loaded, enabled everywhere, and refused with helpful messages."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def account(result: SimulationResult) -> None:
     for usage in result.usage:
         assert 0 <= usage.requested <= usage.peak_requested
         if usage.zone is None and usage.resource not in ("cpu", "memory", "pods"):
-            # Nobody can be given more of an extended resource than there is; imported pods may overcommit the others.
+            # No pod can get more of an extended resource than exists; imported pods may overcommit other resources.
             assert usage.peak_requested <= usage.peak_allocatable
 
 

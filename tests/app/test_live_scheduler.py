@@ -1,4 +1,4 @@
-"""`bayplan schedule` on our own API: pods placed and evicted, a leader that is killed, probes, metrics, and a dry run beside it."""
+"""`bayplan schedule` on our own API: placements, evictions, a killed leader, probes, metrics, and a parallel dry run."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def condition(of: Document, kind: str) -> Document:
 
 @contextlib.contextmanager
 def cluster(folder: Path, *documents: Document) -> Iterator[tuple[ApiServer, Path]]:
-    """Serve nodes and what else there is; nobody schedules."""
+    """Serve nodes and other documents, without a scheduler."""
     with serving(documents) as server:
         path = folder / "kubeconfig"
         write_kubeconfig(path, server.kubeconfig())

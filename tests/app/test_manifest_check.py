@@ -1,4 +1,4 @@
-"""`bayplan check`: what a cluster would say to manifests, and what applies to what."""
+"""`bayplan check`: the messages that a cluster would return for manifests, and which manifests apply to others."""
 
 from __future__ import annotations
 
@@ -71,14 +71,16 @@ def widget(**spec: object) -> dict[str, object]:
         pytest.param([config_map(), config_map()], ["", "the same object as"], id="one object twice"),
         pytest.param([config_map() | {"dat": {}}], ['unknown field "dat"'], id="a field that is not there"),
         pytest.param([config_map("A")], ["metadata.name: Invalid value"], id="a name that is none"),
-        pytest.param([config_map(namespace="shop")], ['namespaces "shop" not found'], id="a namespace nobody makes"),
-        pytest.param([config_map(namespace="shop"), NAMESPACE], ["", ""], id="a namespace that comes later"),
-        pytest.param([widget(size=1)], ['no matches for kind "Widget"'], id="a kind nobody defines"),
+        pytest.param(
+            [config_map(namespace="shop")], ['namespaces "shop" not found'], id="a namespace that does not exist"
+        ),
+        pytest.param([config_map(namespace="shop"), NAMESPACE], ["", ""], id="a namespace that is defined later"),
+        pytest.param([widget(size=1)], ['no matches for kind "Widget"'], id="a kind that is not defined"),
         pytest.param([widget(size=1), DEFINITION], ["", ""], id="a kind that is defined later"),
         pytest.param([DEFINITION, widget(size="x")], ["", "must be of type integer"], id="against its schema"),
         pytest.param([config_map(), BINDING, POLICY], ["needs a team", "", ""], id="against a policy"),
         pytest.param([config_map(labels={"team": "a"}), BINDING, POLICY], ["", "", ""], id="a policy that is content"),
-        pytest.param([NAMESPACE | {"metadata": {"name": "default"}}], [""], id="what is there from the start"),
+        pytest.param([NAMESPACE | {"metadata": {"name": "default"}}], [""], id="objects that exist from the start"),
     ],
 )
 def test_objects_are_checked_as_a_dry_run_does(tmp_path: Path, documents: list[object], want: list[str]) -> None:

@@ -1,4 +1,4 @@
-"""A simulator tells its scheduler's metrics on the port of its API."""
+"""A simulator serves its scheduler's metrics on the port of its API."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ def test_what_the_scheduler_does_is_counted() -> None:
 @pytest.mark.parametrize(
     ("method", "headers", "want"),
     [
-        pytest.param("GET", {"authorization": "Bearer secret"}, 200, id="who shows the token is answered"),
-        pytest.param("GET", {}, 401, id="who does not is not"),
-        pytest.param("POST", {"authorization": "Bearer secret"}, 405, id="nobody writes metrics"),
+        pytest.param("GET", {"authorization": "Bearer secret"}, 200, id="a client with the token is answered"),
+        pytest.param("GET", {}, 401, id="a client without it is not"),
+        pytest.param("POST", {"authorization": "Bearer secret"}, 405, id="metrics are read-only"),
     ],
 )
 def test_who_may_ask(method: str, headers: dict[str, str], want: int) -> None:

@@ -61,7 +61,7 @@ def test_a_fork_takes_waiting_pods_with_it() -> None:
 
 
 class OnlyB(PerNodePlugin):
-    """Refuses every node but b, and says so."""
+    """Rejects every node but b, with a reason."""
 
     def filter_node(self, pod: Pod, node: NodeInfo) -> str | None:
         return None if node.name == "b" else f"node is not b, which {pod.metadata.name} wants"

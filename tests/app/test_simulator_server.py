@@ -134,7 +134,7 @@ def test_a_binding_that_the_api_refuses_is_taken_back_and_tried_again() -> None:
             await server.add_pod("p")
             await server.settle()
             engine = server.simulator.engine
-            # Somebody else is faster: the loop can't carry out what was decided before this request is answered.
+            # Another client is faster: the loop can't execute the decision before this request is answered.
             assert engine.step_decision().result(10)
             binding = {"target": {"kind": "Node", "name": "n1"}, "metadata": {"name": "p"}}
             await server.send("POST", "/api/v1/namespaces/default/pods/p/binding", binding)

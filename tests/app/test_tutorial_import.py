@@ -1,4 +1,4 @@
-"""The tutorial about a cluster's waiting pod: every command is run as it stands there, and says what stands there.
+"""The tutorial on a cluster's waiting pod: every command is run as written, and prints what the tutorial shows.
 
 With curl where there is one, and with a stand-in for it (`tests.app.curl`) everywhere.
 """

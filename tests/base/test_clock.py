@@ -12,7 +12,7 @@ from bayplan.base.errors import InputError
 
 
 class Steady:
-    """Real time that passes when a test says so."""
+    """Real time that passes only when the test advances it."""
 
     def __init__(self) -> None:
         self.now_ns = 5_000

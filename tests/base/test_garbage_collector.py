@@ -1,4 +1,4 @@
-"""The garbage collector is let off within a block, and is as before afterwards."""
+"""The garbage collector is disabled within a block, and restored afterwards."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which requests a web page of another origin may have sent, and which bodies a form can send."""
+"""Requests that a web page of another origin may have sent, and bodies that a form can send."""
 
 from __future__ import annotations
 

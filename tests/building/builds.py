@@ -1,4 +1,4 @@
-"""Which builds there are in this checkout, for tests that run others than their own."""
+"""The builds in this checkout, for tests that run builds other than their own."""
 
 from __future__ import annotations
 

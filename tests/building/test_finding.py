@@ -1,4 +1,4 @@
-"""Finding compiled modules: the right variant, nothing out of date, and the Python sources on demand."""
+"""Finding compiled modules: the right variant, no outdated ones, and the Python sources on request."""
 
 from __future__ import annotations
 

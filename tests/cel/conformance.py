@@ -49,7 +49,7 @@ _NOT_LOADED = {
     "wrappers": "there are no messages",
 }
 NOT_BUILT = frozenset(("duration", "timestamp", "format", "strings"))
-"""Functions of Kubernetes' environment that are not here yet; a test that needs one is outside as long as it is undeclared."""
+"""Functions of Kubernetes' environment that are not implemented yet; a test that needs one is excluded until it is declared."""
 _UNDECLARED = re.compile(r"undeclared reference to '(\w+)'")
 _MESSAGES = re.compile(r"TestAllTypes|NestedTestAllTypes|google\.protobuf|GlobalEnum|cel\.expr")
 
@@ -154,7 +154,7 @@ def _compare(test: Message, variables: dict[str, CelType], bindings: dict[str, o
 
 
 def same(found: object, wanted: object) -> bool:
-    """Say whether values are the same and of the same type; NaN is itself."""
+    """Return whether values are the same and of the same type; NaN is itself."""
     if isinstance(wanted, float) and isinstance(found, float):
         return found == wanted or (math.isnan(found) and math.isnan(wanted))
     if isinstance(wanted, list) and isinstance(found, list):

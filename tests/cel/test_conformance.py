@@ -60,7 +60,7 @@ def test_expressions_end_as_the_specification_and_kubernetes_want() -> None:
         pytest.param({"expr": [b"1 + 1"], "value": [{"int64_value": [2]}]}, "", "", id="a value"),
         pytest.param({"expr": [b"1 + 1"], "value": [{"int64_value": [3]}]}, "", "is 2, not 3", id="another value"),
         pytest.param({"expr": [b"1 + 1"], "value": [{"uint64_value": [2]}]}, "", "is 2, not 2", id="another type"),
-        pytest.param({"expr": [b"1 == 1"]}, "", "", id="true where nothing is said"),
+        pytest.param({"expr": [b"1 == 1"]}, "", "", id="true if no value is given"),
         pytest.param({"expr": [b"1 / 0"], "eval_error": [{}]}, "", "", id="an error"),
         pytest.param({"expr": [b"1 / 1"], "eval_error": [{}]}, "", "is 1, not an error", id="no error"),
         pytest.param({"expr": [b"1 / 1"]}, "refused", "compiles", id="not refused"),

@@ -1,4 +1,4 @@
-"""On random small clusters the classic rules say what a naive reading of them says."""
+"""On random small clusters the classic rules agree with a naive implementation."""
 
 from __future__ import annotations
 

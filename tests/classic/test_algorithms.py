@@ -1,4 +1,4 @@
-"""Which predicates and priorities there are, in which order, and what providers choose among them."""
+"""The predicates and priorities, their order, and the choice of each provider."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Extenders of a Policy: whom they leave, what their scores add, whose failure counts."""
+"""Extenders of a Policy: the nodes that they keep, their scores, and when a failure counts."""
 
 from __future__ import annotations
 

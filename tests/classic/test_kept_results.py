@@ -1,4 +1,4 @@
-"""Plans keep results of the classic rules: whatever changes, they say what a plan says that was made just now."""
+"""Plans cache results of the classic rules: after any change, they equal those of a new plan."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Policy files: what they say, what they leave to the default provider, and what is refused."""
+"""Policy files: their settings, the defaults from the provider, and refused files."""
 
 from __future__ import annotations
 
@@ -218,7 +218,7 @@ def test_several_problems_are_told_together() -> None:
     assert "Priority ImageLocalityPriority should" in told
 
 
-# What a Policy decides.
+# The effects of a Policy.
 
 
 def _labelled(name: str, **labels: str) -> Item:

@@ -18,7 +18,7 @@ def reasons(
     argument: object = None,
     gates: dict[str, bool] | None = None,
 ) -> list[str]:
-    """Return what one predicate says about one node."""
+    """Return the reasons of one predicate for one node."""
     configuration = configured(policy=only_predicate(predicate, argument), gates=gates)
     return cycle_of([target, *others], pod, configuration).reasons("n1")
 
@@ -188,7 +188,7 @@ def test_check_node_label_presence(labels: dict[str, str], presence: bool, fits:
     [
         pytest.param(None, True, {}, ["n1", "n2"], id="the first pod goes anywhere"),
         pytest.param("n1", True, {}, ["n1"], id="the others follow it"),
-        pytest.param("n1", False, {}, ["n1", "n2"], id="without a service nobody is followed"),
+        pytest.param("n1", False, {}, ["n1", "n2"], id="without a service no pod is followed"),
         pytest.param("n1", True, {"rack": "b"}, ["n2"], id="the node selector says where"),
     ],
 )
@@ -219,7 +219,7 @@ AFFINITY = "node(s) didn't match pod affinity/anti-affinity"
             _affine("podAffinity", _term("a")),
             make_pod("r").label(app="b"),
             [AFFINITY, "node(s) didn't match pod affinity rules"],
-            id="nobody to be near to",
+            id="no pod to be near to",
         ),
         pytest.param(
             _affine("podAffinity", _term("a")).label(app="a"),
@@ -264,7 +264,7 @@ def test_nodes_without_the_topology_key_have_no_neighbours() -> None:
     [
         pytest.param(1, 1, ["n2"], id="one more than there may be"),
         pytest.param(1, 2, ["n1", "n2"], id="as many as there may be"),
-        pytest.param(0, 1, ["n1", "n2"], id="nobody yet"),
+        pytest.param(0, 1, ["n1", "n2"], id="no pod yet"),
     ],
 )
 def test_even_pods_spread(on_n1: int, max_skew: int, want: list[str]) -> None:

@@ -1,4 +1,4 @@
-"""Preemption: who may, where it might help, who must leave, and which node is taken, criterion by criterion."""
+"""Preemption: eligible pods, candidate nodes, victims, and the choice of a node, criterion by criterion."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def test_a_node_without_victims_is_taken_at_once() -> None:
 
 
 def test_fewest_victims_decide_where_sums_are_equal() -> None:
-    # Beside the first, with 2^31 each: 0 alone, or -1 and 1 - 2^31 together, is 2^31.
+    # In addition to the first, with 2^31 each: 0 alone, or -1 and 1 - 2^31 together, is 2^31.
     more, fewer = _victims(0, (5, OLD), (-1, OLD), (1 - 2**31, OLD)), _victims(0, (5, OLD), (0, OLD))
     assert pick_one_node_for_preemption({0: more, 1: fewer}) == (1,)
 
@@ -131,7 +131,7 @@ def test_the_first_victim_counts_as_the_highest() -> None:
     assert pick_one_node_for_preemption({0: _victims(1, (1, OLD), (9, OLD)), 1: _victims(1, (2, OLD))}) == (0,)
 
 
-# Who must leave.
+# Victims.
 
 
 def test_victims_are_spared_in_the_order_of_their_importance() -> None:
@@ -161,7 +161,7 @@ def test_pods_whose_budget_is_used_up_are_spared_first_and_reported_first() -> N
         pytest.param({"app": "a"}, {"app": "a"}, 0, 1, id="used up"),
         pytest.param({"app": "a"}, {"app": "a"}, 1, 0, id="one is allowed, and not counted down"),
         pytest.param({"app": "a"}, {"app": "b"}, 0, 0, id="of others"),
-        pytest.param({"app": "a"}, {}, 0, 0, id="an empty selector selects nobody"),
+        pytest.param({"app": "a"}, {}, 0, 0, id="an empty selector selects no pod"),
         pytest.param({}, {"app": "a"}, 0, 0, id="a pod without labels has no budget"),
     ],
 )
@@ -176,7 +176,7 @@ def test_pods_of_the_same_priority_stay() -> None:
     assert cycle_of(_on("n1", running("a", "4", 1000)), vip()).candidates() == {}
 
 
-# Where it might help.
+# Candidate nodes.
 
 
 def _cleared(found: Cycle) -> bool:
@@ -213,7 +213,7 @@ def test_unresolvable_failures(change: dict[str, object], helps: bool) -> None:
     assert _cleared(found) is not helps
 
 
-# Who may.
+# Eligible pods.
 
 
 def _nominated_with(victim: PodBuilder, *, terminating: bool = True) -> Cycle:
@@ -225,7 +225,7 @@ def _nominated_with(victim: PodBuilder, *, terminating: bool = True) -> Cycle:
 def test_a_pod_waits_while_a_victim_is_on_its_way_out() -> None:
     assert _nominated_with(running("a", "2", 1)).candidates() == {}
     assert _nominated_with(running("a", "2", 1), terminating=False).candidates() == {"n1": ["a", "b"]}
-    # Somebody more important who leaves is no victim.
+    # A more important pod that leaves is no victim.
     assert _nominated_with(running("a", "2", 2000)).candidates() == {}
     assert _cleared(_nominated_with(running("a", "2", 1))) is False
 

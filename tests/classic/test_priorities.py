@@ -1,4 +1,4 @@
-"""The other priorities, computed by hand: what is mapped, how it is reduced."""
+"""The other priorities, computed by hand: map and reduce."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def scores(
     argument: object = None,
     gates: dict[str, bool] | None = None,
 ) -> dict[str, int]:
-    """Return what one priority gives to each node."""
+    """Return one priority's score for each node."""
     name = "Custom" if argument is not None else priority
     configuration = configured(policy=only_priority(name, argument), gates=gates)
     return cycle_of(objects, pod, configuration).scores(name)
@@ -49,7 +49,7 @@ def _nodes(*zones: str) -> list[Item]:
     [
         # Counts 2, 1, 0 of at most 2.
         pytest.param(["", "", ""], ["n1", "n1", "n2"], [0, 5, 10], id="by node"),
-        pytest.param(["", ""], [], [10, 10], id="nobody yet"),
+        pytest.param(["", ""], [], [10, 10], id="no pod yet"),
         # n1 and n2 are in zone a with 2 pods, n3 in b with 0. n1: both terms 0; n2: 10 / 3 and 0; n3: 10.
         pytest.param(["a", "a", "b"], ["n1", "n1"], [0, 3, 10], id="a third by node, two thirds by zone"),
         # n1: 10 * (1 - 1) and zone 1 of 1; n2 without a zone: by node only.

@@ -1,4 +1,4 @@
-"""Whole cycles of the classic scheduler: what is done about an outcome, what events of the cluster mean, where a search ends."""
+"""Whole cycles of the classic scheduler: handling of outcomes, effects of cluster events, and the end of a search."""
 
 from __future__ import annotations
 
@@ -136,16 +136,14 @@ def _heartbeat(builder: NodeBuilder) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "moves"),
     [
-        pytest.param(None, node("n2"), True, id="a node comes"),
-        pytest.param(node("n1", cpu="1"), None, False, id="a node goes"),
+        pytest.param(None, node("n2"), True, id="a node is added"),
+        pytest.param(node("n1", cpu="1"), None, False, id="a node is removed"),
         pytest.param(*_changed(lambda it: it.capacity(cpu="2")), True, id="capacity"),
         pytest.param(*_changed(lambda it: it.label(a="b")), True, id="labels"),
         pytest.param(*_changed(lambda it: it.taint("a")), True, id="taints"),
         pytest.param(*_changed(_condition), True, id="states of conditions"),
         pytest.param(*_changed(_heartbeat), False, id="anything else of a node"),
-        pytest.param(
-            None, make_pod("r").node("n1"), False, id="an assigned pod without anybody who wants to be near it"
-        ),
+        pytest.param(None, make_pod("r").node("n1"), False, id="an assigned pod that no pod wants to be near to"),
         pytest.param(
             None,
             {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s", "namespace": "default"}},
@@ -193,7 +191,7 @@ def test_a_pod_that_goes_makes_room() -> None:
     assert not scheduler.queue.unschedulable()
 
 
-# Where a search ends.
+# The end of a search.
 
 
 def test_half_of_a_large_cluster_is_enough_and_the_next_search_goes_on_from_there() -> None:

@@ -104,7 +104,7 @@ def test_the_order_in_which_nodes_came_makes_no_difference(number: int, shuffle:
     assert isinstance(objects, list)
     nodes = [item for item in objects if isinstance(item, dict) and item["kind"] == "Node"]
     for node in nodes:
-        # How many nodes have an image is counted when a node comes; see the test of ImageLocalityPriority.
+        # The nodes that have an image are counted when a node is added; see the test of ImageLocalityPriority.
         status = node["status"]
         assert isinstance(status, dict)
         status.pop("images", None)

@@ -20,7 +20,7 @@ from tests.classic.worlds import configured, node
 
 SEEDS = 10_000
 CRITICAL = {2: 10.83, 3: 13.82, 7: 22.46, 100: 148.23}
-"""What chi-square exceeds with a probability of 0.001, by the number of equals."""
+"""Chi-square quantiles, exceeded with a probability of 0.001, by the number of equal nodes."""
 
 
 @pytest.mark.parametrize("equals", CRITICAL)

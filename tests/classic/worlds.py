@@ -1,4 +1,4 @@
-"""A classic scheduler over a small cluster, and what one cycle of it finds."""
+"""A classic scheduler over a small cluster, and the result of one cycle."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class Cycle:
         }
 
     def preemption(self) -> Preemption:
-        """Return what preemption finds."""
+        """Return the result of preemption."""
         return self.scheduler.find_preemption(self.pod, self.result)
 
     def candidates(self) -> dict[str, list[str]]:

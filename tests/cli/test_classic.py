@@ -1,4 +1,4 @@
-"""The classic mode from the command line: simulate and explain with providers and Policy files."""
+"""The classic mode on the command line: simulate and explain with providers and Policy files."""
 
 from __future__ import annotations
 

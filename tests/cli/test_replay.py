@@ -1,4 +1,4 @@
-"""Tests of the commands that follow: what they refuse, and a replay that is steered while it runs."""
+"""Tests of the sync commands: refused options, and a replay that is controlled while it runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of what options of the commands that follow mean, and of the line that says how far they are."""
+"""Tests of the options of the sync commands, and of their progress line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SIGTERM ends the commands that run for long: exit code 0, no traceback, the store closed, also with requests under way."""
+"""SIGTERM ends long-running commands: exit code 0, no traceback, the store closed, also with requests under way."""
 
 from __future__ import annotations
 

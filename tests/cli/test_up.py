@@ -44,7 +44,7 @@ def test_a_folder_that_is_not_there_is_refused(tmp_path: Path, capsys: pytest.Ca
 
 
 def up(folder: Path, *options: str) -> str:
-    """Return what ``bayplan up --once`` prints."""
+    """Return the output of ``bayplan up --once``."""
     command = [sys.executable, "-m", "bayplan", "up", *options, "--once", "--port", "0", "--write-kubeconfig", "config"]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True, timeout=120).stdout
 

@@ -1,4 +1,4 @@
-"""Kubeconfigs: where the cluster is and who we are, in all the ways that people write it; and what is wrong, in one line."""
+"""Kubeconfigs: the cluster's address and our credentials, in all supported forms; and errors in one line."""
 
 from __future__ import annotations
 

@@ -244,7 +244,7 @@ def test_a_volume_is_written_whole_and_waited_for() -> None:
             (NODE, CLAIM, PersistentVolume(metadata=ObjectMeta(name="v", resource_version="9")), pod()),
             'ClaimRef got reset for pv "v"', id="the volume was taken back",
         ),
-        pytest.param((NODE, CLAIM, VOLUME, pod()), "context deadline exceeded", id="nobody binds the claim"),
+        pytest.param((NODE, CLAIM, VOLUME, pod()), "context deadline exceeded", id="the claim is never bound"),
     ],
 )  # fmt: skip
 def test_a_wait_for_volumes_can_fail(objects: tuple[KubernetesObject, ...], want: str) -> None:
@@ -299,7 +299,7 @@ def test_a_resource_claim_is_protected_then_allocated() -> None:
         pytest.param(
             {f"GET {CLAIM_PATH}": [ApiResponse(200, b'{"metadata": {"uid": "uid-d"}, "status": {"allocation": '
                                                     b'{"devices": {"results": [{"device": "x"}]}}}}')]},
-            "claim n/d got allocated elsewhere in the meantime", id="somebody else has allocated it",
+            "claim n/d got allocated elsewhere in the meantime", id="another client has allocated it",
         ),
     ],
 )  # fmt: skip

@@ -30,7 +30,7 @@ def pod(*conditions: PodCondition, nominated: str = "") -> Pod:
 @pytest.mark.parametrize(
     ("before", "reason", "message", "nominated", "want"),
     [
-        pytest.param(pod(), "Unschedulable", "no room", None, {"conditions": [WHOLE]}, id="the first condition comes whole"),
+        pytest.param(pod(), "Unschedulable", "no room", None, {"conditions": [WHOLE]}, id="the first condition is sent whole"),
         pytest.param(
             pod(READY), "Unschedulable", "no room", None,
             {ORDER: [{"type": "Ready"}, {"type": "PodScheduled"}], "conditions": [WHOLE]},
@@ -48,10 +48,10 @@ def pod(*conditions: PodCondition, nominated: str = "") -> Pod:
                 ORDER: [{"type": "PodScheduled"}],
                 "conditions": [{"message": None, "reason": "SchedulerError", "type": "PodScheduled"}],
             },
-            id="what is empty now is taken away",
+            id="an empty field is removed",
         ),
         pytest.param(
-            pod(WAITS), "Unschedulable", "no room", "n1", {"nominatedNodeName": "n1"}, id="a nomination goes by itself"
+            pod(WAITS), "Unschedulable", "no room", "n1", {"nominatedNodeName": "n1"}, id="a nomination is sent alone"
         ),
         pytest.param(
             pod(nominated="n1"), "Unschedulable", "no room", "", {"conditions": [WHOLE], "nominatedNodeName": None},

@@ -1,4 +1,4 @@
-"""Reflectors against a scripted server: whatever becomes of streams, the changes lead from nothing to the newest state."""
+"""Reflectors against a scripted server: however streams fail, the changes lead from nothing to the newest state."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ LIST = [event("ADDED", "a", 3), event("ADDED", "b", 5), bookmark(7, ends_list=Tr
         pytest.param(
             [[*LIST, event("ADDED", "c", 8), event("MODIFIED", "a", 9), event("DELETED", "b", 10)]], [],
             [("+", "a"), ("+", "b"), ("+", "c"), ("=", "a"), ("-", "b")], ["initial", "10"],
-            id="a list as a stream goes over into a watch",
+            id="a streamed list continues as a watch",
         ),
         pytest.param(
             [[NO_STREAMS], [event("MODIFIED", "a", 9)]], [page(7, [item("a", 3)], "next"), page(7, [item("b", 5)])],
@@ -157,7 +157,7 @@ LIST = [event("ADDED", "a", 3), event("ADDED", "b", 5), bookmark(7, ends_list=Tr
         ),
         pytest.param(
             [[*LIST, bookmark(20)], [event("ADDED", "c", 21)]], [], [("+", "a"), ("+", "b"), ("+", "c")],
-            ["initial", "20", "21"], id="a watch that ends goes on from the last bookmark",
+            ["initial", "20", "21"], id="a watch that ends resumes at the last bookmark",
         ),
         pytest.param(
             [LIST, [LOST], [event("ADDED", "c", 8)]], [], [("+", "a"), ("+", "b"), ("+", "c")],
@@ -166,7 +166,7 @@ LIST = [event("ADDED", "a", 3), event("ADDED", "b", 5), bookmark(7, ends_list=Tr
         pytest.param(
             [LIST, [TOO_OLD], [event("ADDED", "b", 5), event("ADDED", "c", 8), bookmark(9, ends_list=True)]], [],
             [("+", "a"), ("+", "b"), ("-", "a"), ("+", "c")], ["initial", "7", "initial", "9"],
-            id="what the server has forgotten is told as the difference to a new list",
+            id="a version that has expired is reported as the difference to a new list",
         ),
         pytest.param(
             [LIST, [GONE], [event("ADDED", "a", 8, "other"), event("ADDED", "b", 5), bookmark(9, ends_list=True)]], [],
@@ -175,11 +175,11 @@ LIST = [event("ADDED", "a", 3), event("ADDED", "b", 5), bookmark(7, ends_list=Tr
         ),
         pytest.param(
             [[*LIST, event("MODIFIED", "a", 8, "other")]], [], [("+", "a"), ("+", "b"), ("-", "a"), ("+", "a")],
-            ["initial", "8"], id="also where a watch merged the two",
+            ["initial", "8"], id="also if a watch merged the two",
         ),
         pytest.param(
             [[REFUSED], LIST], [], [("+", "a"), ("+", "b")], ["initial", "initial", "7"],
-            id="who is not let in tries again",
+            id="a client that is refused tries again",
         ),
         pytest.param(
             [LIST[:2], LIST], [], [("+", "a"), ("+", "b")], ["initial", "initial", "7"],
@@ -188,11 +188,11 @@ LIST = [event("ADDED", "a", 3), event("ADDED", "b", 5), bookmark(7, ends_list=Tr
         pytest.param(
             [[*LIST, event("DELETED", "z", 8), event("MODIFIED", "y", 9)]], [],
             [("+", "a"), ("+", "b"), ("+", "y")], ["initial", "9"],
-            id="a deletion of what nobody knew is nothing and a change of it an addition",
+            id="a deletion of an unknown object is ignored and a change of one is an addition",
         ),
         pytest.param(
             [[event("ADDED", "odd", 1), *LIST, event("ADDED", "odd", 8)]], [], [("+", "a"), ("+", "b")],
-            ["initial", "8"], id="what can't be decoded is left out",
+            ["initial", "8"], id="objects that can't be decoded are left out",
         ),
     ],
 )  # fmt: skip

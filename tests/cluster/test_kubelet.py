@@ -1,4 +1,4 @@
-"""The virtual kubelet: starting, running, finishing, going."""
+"""The virtual kubelet: starting, running, finishing and deleting pods."""
 
 from __future__ import annotations
 
@@ -123,10 +123,10 @@ def test_a_pod_made_anew_under_its_old_name_keeps_its_own_time() -> None:
 @pytest.mark.parametrize(
     ("scale", "grace", "given", "gone_after"),
     [
-        pytest.param(0.0, 30, None, 0, id="by default a pod goes at once"),
+        pytest.param(0.0, 30, None, 0, id="by default a pod is removed at once"),
         pytest.param(1.0, 30, None, 30, id="the whole grace period"),
         pytest.param(0.5, 30, None, 15, id="half of it"),
-        pytest.param(1.0, None, None, 30, id="30 seconds where it does not say"),
+        pytest.param(1.0, None, None, 30, id="30 seconds by default"),
         pytest.param(1.0, 30, 10, 10, id="a grace period of the deletion"),
         pytest.param(1.0, 30, 0, 0, id="a deletion without grace"),
         pytest.param(1.0, 0, None, 0, id="a pod without grace"),

@@ -52,7 +52,7 @@ def _pod(name: str = "p", requests: Document | None = None, limits: Document | N
 
 
 def _in_api(policies: list[Document], pods: list[Document]) -> list[object]:
-    """Return what the API answers to pods: why they are refused, or the resources of their containers."""
+    """Return the API's answers to pods: the errors, or the resources of their containers."""
     client = Client()
     for policy in policies:
         kind = "limitranges" if policy["kind"] == "LimitRange" else "resourcequotas"
@@ -141,7 +141,7 @@ def _resources(resources: object) -> Document:
         pytest.param(
             [_limits(_BOUNDS), _quota({"limits.cpu": "3"})],
             [_pod("a"), _pod("b"), _pod("c", limits={"cpu": "500m"})],
-            id="what a limit range fills in is counted",
+            id="defaults from a limit range are counted",
         ),
     ],
 )

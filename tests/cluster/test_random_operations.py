@@ -1,4 +1,4 @@
-"""Random operations: whatever users and time do, the cluster comes to rest, its indexes agree, and each workload has its pods."""
+"""Random operations: after any of them the cluster settles, its indexes agree, and each workload has its pods."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ class RandomOperations(RuleBasedStateMachine):
         if not hasattr(self, "world"):
             return
         world = self.world
-        # Give everything room and time to come to rest.
+        # Make room, and let enough time pass for the cluster to settle.
         for number in range(2):
             world.apply(node(f"node-{number}"))
         world.binds = True
@@ -136,7 +136,7 @@ class RandomOperations(RuleBasedStateMachine):
 
 
 def check_workloads(world: World) -> None:
-    """Check that every workload has the pods it asks for, and says so."""
+    """Check that every workload has the pods it asks for, and that its status agrees."""
     for replica_set in world.store.all(ReplicaSet):
         owned = world.store.owned_pods(replica_set.metadata.uid)
         assert len(owned.active) == replica_set.spec.replicas == replica_set.status.ready_replicas

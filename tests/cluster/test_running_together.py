@@ -56,7 +56,7 @@ def ends(*operations: tuple[int, Apply | Delete]) -> dict[str, int | None]:
                 (3 * MINUTE, Apply(worker("r"))),
             ],
             {"p": 60, "q": 780, "r": 780},
-            id="one that is gone is waited for anew",
+            id="a pod that is gone is waited for again",
         ),
     ],
 )

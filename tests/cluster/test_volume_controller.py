@@ -1,4 +1,4 @@
-"""What follows when the scheduler writes volumes and claims: claims get bound, volumes made; pods find them."""
+"""Effects of the scheduler's writes to volumes and claims: claims get bound, volumes created; pods find them."""
 
 from bayplan.app.notebook import Cluster
 from bayplan.cluster.volume_controller import volume_writes

@@ -1,4 +1,4 @@
-"""A virtual cluster with a clock and a scheduler that binds every pod it sees: what tests of controllers need around them."""
+"""A virtual cluster with a clock and a scheduler that binds every pod: the environment for tests of controllers."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ class BayplanUp:
 
 
 def start_bayplan(log: Path, *words: str) -> subprocess.Popen[bytes]:
-    """Start a verb; what it says goes to a log."""
+    """Start a command; its output goes to a log."""
     with log.open("ab") as file:
         command = [sys.executable, "-m", "bayplan", *words]
         return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=file, stderr=file)
@@ -109,7 +109,7 @@ def bayplan_up(folder: Path, *options: str) -> Iterator[BayplanUp]:
 
 @contextlib.contextmanager
 def bayplan_verb(log: Path, *words: str) -> Iterator[subprocess.Popen[bytes]]:
-    """Run a verb that goes on until it is told to end; its log is shown when a test fails."""
+    """Run a command that continues until it is stopped; its log is shown when a test fails."""
     process = start_bayplan(log, *words)
     try:
         yield process

@@ -2,8 +2,8 @@
 
     BAYPLAN_CLUSTER_PROGRAMS=build/cluster-programs python -m tests.cluster_programs.rates --nodes 100 --pods 2000 --rounds 3
 
-Pods are there when a scheduler starts, so that nobody waits for their creation; counted is from the first binding to the last, as a
-watch tells it. Wants a quiet machine.
+Pods exist before a scheduler starts, so that it never waits for their creation; the time counts from the first binding to the
+last, as a watch reports them. Needs a quiet machine.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ async def post(connection: ApiConnection, path: str, documents: Sequence[dict[st
 
 
 async def untainted(connection: ApiConnection, count: int) -> None:
-    """Take the taint of new nodes away, as nobody else does."""
+    """Remove the taint of new nodes, since no controller does."""
     patch = b'{"spec": {"taints": null}}'
     kind = "application/merge-patch+json"
     requests = (ApiRequest("PATCH", f"/api/v1/nodes/node-{number}", patch, kind) for number in range(count))
@@ -79,7 +79,7 @@ async def measure(connection: ApiConnection, command: Sequence[str], count: int)
 
 
 async def bindings(connection: ApiConnection, version: str, count: int) -> list[float]:
-    """Return when each pod was first seen with a node; a watch that the server ends is begun anew where it stood."""
+    """Return when each pod was first seen with a node; a watch that the server ends is resumed where it ended."""
     seen: set[str] = set()
     times: list[float] = []
     while len(seen) < count:

@@ -1,4 +1,4 @@
-"""A real control plane: etcd and kube-apiserver, and the real kube-scheduler where it is wanted. No kubelets, no controllers."""
+"""A real control plane: etcd and kube-apiserver, and the real kube-scheduler if requested. No kubelets, no controllers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The recorded runs of kube-scheduler, lived through by `bayplan schedule` on a real kube-apiserver: requests, events, conditions.
+"""The recorded runs of kube-scheduler, repeated by `bayplan schedule` on a real kube-apiserver: requests, events, conditions.
 
 In process and in virtual time `bayplan conformance` does the same; here are sockets, threads and a clock between.
 """
@@ -85,7 +85,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
 
 
 def empty(cluster: RealCluster) -> None:
-    """Delete what a run has left behind; nobody else takes finalizers away."""
+    """Delete what a run has left behind, with the finalizers, which no other component removes."""
     for path in LEFT_BEHIND:
         for item in cluster.items(path):
             name = item["metadata"]["name"]
@@ -98,7 +98,7 @@ def empty(cluster: RealCluster) -> None:
 
 
 class Steps:
-    """Does the steps of a run, beside the scheduler that runs on the main thread."""
+    """Runs the steps of a run, while the scheduler runs on the main thread."""
 
     def __init__(self, case: JsonObject, kubeconfig: Path) -> None:
         self._steps = cast("list[JsonObject]", case["steps"])
@@ -234,7 +234,7 @@ def test_a_recorded_run_is_lived_again(
     monkeypatch.setattr(socket, "gethostname", lambda: "host")
 
     def assembled(*arguments: Any, queue_type: type[SchedulingQueue] = SchedulingQueue, **more: Any) -> Scheduler:
-        # Where nodes are equally good the recorded one is taken.
+        # Among equally good nodes the recorded one is taken.
         pick, told = following(case, queue_type)
         return assemble_scheduler(*arguments, **more, pick=pick, queue_type=told)
 

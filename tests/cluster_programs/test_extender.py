@@ -19,7 +19,7 @@ from tests.cluster_programs.test_kube_scheduler import condition, node, pod, pod
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples"
-# How many pods run on each node; those on nodes named front-* serve the shop.
+# The number of pods on each node; those on nodes named front-* serve the shop.
 QUIET = {"front-a": 1, "front-b": 4, "back-a": 6, "back-b": 2}
 
 
@@ -150,5 +150,5 @@ def test_both_schedulers_do_the_same_with_one_extender(
         ours = outcome_of_ours(documents, extenders, tmp_path)
         stock = outcome_of_the_stock_one(documents, extenders, tmp_path)
     assert stock == ours
-    # What preemption has to say comes after the first sentence.
+    # Preemption's message follows the first sentence.
     assert {name: ours[name][: len(text)] for name, text in want.items()} == want

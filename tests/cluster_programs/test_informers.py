@@ -17,7 +17,7 @@ from tests.cluster_programs.test_kube_scheduler import PODS, node, pod
 
 
 class Informers:
-    """The program that follows pods and nodes, and prints what it is told."""
+    """The program that watches pods and nodes, and prints its notifications."""
 
     def __init__(self, server: ApiServer, folder: Path) -> None:
         command = [program("informers"), kubeconfig(server, folder)]
@@ -25,7 +25,7 @@ class Informers:
         self.lines: list[Document] = []
 
     def until(self, wanted: Callable[[Document], bool]) -> list[tuple[str, str, str]]:
-        """Read to a line, and return what it and those before it said."""
+        """Read up to the wanted line, and return the notifications up to it."""
         assert self._process.stdout is not None
         first = len(self.lines)
         for text in self._process.stdout:
@@ -78,7 +78,7 @@ def test_informers_go_on_after_a_restart_of_a_durable_server(tmp_path: Path) -> 
         informers = Informers(server, tmp_path)
         informers.until(lambda line: line["event"] == "synced")
     with serving(store=store) as hidden:
-        # Nobody watches while this happens.
+        # There is no watch while this happens.
         call(hidden, "DELETE", f"{PODS}/gone")
         call(hidden, "POST", PODS, pod("new"))
     with serving(store=store, at=port) as server:

@@ -88,7 +88,7 @@ def test_it_preempts(tmp_path: Path) -> None:
             assert {each["spec"]["nodeName"] for each in victims} == {nominated}
             for victim in victims:
                 assert condition(victim, "DisruptionTarget")["reason"] == "PreemptionByScheduler"
-                # The kubelet's part: what was told to stop has stopped.
+                # The kubelet's part: a pod that is asked to stop has stopped.
                 call(server, "DELETE", f"{PODS}/{victim['metadata']['name']}", {"gracePeriodSeconds": 0})
             wait_until(lambda: by_name(server)["high"]["spec"].get("nodeName") == nominated)
             wait_until(lambda: reasons(server).get("Preempted") == 2 and reasons(server).get("Scheduled") == 1)

@@ -1,4 +1,4 @@
-"""kubectl against the API alone: what it creates, shows, changes, waits for and deletes. No controller is needed here."""
+"""kubectl against the API alone: create, get, change, wait and delete. No controller is needed here."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ spec: {selector: {app: web}, ports: [{port: 80}]}
 
 
 class Result(NamedTuple):
-    """What a command came to."""
+    """The result of a command."""
 
     code: int
     out: str
@@ -63,7 +63,7 @@ class Kubectl:
         return Result(done.returncode, done.stdout, done.stderr)
 
     def told(self, *arguments: str, manifest: str = "") -> str:
-        """Run a command that must succeed, and return what it said."""
+        """Run a command that must succeed, and return its output."""
         result = self(*arguments, manifest=manifest)
         assert result.code == 0, result.err
         return result.out.strip()
@@ -146,7 +146,7 @@ def test_a_pending_pod_is_described_with_its_events(kubectl: Kubectl) -> None:
     ("command", "want"),
     [
         pytest.param("logs big", "pod big does not have a host assigned", id="logs of a pending pod"),
-        pytest.param("logs bound", "no preferred addresses found", id="logs of a pod on a node that nobody can reach"),
+        pytest.param("logs bound", "no preferred addresses found", id="logs of a pod on an unreachable node"),
         pytest.param("exec bound -- ls", "unable to upgrade connection", id="exec"),
         pytest.param("top nodes", "Metrics API not available", id="metrics"),
         pytest.param("get nonsense", """the server doesn't have a resource type "nonsense\"""", id="no such resource"),
@@ -197,7 +197,7 @@ def test_a_node_is_cordoned_and_drained_and_budgets_are_honoured(kubectl: Kubect
     held = kubectl("drain", "n1", "--force", "--timeout=2s")
     assert "Cannot evict pod as it would violate the pod's disruption budget" in held.err
     kubectl.told("delete", "pdb", "keep")
-    # Nobody runs the pod, so nobody would stop it either; without a grace period it goes at once.
+    # No kubelet runs the pod, so none would stop it either; without a grace period it is deleted at once.
     assert kubectl.told("drain", "n1", "--force", "--grace-period=0").endswith("node/n1 drained")
     assert kubectl("get", "pod", "bound").code == 1
 

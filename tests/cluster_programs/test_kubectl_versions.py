@@ -1,4 +1,4 @@
-"""A session of kubectl, of this release and of an older one that people still have, against a whole `bayplan up`."""
+"""A session of kubectl, of this release and of an older one that is still in use, against a whole `bayplan up`."""
 
 from __future__ import annotations
 

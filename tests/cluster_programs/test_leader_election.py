@@ -1,4 +1,4 @@
-"""The recorded three lives of a scheduler, lived by `bayplan schedule` on a real kube-apiserver; its audit log has the requests."""
+"""The three recorded runs of a scheduler, repeated by `bayplan schedule` on a real kube-apiserver; its audit log has the calls."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class AuditedCluster(RealCluster):
         super().run(name, *options, *(audit if name == "kube-apiserver" else ()))
 
     def audited(self) -> list[dict[str, Any]]:
-        """Return what was asked by schedulers of ours, in the form of the recording."""
+        """Return the requests of our schedulers, in the form of the recording."""
         found = []
         for line in (self.folder / "audit.log").read_text().splitlines():
             entry = json.loads(line)
@@ -78,7 +78,7 @@ def cluster(tmp_path: Path) -> Iterator[AuditedCluster]:
 
 
 def asked(calls: list[dict[str, Any]]) -> list[tuple[object, ...]]:
-    """Return what was asked of leases, each once where it was asked again and again: while waiting, and while leading."""
+    """Return the requests about leases, each once if it was repeated: while waiting, and while leading."""
     rows = []
     for call in calls:
         if call["path"].startswith(LEASES):
@@ -91,7 +91,7 @@ def asked(calls: list[dict[str, Any]]) -> list[tuple[object, ...]]:
 
 
 def told(calls: list[dict[str, Any]]) -> list[tuple[object, ...]]:
-    """Return the events about leases, without what is another one in each run."""
+    """Return the events about leases, without the parts that differ in each run."""
     found: list[tuple[object, ...]] = []
     for call in calls:
         if call["path"].startswith(EVENTS):

@@ -1,4 +1,4 @@
-"""`bayplan schedule` on a real kube-apiserver: pods, preemptions, leaders that are killed; a dry run beside the real scheduler."""
+"""`bayplan schedule` on a real kube-apiserver: pods, preemptions, killed leaders; a dry run next to the real scheduler."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def cluster(folder: Path, *, scheduler: bool = False, nodes: int = NODES, cpu: s
     with real_cluster(folder / "cluster", scheduler=scheduler) as found:
         for number in range(nodes):
             found.ask("POST", "/api/v1/nodes", node(f"node-{number}", cpu))
-            # Nobody else takes the taint of a new node away.
+            # No other component removes the taint of a new node.
             patch: Document = {"spec": {"taints": None}}
             found.ask("PATCH", f"/api/v1/nodes/node-{number}", patch, "application/merge-patch+json")
         for name, value in (("low", 10), ("high", 1000)):
@@ -173,7 +173,7 @@ def test_it_goes_on_when_the_server_comes_back(tmp_path: Path) -> None:
 
 
 class GuardedCluster(RealCluster):
-    """A control plane that lets nobody do what no role allows."""
+    """A control plane that forbids everything that no role allows."""
 
     def run(self, name: str, *options: str) -> None:
         super().run(name, *("RBAC" if each == "AlwaysAllow" else each for each in options))
@@ -212,7 +212,7 @@ def test_the_roles_of_the_example_are_enough(tmp_path: Path) -> None:
                 wait_until(lambda reason=reason: bool(events(real, reason)), PATIENCE)  # type: ignore[misc]
             wait_until(lambda: len(events(real, "Scheduled")) == 2, PATIENCE)
             assert process.end() == 0
-            # What is forbidden would stand in the log.
+            # Forbidden requests would be in the log.
             assert not any("forbidden" in line for line in process.lines), process.lines
             lease = "/apis/coordination.k8s.io/v1/namespaces/bayplan/leases/bayplan-scheduler"
             assert real.ask("GET", lease)["spec"]["holderIdentity"] == ""
@@ -237,7 +237,7 @@ def test_a_dry_run_agrees_with_the_real_scheduler(count: int, tmp_path: Path) ->
         assert sum(bool(verdict["node"]) for verdict in verdicts) == count
         assert all(verdict["agrees"] and verdict["same_message"] for verdict in verdicts)
         assert process.lines[-1].startswith(f"{count:,} of {count:,} placed pods went to one of our best nodes")
-        # It has written nothing: all fields of the pods that somebody manages are others'.
+        # It has written nothing: all managed fields of the pods belong to other managers.
         managers = {entry["manager"] for each in real.items(PODS) for entry in each["metadata"]["managedFields"]}
         assert managers <= {"Python-urllib", "kube-scheduler"}
         assert {each["reportingInstance"].rpartition("-")[0] for each in events(real, "Scheduled")} != {""}

@@ -43,7 +43,7 @@ def pod(name: str, **spec: object) -> Document:
 
 
 def add_nodes(source: RealCluster, count: int) -> None:
-    """Add nodes that are ready; nobody there takes the taint of new nodes off."""
+    """Add nodes that are ready, without the taint of new nodes, which no controller there would remove."""
     for number in range(count):
         source.ask("POST", "/api/v1/nodes", node(f"n{number}"))
         source.ask("PATCH", f"/api/v1/nodes/n{number}", {"spec": {"taints": None}}, MERGE)

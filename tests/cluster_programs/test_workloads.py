@@ -1,4 +1,4 @@
-"""kubectl against a whole `bayplan up`: rollouts, scaling, drains, deletions and what is told of them; also after it was killed."""
+"""kubectl against a whole `bayplan up`: rollouts, scaling, drains, deletions and their output; also after it was killed."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Session:
         self.up = up
 
     def __call__(self, *arguments: str, manifest: str = "") -> str:
-        """Run a command that must succeed, and return what it said."""
+        """Run a command that must succeed, and return its output."""
         command = [self._kubectl, "--kubeconfig", str(self.up.kubeconfig), "--cache-dir", self._cache, *arguments]
         done = subprocess.run(command, input=manifest, capture_output=True, text=True, timeout=90, check=False)
         assert done.returncode == 0, done.stderr
@@ -73,7 +73,7 @@ class Session:
         return self("get", *what, "-o", "name").split()
 
     def wait(self, what: str) -> str:
-        """Wait for a rollout, and return the last that was said of it."""
+        """Wait for a rollout, and return the last message about it."""
         return self("rollout", "status", what, "--timeout=60s").splitlines()[-1]
 
 

@@ -1,4 +1,4 @@
-"""The commands of docs/tutorial.md: read, run, compared with what stands there, and written again.
+"""The commands of docs/tutorial.md: read, run, compared with the document's output, and written back.
 
 ``python -m tests.cluster_programs.tutorial`` writes what they print now into the document (BAYPLAN_CLUSTER_PROGRAMS says where
 kubectl is).

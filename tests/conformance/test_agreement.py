@@ -1,4 +1,4 @@
-"""The agreement table and its printed form: what is counted where, and that nothing else of the document changes."""
+"""The agreement table and its printed form: each count is in the right row, and the rest of the document is unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who answers, and what becomes of an answer that can't be had."""
+"""Answerers: which one answers a case, and the result of one that fails."""
 
 import sys
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""Recorded exchanges: replayed as scenarios in virtual time, and compared but for what varies."""
+"""Recorded exchanges: replayed as scenarios in virtual time, and compared except for variable parts."""
 
 from __future__ import annotations
 

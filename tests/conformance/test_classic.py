@@ -1,4 +1,4 @@
-"""Classic cases: what fuzzing against the real scheduler found, and what the format says beside the decisions."""
+"""Classic cases: findings of fuzzing against the real scheduler, and what the format records in addition to decisions."""
 
 from __future__ import annotations
 

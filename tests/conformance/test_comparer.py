@@ -1,4 +1,4 @@
-"""The comparer: strict where the data is exact, loose only where the data leaves something open."""
+"""The comparer: strict if the data is exact, lenient only if the data is ambiguous."""
 
 import copy
 import importlib.util

@@ -1,4 +1,4 @@
-"""Cycle cases: what is told of a cycle beside the decision itself."""
+"""Cycle cases: what is recorded of a cycle in addition to the decision itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whole runs: what is masked, which order counts, and whose names are interchangeable."""
+"""Whole runs: masked values, significant order, and interchangeable names."""
 
 from __future__ import annotations
 

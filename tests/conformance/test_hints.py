@@ -1,4 +1,4 @@
-"""Hint cases: what a case asks for is what the plugins of its profile, in its cluster, are asked."""
+"""Hint cases: a case's event reaches the plugins of its profile, in its cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One-field mutants of objects of every kind are answered as a real kube-apiserver answers them, as far as the counts below say."""
+"""One-field mutants of objects of every kind are answered as by a real kube-apiserver, within the counts below."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from bayplan.conformance.mutants import compare_mutants, compared_parts, read_mu
 
 FOLDER = Path(__file__).parents[2] / "conformance" / "api_mutants"
 EVERY = 10
-"""One of so many of our own recorded mutants is asked here; `python -m bayplan.conformance.mutants FILE` asks all."""
+"""One of this many of our own recorded mutants is asked here; `python -m bayplan.conformance.mutants FILE` asks all."""
 
 
 def test_mutants_are_answered_as_by_a_real_server() -> None:

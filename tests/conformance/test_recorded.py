@@ -1,4 +1,4 @@
-"""All recorded cases of the repository, through the engine: what is reached is what `conformance/agreement.json` says.
+"""All recorded cases of the repository, through the engine: the agreement equals `conformance/agreement.json`.
 
 The cases are in `conformance/`; a case of theirs that fails is best looked at with ``bayplan conformance FILE --only ID``.
 """

@@ -1,4 +1,4 @@
-"""Sampled cases: how many nodes were looked at, and which of the best nodes is taken."""
+"""Sampled cases: the number of nodes examined, and which of the best nodes is taken."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_the_search_goes_on_where_the_one_before_ended() -> None:
     case = case_of(scenes.pod("p", scenes.cpu("1")), scenes.pod("q", scenes.cpu("1")))
     first, second = told(case, "hosts")
     assert first == NAMES[:100]
-    # The node that p took is not as good as the others now.
+    # The node with p scores lower than the other nodes now.
     assert second == sorted(NAMES[100:] + NAMES[1:80])
 
 

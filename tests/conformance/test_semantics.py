@@ -74,7 +74,7 @@ def _find(value: Json, path: str) -> Json:
 
 
 class _Answering(PreFilterPlugin[None]):
-    """Answers PreFilter as it was told, and notes that it was asked."""
+    """Answers PreFilter as configured, and notes the calls."""
 
     def __init__(self, name: str, answer: PreFilterResult | Status, asked: list[str]) -> None:
         self.name = name  # type: ignore[misc]  # Each of these stands for a plugin of its own.

@@ -23,10 +23,10 @@ FOLDER = ROOT / "conformance"
 CYCLES = sorted(path.name for path in (FOLDER / "cycles").glob("*.jsonl.gz"))
 
 KINDS = ("score", "total", "reason", "code", "victim", "candidate", "node", "text", "plugin")
-"""What is changed: one number, reason, pod, node or text of an answer."""
+"""The kinds of change: one number, reason, pod, node or text of an answer."""
 
 SAMPLE = 40
-"""How many places of each kind are changed in a file."""
+"""The number of places of each kind that are changed in a file."""
 
 Place = tuple[str | int, ...]
 
@@ -69,7 +69,7 @@ def _places_of_preemption(preemption: Json, path: Place) -> Iterator[tuple[str, 
         yield "node", (*path, "nominatedNode")
     for name, told in _items(preemption["candidates"]):
         assert isinstance(told, dict)
-        # What the README calls ambiguous is not compared.
+        # Fields that the README calls ambiguous are not compared.
         if not told.get("ambiguous"):
             yield "candidate", (*path, "candidates", name, "numPDBViolations")
             victims = range(_length(told["victims"]))
@@ -115,7 +115,7 @@ def test_every_kind_of_change_was_tried() -> None:
 
 
 def compared_by_the_reference(recorded: Path, folder: Path) -> str:
-    """Write our answers to a file of recorded cases, and return what compare.py says of them; empty where all agree."""
+    """Write our answers to a file of recorded cases, and return the output of compare.py; empty if all agree."""
     ours = folder / "ours.jsonl"
     lines = []
     for case in read_case_files([recorded])[0]:

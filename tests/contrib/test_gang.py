@@ -26,7 +26,7 @@ def start(*nodes: str) -> Scheduler:
 
 
 def arrive(scheduler: Scheduler, *pods: Pod, at_s: int = 0) -> list[tuple[str, ...]]:
-    """Let pods come and everything that is ready be tried; return what the scheduler has to say, nominations left out."""
+    """Let pods come and everything that is ready be tried; return the scheduler's actions, without nominations."""
     actions: list[tuple[str, ...]] = []
     for pod in pods:
         actions += told(scheduler.handle(None, pod, at_s * SECOND))
@@ -121,7 +121,7 @@ def test_when_the_first_runs_out_of_patience_all_give_up() -> None:
 
 def test_half_placed_groups_give_up_together_and_make_room_for_another() -> None:
     scheduler = start("n1", "n2")
-    # Two groups of three on four places; red has the last one and goes on, blue has one too few.
+    # Two groups of three on four places; red has the last one and proceeds, blue has one too few.
     pods = [member(f"{group}-{number}", group, 3) for number in range(3) for group in ("red", "blue")]
     actions = arrive(scheduler, *pods)
     assert sorted(bound(actions)) == ["red-0", "red-1", "red-2"]

@@ -25,7 +25,7 @@ def named(name: str, **more: object) -> Json:
 
 
 def pod(name: str = "p", *, run_time: str = "", node: str = "", entry: str = "gpu", **claim: str) -> Json:
-    """Return a pod with one entry for a claim, from the template ``gpu`` where nothing else is said."""
+    """Return a pod with one entry for a claim, from the template ``gpu`` unless given otherwise."""
     annotations = {"bayplan.io/run-time": run_time} if run_time else {}
     entries = [{"name": entry, **(claim or {"resourceClaimTemplateName": "gpu"})}]
     spec: Json = {"containers": CONTAINERS, "resourceClaims": entries, "nodeName": node}

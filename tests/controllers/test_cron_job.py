@@ -213,7 +213,7 @@ def test_no_time_after_a_day_that_never_comes() -> None:
     ("since", "now", "want"),
     [
         pytest.param(0, 30, 90, id="none yet: counted from the beginning"),
-        pytest.param(0, 100, 180, id="counted from the one that was due, not from now"),
+        pytest.param(0, 100, 180, id="counted from the time that was due, not from the current time"),
         pytest.param(90, 90, 180, id="just now"),
     ],
 )

@@ -83,7 +83,7 @@ def test_pods_carry_the_hash_and_what_every_daemon_tolerates() -> None:
     [
         pytest.param((), False, 6, id="what every daemon tolerates"),
         pytest.param((), True, 7, id="and on the host network, a network that is unavailable"),
-        pytest.param((Toleration(key="mine", operator="Exists"),), False, 7, id="beside its own"),
+        pytest.param((Toleration(key="mine", operator="Exists"),), False, 7, id="in addition to its own"),
         pytest.param(
             (
                 Toleration(

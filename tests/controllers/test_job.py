@@ -77,7 +77,7 @@ def test_indexed_pods_say_which_they_are() -> None:
         pytest.param({"parallelism": 3}, [(3, 0), (0, 3), (0, 3)], id="a queue of work, worked off by three"),
         pytest.param({"completions": 2, "parallelism": 9}, [(2, 0), (0, 2), (0, 2)], id="never more than are left"),
         pytest.param({"completions": 0}, [(0, 0), (0, 0), (0, 0)], id="nothing to do"),
-        pytest.param({"parallelism": 0}, [(0, 0), (0, 0), (0, 0)], id="nobody to do it"),
+        pytest.param({"parallelism": 0}, [(0, 0), (0, 0), (0, 0)], id="no pods to do it"),
     ],
 )
 def test_how_many_pods_run(spec: dict[str, Any], seen: list[tuple[int, int]]) -> None:

@@ -1,4 +1,4 @@
-"""Sets of completion indexes, and which is started next."""
+"""Sets of completion indexes, and the next index to start."""
 
 from __future__ import annotations
 

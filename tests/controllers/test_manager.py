@@ -1,4 +1,4 @@
-"""The manager: one reconcile at a time or all of an instant, failures that are tried again, bugs that are survived or not."""
+"""The manager: one reconcile at a time or all of an instant, failures that are retried, bugs that are fatal or not."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from bayplan.sim.store_writer import StoreWriter
 
 
 class Scripted(Controller):
-    """Reconciles ReplicaSets: raises what it was told to, in order, and then does nothing."""
+    """Reconciles ReplicaSets: raises the given errors, in order, and then does nothing."""
 
     kind = ReplicaSet
 
@@ -78,7 +78,7 @@ AWAITS = AwaitsAnswers("n/a", "a webhook is asked")
 @pytest.mark.parametrize(
     ("problems", "want"),
     [
-        pytest.param((), [("n/a", 0.0), ("n/b", 0.0)], id="all goes well"),
+        pytest.param((), [("n/a", 0.0), ("n/b", 0.0)], id="no failure"),
         pytest.param((REFUSED,), [("n/a", 0.0), ("n/b", 0.0), ("n/a", 0.25)], id="a failure is tried again"),
         pytest.param(
             (REFUSED, None, REFUSED, REFUSED),
@@ -90,7 +90,9 @@ AWAITS = AwaitsAnswers("n/a", "a webhook is asked")
             [("n/a", 0.0), ("n/b", 0.0), ("n/a", 0.02), ("n/a", 0.04)],
             id="an answer comes soon",
         ),
-        pytest.param((ZeroDivisionError(),), [("n/a", 0.0), ("n/b", 0.0)], id="a bug is not, and others go on"),
+        pytest.param(
+            (ZeroDivisionError(),), [("n/a", 0.0), ("n/b", 0.0)], id="a bug is not, and other objects are reconciled"
+        ),
     ],
 )
 def test_a_server_takes_steps(

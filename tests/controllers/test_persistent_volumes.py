@@ -70,15 +70,13 @@ def phases(world: World) -> dict[str, str]:
         pytest.param([volume("pv"), claim(volumeMode="Block")], "", id="none of another mode"),
         pytest.param([volume("pv", storageClassName="x"), claim()], "", id="none of another class"),
         pytest.param(
-            [volume("a", "2Gi"), volume("mine", claim="c"), claim()], "mine", id="the one that is meant for it"
+            [volume("a", "2Gi"), volume("mine", claim="c"), claim()], "mine", id="a volume that names the claim"
         ),
         pytest.param([volume("other", claim="d"), claim()], "", id="not one that is meant for another"),
-        pytest.param([volume("a", "2Gi"), volume("b"), claim(volumeName="b")], "b", id="the one that it names"),
+        pytest.param([volume("a", "2Gi"), volume("b"), claim(volumeName="b")], "b", id="the volume that it names"),
         pytest.param([volume("b", claim="d"), claim(volumeName="b")], "", id="not where that is another's"),
         pytest.param([volume("b", "1Mi"), claim(volumeName="b")], "", id="nor where it is too small"),
-        pytest.param(
-            [claim(volumeName="late"), volume("late")], "late", id="the one that it names and that comes later"
-        ),
+        pytest.param([claim(volumeName="late"), volume("late")], "late", id="the volume that it names, created later"),
         pytest.param(
             [storage_class("x", waits=True), volume("pv", storageClassName="x"), claim(storageClassName="x")],
             "",
@@ -96,7 +94,7 @@ def phases(world: World) -> dict[str, str]:
         pytest.param(
             [storage_class("x", provisioner="kubernetes.io/no-provisioner"), claim(storageClassName="x")],
             "",
-            id="none where nobody makes one",
+            id="none without a provisioner",
         ),
     ],
 )

@@ -1,4 +1,4 @@
-"""Pod garbage collection: nodes that are gone, finished pods that are too many."""
+"""Pod garbage collection: pods of deleted nodes, and finished pods over the limit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which pods go first."""
+"""The order in which pods are deleted."""
 
 from __future__ import annotations
 

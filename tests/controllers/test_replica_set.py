@@ -1,4 +1,4 @@
-"""ReplicaSets and ReplicationControllers: so many pods of one template."""
+"""ReplicaSets and ReplicationControllers: a number of pods from one template."""
 
 from __future__ import annotations
 

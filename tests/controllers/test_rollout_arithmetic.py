@@ -87,10 +87,10 @@ def test_limits_of_a_rollout(item: Deployment, want: tuple[int, int]) -> None:
     ("item", "new", "every", "want"),
     [
         pytest.param(deployment(10), 0, 0, 10, id="a first set gets everything"),
-        pytest.param(deployment(10), 0, 10, 3, id="beside a full old set, the surge"),
+        pytest.param(deployment(10), 0, 10, 3, id="with a full old set, the surge"),
         pytest.param(deployment(10), 3, 13, 3, id="no room"),
         pytest.param(deployment(10), 3, 11, 5, id="room of two"),
-        pytest.param(deployment(10), 9, 10, 10, id="never more than is wanted"),
+        pytest.param(deployment(10), 9, 10, 10, id="never more than requested"),
         pytest.param(
             Deployment(spec=DeploymentSpec(replicas=4, strategy=UpdateStrategy(type="Recreate"))),
             0,

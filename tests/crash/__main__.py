@@ -14,7 +14,7 @@ _LONGEST_RESTART = 5.0
 
 
 def write_objects(path: Path, count: int) -> None:
-    """Write a file of the namespace and of pods that nobody touches, so that a restart has something to read."""
+    """Write a file of the namespace and of pods that are never changed, so that a restart has something to read."""
     pods = [
         {
             "apiVersion": "v1",

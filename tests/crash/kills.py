@@ -1,4 +1,4 @@
-"""Kill a durable server with SIGKILL at random moments under load, start it again, and look whether anything is missing."""
+"""Kill a durable server with SIGKILL at random moments under load, start it again, and check that nothing is missing."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _KILLED_AT_START = 0.1
 
 @dataclass(slots=True)
 class Figures:
-    """What a run came to.
+    """The figures of a run.
 
     Attributes:
         kills: how many; `early` of them before the server answered.

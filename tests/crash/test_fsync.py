@@ -1,4 +1,4 @@
-"""What is acknowledged has been flushed to the disk: a kill does not show that, a count of the flushes does.
+"""Acknowledged writes have been flushed to the disk: a kill does not show that, a count of the flushes does.
 
 They are counted where SQLite asks the system for them (`tests.crash.sync_counter`), and where strace is at hand among the calls
 of the system, too.

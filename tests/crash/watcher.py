@@ -1,4 +1,4 @@
-"""A watch that notes the last event about each object: what a watcher has seen must not be undone by a crash."""
+"""A watch that records the last event for each object: a crash must not undo what a watcher has seen."""
 
 from __future__ import annotations
 

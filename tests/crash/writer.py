@@ -1,4 +1,4 @@
-"""One connection that writes objects of its own, and knows what the server has acknowledged of them.
+"""One connection that writes its own objects, and records what the server has acknowledged.
 
 Every object holds a number and a text that follows from it, so that half an object would show. A connection has one request
 under way, which is one write or a batch of them; when the server is killed, each of these may have been done or not, all others
@@ -91,7 +91,7 @@ class Writer:
         self._numbers = numbers
 
     def owns(self, name: str) -> bool:
-        """Say whether an object is one of this connection's."""
+        """Return whether an object belongs to this connection."""
         return name.startswith(f"w{self._index}-")
 
     async def write(self, port: int) -> None:
@@ -189,13 +189,13 @@ class Writer:
         self.pending = []
 
     def reconcile(self, found: dict[str, int]) -> None:
-        """Compare what was acknowledged with what is there after a restart, and go on from that.
+        """Compare the acknowledged writes with the objects after a restart, and continue from those.
 
         Args:
             found: numbers by name, of all objects of this connection.
 
         Raises:
-            AssertionError: an acknowledged write is lost, or something is there that nobody wrote.
+            AssertionError: an acknowledged write is lost, or an object is there that was never written.
         """
         for name in sorted({*self.known, *found}):
             allowed = [self.known.get(name), *(each.number for each in self.pending if each.name == name)]

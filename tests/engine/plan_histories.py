@@ -1,4 +1,4 @@
-"""Random histories of a cluster, and what plans say after each step; as a program it prints a digest, to be run uncompiled."""
+"""Random histories of a cluster, and the plans' results after each step; as a program it prints a digest, to be run uncompiled."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NO_LIMIT = 1 << 20
 
 
 def make(level: RecordLevel = RecordLevel.OFF, *, log_limit: int = NO_LIMIT) -> Scheduler:
-    """Return an empty scheduler whose logs of changed rows hold so many entries."""
+    """Return an empty scheduler whose logs of changed rows hold at most `log_limit` entries."""
     scheduler = assemble_scheduler(
         default_configuration(), in_tree_registry(), feature_gates=FeatureGates(), seed=1, record_level=level
     )
@@ -79,7 +79,7 @@ def fresh_plan(scheduler: Scheduler, pod: Pod) -> Plan:
 
 
 def said_by(plan: Plan) -> dict[str, object]:
-    """Bring a plan up to date; return all that it says, as plain values."""
+    """Bring a plan up to date; return all its results, as plain values."""
     pre = plan.run_pre_filter_plugins(CycleState())
     if pre.status is not None:
         return {"rejected": (pre.status.code.text, pre.status.message)}
@@ -110,7 +110,7 @@ def said_by(plan: Plan) -> dict[str, object]:
 
 
 def digest(seed: int, steps: int) -> str:
-    """Return the hash of what the cached plans say in a history."""
+    """Return the hash of the cached plans' results in a history."""
     found = hashlib.sha256()
     for scheduler, pod in history(seed, steps):
         # Uncompiled, NumPy's integers may be among the answers.

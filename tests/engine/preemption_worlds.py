@@ -1,4 +1,4 @@
-"""A scheduler over a small cluster, for tests of preemption: one cycle, and what PostFilter found in it."""
+"""A scheduler over a small cluster, for tests of preemption: one cycle, and the result of its PostFilter."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TERMINATING = "2026-01-01T00:00:00Z"
 
 @dataclass
 class Preemption:
-    """What one cycle did: the result of filtering, what PostFilter found, its status, the pod's message."""
+    """The results of one cycle: those of filtering and of PostFilter, PostFilter's status, the pod's message."""
 
     result: ScheduleResult
     found: PostFilterResult | None

@@ -1,4 +1,4 @@
-"""The state of a queue, real or naive, as values that compare."""
+"""The state of a queue, real or naive, as comparable values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A plugin for tests that stands at every extension point, notes how it is called and answers as it is told."""
+"""A plugin for tests that implements every extension point, records its calls and returns the given answers."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Recorder(
     BindPlugin[RecorderSpec],
     PostBindPlugin[RecorderSpec],
 ):
-    """Says what `says` holds for an extension point, else that all is well; passes Bind on.
+    """Returns the entry of `says` for an extension point, or else success; skips Bind.
 
     In `says`: statuses by point; under `scores` a score by node name, under `refuses` the names of nodes that Filter rejects,
     under `post_filter` a pair, under `permit` a pair. Unless `events` is set it hears every event.
@@ -167,7 +167,7 @@ def make_recorder(
     says: Mapping[str, object] | None = None,
     events: Sequence[tuple[ClusterEvent, QueueingHint | None]] | None = None,
 ) -> type[Recorder]:
-    """Return a recorder that writes into a log; later changes of its `says` hold at once."""
+    """Return a recorder that writes into a log; later changes of its `says` take effect at once."""
     return type(name, (Recorder,), {"name": name, "log": log, "says": dict(says or {}), "events": events})
 
 
@@ -235,7 +235,7 @@ def on_nodes(scheduler: Scheduler) -> dict[str, str]:
 
 
 def confirm(scheduler: Scheduler, name: str, node_name: str, now_ns: int) -> list[tuple[str, ...]]:
-    """Let a pod come back bound to a node; return what the scheduler has to say to that."""
+    """Let a pod come back bound to a node; return the scheduler's actions."""
     pod = scheduler.pods[f"default/{name}"]
     bound = structs.replace(pod, spec=structs.replace(pod.spec, node_name=node_name))
     return told(scheduler.handle(pod, bound, now_ns))

@@ -1,4 +1,4 @@
-"""Backoff: how long, until when, and when the timer finds a pod."""
+"""Backoff: its duration, its end, and when the timer finds a pod."""
 
 from __future__ import annotations
 

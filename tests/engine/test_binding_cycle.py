@@ -1,4 +1,4 @@
-"""What comes after the choice of a node, as far as host and plugins have a say in it: confirmed and refused bindings, permits."""
+"""The steps after the choice of a node that involve host and plugins: confirmed and refused bindings, permits."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_a_pod_that_comes_back_on_another_node_was_bound_by_somebody_else() -> N
             f'running PreBind plugin "VolumeBinding": {CONFLICT}',
             id="an update before it",
         ),
-        pytest.param({"plugin": ""}, CONFLICT, id="an extender, whose error is told as it is"),
+        pytest.param({"plugin": ""}, CONFLICT, id="an extender, whose error is reported unchanged"),
     ],
 )
 def test_a_binding_that_the_host_could_not_make_is_taken_back(how: dict[str, str], message: str) -> None:
@@ -132,8 +132,8 @@ def test_a_pod_whose_pre_bind_writes_something_is_nominated_meanwhile() -> None:
 @pytest.mark.parametrize(
     ("nominated", "want"),
     [
-        pytest.param("n1", [], id="one that is nominated there already"),
-        pytest.param("n2", [("nominate", "p", "n1")], id="one that was nominated elsewhere"),
+        pytest.param("n1", [], id="a pod that is nominated there already"),
+        pytest.param("n2", [("nominate", "p", "n1")], id="a pod that was nominated elsewhere"),
     ],
 )
 def test_a_nomination_that_stands_already_is_not_asked_for(nominated: str, want: list[tuple[str, ...]]) -> None:
@@ -161,7 +161,7 @@ def test_without_the_gate_nobody_is_nominated_for_a_wait() -> None:
 
 
 class Together(PermitPlugin[None], ReservePlugin[None]):
-    """Lets pods wait until it is told to `act` on those that wait, and acts again when one gives its node back."""
+    """Lets pods wait until it gets an action for the waiting ones, and acts again when one gives its node back."""
 
     name = "Together"
     act: Callable[[Together], None]

@@ -1,4 +1,4 @@
-"""What happens in the cluster changes columns, queue and waiting pods as kube-scheduler's event handlers would."""
+"""Cluster events change columns, queue and waiting pods as in kube-scheduler's event handlers."""
 
 from __future__ import annotations
 

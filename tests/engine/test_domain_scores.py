@@ -1,4 +1,4 @@
-"""Affinity and spreading: totals are those of a full pass, wherever pods come and go, nodes fill up, and services come."""
+"""Affinity and spreading: totals equal those of a full pass, while pods come and go, nodes fill up, and services are added."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def make_scheduler(*, sampling: bool) -> Scheduler:
 
 
 def plan_of(scheduler: Scheduler, pod: Pod) -> Plan | None:
-    """Return the plan of a pod, brought up to date, or None where it can't be placed on two nodes or more."""
+    """Return the pod's plan, brought up to date, or None if the pod does not fit on two nodes or more."""
     plan = scheduler.plans.plan_for(scheduler.profiles["default-scheduler"], pod)
     if plan.run_pre_filter_plugins(CycleState()).status is not None:
         return None

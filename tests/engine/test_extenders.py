@@ -1,4 +1,4 @@
-"""Extenders in a scheduler, asked in process: what is recorded, who is woken, who binds, and that results can be read again."""
+"""Extenders in a scheduler, called in process: records, wake-ups, binding, and reading results back."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def declared(name: str = "http://x", **verbs: Any) -> Declaration:
 
 
 def all_but(*names: str, **failed: str) -> Says:
-    """Return a filter that leaves these out, and says why of some."""
+    """Return a filter that excludes these nodes, some of them with a reason."""
 
     def says(verb: str, arguments: Mapping[str, Any]) -> object:
         gone = {*names, *failed}

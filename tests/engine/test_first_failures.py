@@ -1,4 +1,4 @@
-"""Why a pod fits which node: values that are refreshed by changed rows are those of a new object, and of filters asked anew."""
+"""Why a pod fits or fails on a node: values refreshed by changed rows equal those of a new object, and of filters run again."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_values_follow_every_change(seed: int) -> None:
 
 
 def check_against_filters(plan: Plan, got: FirstFailures, pods: dict[int, list[PodInfo]]) -> None:
-    """Compare with what filters say of each row, with its nominated pods moved there and without them."""
+    """Compare with the filters' results for each row, with its nominated pods moved there and without them."""
     first, verdicts = plan.filtered.first_failures()
     own = np.where((first >= 0) & plan.examined(), first << 16 | verdicts, PASSES)
     want = own.copy()

@@ -1,4 +1,4 @@
-"""The full pass: the reference for what plans keep, told by hand on clusters of two nodes."""
+"""The full pass, the reference for cached plans: worked examples on clusters of two nodes."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_skipped_plugins_are_named_and_count_for_nothing() -> None:
             {"scores": {"n1": 101, "n2": -1}},
             'applying score defaultWeights on Score plugins: plugin "A" returns an invalid score 101, '
             "it should in the range of [0, 100] after normalizing",
-            id="the first node by name with an invalid score is told",
+            id="the first node by name with an invalid score is reported",
         ),
     ],
 )

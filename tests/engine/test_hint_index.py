@@ -1,4 +1,4 @@
-"""Which hints an event asks for which rejected pods, and what comes of their answers."""
+"""The hints that an event calls, for which rejected pods, and the effects of their answers."""
 
 from __future__ import annotations
 

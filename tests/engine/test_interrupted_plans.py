@@ -1,4 +1,4 @@
-"""A plugin that raises while it is asked leaves columns, counters and plans as they were: the next cycle decides rightly."""
+"""A plugin that raises leaves columns, counters and plans unchanged: the next cycle decides correctly."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Spec:
 
 
 class OutOfSortsError(Exception):
-    """What `Moody` raises."""
+    """The exception of `Moody`."""
 
 
 class Moody(FilterPlugin[Spec], NormalizePlugin[Spec]):

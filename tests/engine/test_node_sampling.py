@@ -1,4 +1,4 @@
-"""How many nodes a cycle looks at, which ones, and where the next one starts."""
+"""Node sampling: the number of nodes that a cycle checks, which ones, and where the next cycle starts."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_how_many_feasible_nodes_are_enough(percentage: int, count: int, want: i
     [
         pytest.param(50, None, True, 500, id="the scheduler's percentage"),
         pytest.param(50, 20, True, 200, id="the profile's own wins"),
-        pytest.param(50, 0, True, 420, id="also where it is adaptive"),
+        pytest.param(50, 0, True, 420, id="also if it is adaptive"),
         pytest.param(100, 100, False, 1, id="rule 24: without scores the first feasible node is taken"),
     ],
 )
@@ -95,7 +95,7 @@ def test_searches_go_round_the_nodes_zone_by_zone() -> None:
     second = _cycle(scheduler, make_pod("q").req(cpu="1").obj(), sampling)
     assert _names(scheduler, second)[:2] == ["n050", "n200"]
     third = _cycle(scheduler, make_pod("r").req(cpu="1").obj(), sampling)
-    # The smaller zone is used up after 180 nodes; 60 of the larger one are left, then it starts anew.
+    # The smaller zone is used up after 180 nodes; 60 of the larger one are left, then it starts again.
     assert _names(scheduler, third)[:2] == ["n110", "n111"]
     assert _names(scheduler, third)[38:42] == ["n148", "n149", "n000", "n150"]
     assert sampling.next_start == 60

@@ -1,4 +1,4 @@
-"""Which nominated pods count in filtering, and that what is kept of them follows the nominator."""
+"""Nominated pods that count in filtering, and the cache of them, which follows the nominator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nominations: who is nominated where, in which order, and what takes a nomination away."""
+"""Nominations: which pod is nominated to which node, in which order, and what removes a nomination."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Waiting for a permit: between the choice of a node and the binding, until all who asked for it allow, or one refuses."""
+"""Waiting for a permit, between the choice of a node and the binding, until all Permit plugins allow the pod, or one rejects it."""
 
 from __future__ import annotations
 

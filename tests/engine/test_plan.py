@@ -1,4 +1,4 @@
-"""What a plan refreshes row by row is what a new plan says, whatever happens to the cluster in between."""
+"""A plan that is refreshed row by row equals a new plan, whatever happens to the cluster in between."""
 
 from __future__ import annotations
 
@@ -231,7 +231,7 @@ def test_full_records_rebuild_what_the_plugins_said_at_the_time(seed: int) -> No
 
 
 def make_probe(scheduler: Scheduler, pod: Pod) -> tuple[str, dict[str, int]]:
-    """Return what a full pass says about a pod now: the total of every node."""
+    """Return the result of a full pass for a pod now: the total of every node."""
     plan = fresh_plan(scheduler, pod)
     state = scheduler.state
     names = {row: name for name, row in state.nodes.row_of.items()}

@@ -1,4 +1,4 @@
-"""Plans are found by identity or by bytes, belong to pods that no plugin can tell apart, and take bounded memory."""
+"""Plans are found by identity or by bytes, belong to pods that are equal for all plugins, and take bounded memory."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ def test_templates_are_forgotten_within_the_budget_the_oldest_first(monkeypatch:
 
 
 class Annotated(PerNodePlugin):
-    """Reads an annotation, and says so."""
+    """Reads an annotation, and includes it in the signature."""
 
     name = "Annotated"
 

@@ -1,4 +1,4 @@
-"""Full records of plugins whose params move: what was recorded is what a full pass said, and it takes little room."""
+"""Full records of plugins whose params change: they equal the result of a full pass, and take little room."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def scheduler_with(*plugins: type[Plugin[Any]], nodes: int = 24) -> Scheduler:
 def full_pass(
     scheduler: Scheduler, pod: Pod, plan: Plan | None = None
 ) -> tuple[dict[str, list[int]], ScoreTable | None, list[int]]:
-    """Return every filter's verdicts and the scores, all evaluated anew, and the rows that there are."""
+    """Return every filter's verdicts and the scores, all evaluated again, and the existing rows."""
     state = scheduler.state
     plan = plan if plan is not None else scheduler.plans.plan_for(scheduler.profiles["default-scheduler"], pod)
     assert plan.run_pre_filter_plugins(CycleState()).status is None
@@ -203,7 +203,7 @@ def test_records_of_templates_in_turn_hold_what_a_full_pass_said_at_the_time(see
         number = random.randrange(9)
         app, cpu = str(number % 3), f"{300 + 150 * (number % 5)}m"
         pod = make_pod(f"p{step}").label(app=app).req(cpu=cpu, memory="64Mi").obj()
-        # A plan of its own, so that nothing is read of the one that is recorded.
+        # A separate plan, so that nothing is read from the recorded one.
         wanted.append(full_pass(scheduler, pod, Plan(profile, pod, scheduler.state, RuleResults(scheduler.state))))
         scheduler.handle(None, pod, step)
         assert scheduler.schedule_one(step) is not None

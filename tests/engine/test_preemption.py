@@ -1,4 +1,4 @@
-"""Dry runs of preemption against a naive version of it, and what they know of rows that did not change."""
+"""Dry runs of preemption against a naive version, and their cached results for rows that did not change."""
 
 from __future__ import annotations
 
@@ -336,7 +336,7 @@ def test_a_dry_run_leaves_the_order_of_pods_on_a_node_alone() -> None:
     scheduler = scheduler_of([node("n1"), *(running(name, "1") for name in "abcd")])
     before = list(scheduler.state.pods_on[0])
     found = preempt(scheduler, preemptor("1").obj())
-    # Equals in priority and start: the one that came last is the last to be spared.
+    # With equal priority and start, the pod that came last is the last to be spared.
     assert found.candidates == {"n1": ("default/d",)}
     assert list(scheduler.state.pods_on[0]) == before
 

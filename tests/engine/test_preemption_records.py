@@ -1,4 +1,4 @@
-"""What full records tell of a search for victims: candidates, why they lost, why other nodes are none; and how much of it."""
+"""Full records of a search for victims: candidates, why they lost, why other nodes are no candidates; and their size."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def running(name: str, where: str, priority: int, cpu: str = "3") -> Pod:
 
 
 def account(*objects: Node | Pod, budget: str = "", **arguments: int) -> PreemptionAccount:
-    """Return what is told of a pod of priority 100 that wants 3 CPUs."""
+    """Return the record of a pod of priority 100 that requests 3 CPUs."""
     configuration = None
     if arguments:
         header = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}

@@ -176,7 +176,7 @@ ALL = "all"
             id="an event that its plugin does not wait for helps in the classic queue only",
         ),
         pytest.param(
-            "add a, pop, fail a P, wait 5, event node-gone, pop", {ALL: "a -"}, id="a node that goes helps nobody"
+            "add a, pop, fail a P, wait 5, event node-gone, pop", {ALL: "a -"}, id="a node that goes helps no pod"
         ),
         pytest.param(
             "add a, pop, fail a, pop, wait 3, pop", {CURRENT: "a - a", LATE: "a - a", CLASSIC: "a - -"},
@@ -205,7 +205,7 @@ def test_which_pod_is_next(script: str, want: Mapping[str, str]) -> None:
         pytest.param("add a, pop, forget a, fail a P", [False], id="a pod that is gone is not taken back"),
         pytest.param("add a, pop, bound-elsewhere a, fail a P", [False], id="nor one that has a node by now"),
         pytest.param("add a, pop, fail a P", [True], id="any other is"),
-        pytest.param("add a, pop, fail a P, wait 5, event node", [True, 1], id="an event tells how many pods it moved"),
+        pytest.param("add a, pop, fail a P, wait 5, event node", [True, 1], id="an event returns how many pods it moved"),
         pytest.param("add a, event node", [0], id="a pod that is ready is not moved"),
         pytest.param(
             "add a, add b, pop, pop, fail a P, fail b P, wait 5, event node, event node", [True, True, 2, 0],
@@ -228,7 +228,7 @@ def test_what_the_queue_answers(kind: str, script: str, want: list[object]) -> N
         pytest.param("add a, pop, fail a P, event node, wait 3", {"active": "a"}, id="its backoff ends"),
         pytest.param("add a, pop, fail a P, delete a", {}, id="a deleted pod is nowhere"),
         pytest.param("add a, pop, delete a, fail a P", {}, id="also if it was in flight"),
-        pytest.param("add a, pop, fail a P, delete a, add a", {"active": "a"}, id="another of its name begins anew"),
+        pytest.param("add a, pop, fail a P, delete a, add a", {"active": "a"}, id="another of its name starts over"),
         pytest.param("add a, label a", {"active": "a"}, id="an update leaves an active pod where it is"),
     ],
 )

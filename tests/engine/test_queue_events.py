@@ -1,4 +1,4 @@
-"""What events do to the pods of the scheduling queue: those in flight, unschedulable ones and gated ones."""
+"""Effects of events on the pods of the scheduling queue: those in flight, unschedulable and gated ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The order of the active queue, and what a record forgets when its pod changes."""
+"""The order of the active queue, and the fields of a record that are reset when its pod changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Full records say what a cycle saw, in the cycles that are not about the plan's own results too."""
+"""Full records contain what a cycle saw, also in cycles that are not about the plan's own results."""
 
 from __future__ import annotations
 

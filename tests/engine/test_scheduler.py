@@ -1,4 +1,4 @@
-"""The life of a pod in the scheduler: which extension point is called when and with what, and what follows from its answer."""
+"""The life of a pod in the scheduler: the order and arguments of extension points, and the effects of their results."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def test_failures_after_the_choice_of_a_node(says: dict[str, Any], want: tuple[s
         ("event", "p", "Warning FailedScheduling Scheduling", message),
         ("condition", "p", reason, message),
     ]
-    # The last entry is the queue's question whether the pod may go on.
+    # The last entry is the call in which the queue asks whether the pod may be queued.
     assert [entry for entry in log if entry[1] != "pre_enqueue"][-1] == ("A", "unreserve", "p", "n1")
     assert on_nodes(scheduler) == {}
     assert scheduler.assumed == {}
@@ -155,7 +155,7 @@ def test_failures_after_the_choice_of_a_node(says: dict[str, Any], want: tuple[s
     [
         pytest.param({"permit": (NO, 0)}, {"A"}, set(), id="a rejection is the plugin's"),
         pytest.param({"permit": (PENDING, 0)}, {"A"}, {"A"}, id="one that waits for something is pending, too"),
-        pytest.param({"permit": (BOOM, 0)}, set(), set(), id="an error is nobody's"),
+        pytest.param({"permit": (BOOM, 0)}, set(), set(), id="an error has no plugin"),
         pytest.param({"pre_bind": NO}, set(), set(), id="nor is what PreBind says"),
     ],
 )

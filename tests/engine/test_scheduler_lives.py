@@ -1,4 +1,4 @@
-"""Whatever host, plugins and cluster do, and in whatever order: every pod is in one place, and nothing is left behind."""
+"""After any actions of host, plugins and cluster, in any order, every pod is in one place, and nothing is left behind."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ STATUSES = {"ok": SUCCESS, "no": NO, "boom": error("boom")}
 
 
 class Moody(ReservePlugin[None], PermitPlugin[None], PreBindPlugin[None]):
-    """Says at each point what its moods say for the pod; keeps account of what it reserved."""
+    """Returns at each point what its moods hold for the pod; tracks its reservations."""
 
     name = "Moody"
     moods: dict[str, str]
@@ -115,7 +115,7 @@ class Lives(RuleBasedStateMachine):
             return
         pod, binding = self.scheduler.pods.get(key), self.scheduler.bindings.pending[key]
         if pod is None or pod.metadata.uid != binding.queued.uid or pod.metadata.deletion_timestamp is not None:
-            # The API server lets nobody bind a pod that is on its way out, or another one than was meant.
+            # The API server refuses to bind a pod that is being deleted, or one with another UID.
             self.scheduler.binding_failed(key, "conflict", self.now)
         elif key in self.scheduler.assumed:
             bound = replace(pod, spec=replace(pod.spec, node_name=binding.node_name))
@@ -157,7 +157,7 @@ class Lives(RuleBasedStateMachine):
                 chosen.reject("Moody", "no")
                 self.scheduler.tick(self.now)
 
-    # What always holds.
+    # Invariants.
 
     @invariant()
     def every_pod_is_in_one_place(self) -> None:
@@ -173,7 +173,7 @@ class Lives(RuleBasedStateMachine):
             bound = pod is not None and bool(pod.spec.node_name)
             assumed = key in scheduler.assumed
             waits = scheduler.queue.get(key) is not None
-            # Who is assumed waits for a permit, or for the host.
+            # An assumed pod waits for a permit, or for the host.
             assert assumed <= (key in waiting or key in scheduler.bindings.pending), key
             assert (key in scheduler.state.pods) <= (bound or assumed), key
             if pod is None:

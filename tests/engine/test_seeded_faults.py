@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.fixture(scope="module")
 def caught() -> dict[int, bool]:
-    """Try all faults in an uncompiled engine; -1 says whether the tests pass without any."""
+    """Try all faults in an uncompiled engine; -1 checks that the tests pass without any."""
     done = subprocess.run(
         [sys.executable, "-m", "tests.engine.seeded_faults"],
         cwd=ROOT,

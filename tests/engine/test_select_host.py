@@ -11,7 +11,7 @@ from bayplan.state.cluster_state import ClusterState
 from bayplan.testing import make_node
 
 CHI_SQUARE_999 = {1: 10.83, 2: 13.82, 4: 18.47, 6: 22.46}
-"""What chi-square stays below in 999 of 1,000 cases, by degrees of freedom."""
+"""Chi-square quantiles: the upper bound in 999 of 1,000 cases, by degrees of freedom."""
 
 
 @pytest.mark.parametrize(

@@ -88,7 +88,7 @@ def said(plugin: Any, spec: object, params: object, codes: Codes) -> list[tuple[
 
 
 def fresh(state: ClusterState, kind: type[Any], pod: Pod) -> list[tuple[int, tuple[str, ...]]]:
-    """Return what a new plugin says."""
+    """Return the results of a new plugin."""
     plugin = make_plugin(kind, state)
     spec = plugin.compile(pod, state)
     params = plugin.pre_filter(spec, state, CycleState()).params

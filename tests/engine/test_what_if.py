@@ -1,4 +1,4 @@
-"""While pods are moved on trial, rules see them moved; afterwards columns, counters, tables and rules are as before."""
+"""While pods are moved in a trial, rules see them moved; afterwards columns, counters, tables and rules are unchanged."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def fingerprint(state: ClusterState, tables: list[DomainTable]) -> dict[str, obj
 
 
 def tables_of(state: ClusterState) -> list[DomainTable]:
-    """Return the tables that there are; they live as long as somebody holds them."""
+    """Return the tables that exist; a table lives as long as there is a reference to it."""
     return list(state.counters._tables.values())
 
 

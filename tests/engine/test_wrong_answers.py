@@ -1,4 +1,4 @@
-"""Plugins whose PreFilter or PreScore answers with what says nothing: the author is told what to return."""
+"""Plugins whose PreFilter or PreScore returns a meaningless value: the error explains what to return."""
 
 from __future__ import annotations
 

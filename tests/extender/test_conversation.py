@@ -1,4 +1,4 @@
-"""HTTP with extenders: what is posted, over which connections, and how failures are told."""
+"""HTTP with extenders: the request bodies, the connections, and how failures are reported."""
 
 from __future__ import annotations
 
@@ -52,7 +52,9 @@ def test_arguments_are_posted_and_one_connection_serves_several_requests() -> No
 @pytest.mark.parametrize(
     ("url", "want"),
     [
-        pytest.param("http://127.0.0.1:1", "dial tcp 127.0.0.1:1: connect: connection refused", id="nobody listens"),
+        pytest.param(
+            "http://127.0.0.1:1", "dial tcp 127.0.0.1:1: connect: connection refused", id="connection refused"
+        ),
         pytest.param("http://nowhere.invalid", "dial tcp: lookup nowhere.invalid: no such host", id="no such host"),
         pytest.param("ftp://127.0.0.1", 'unsupported protocol scheme "ftp"', id="another protocol"),
     ],
@@ -149,7 +151,7 @@ NAMED = ExtenderTLSConfig(server_name="extender.example", ca_file=str(CERTIFICAT
             {},
             id="a certificate of our own",
         ),
-        pytest.param({}, "x509: certificate signed by unknown authority", id="an authority that nobody knows"),
+        pytest.param({}, "x509: certificate signed by unknown authority", id="an unknown authority"),
         pytest.param(
             {"tls_config": replace(NAMED, server_name="")},
             "x509: certificate is not valid for 127.0.0.1",

@@ -1,4 +1,4 @@
-"""Servers that answer without end: what is asked of them has a limit, so that memory has one."""
+"""Servers with endless responses: reading has a limit, and therefore memory, too."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MOST_PIECES = 4096
 
 
 class Endless(BaseHTTPRequestHandler):
-    """Answers without end; the path says how."""
+    """Answers without end, in the way that the path names."""
 
     sent = 0
 

@@ -1,4 +1,4 @@
-"""The example extender, asked over loopback: it filters, scores and fails, and explanations show it like a plugin."""
+"""The example extender, called over loopback: it filters, scores and fails, and explanations show it like a plugin."""
 
 from __future__ import annotations
 

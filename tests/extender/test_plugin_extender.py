@@ -108,7 +108,7 @@ def test_a_name_that_is_not_known_is_refused_with_what_to_do(file: Path) -> None
         pytest.param(
             ("Picky",), {"n0": 0, "n1": 8, "n2": 0, "n3": 2}, id="hundredths become tenths, rounded to the nearest"
         ),
-        pytest.param(("Empty",), {"n0": 0, "n1": 0, "n2": 0, "n3": 0}, id="nobody scores"),
+        pytest.param(("Empty",), {"n0": 0, "n1": 0, "n2": 0, "n3": 0}, id="no scores at all"),
     ],
 )
 def test_scores_go_from_0_to_10(plugins: tuple[str, ...], want: dict[str, int], file: Path) -> None:

@@ -1,4 +1,4 @@
-"""Recorded cycles of the real scheduler with HTTP extenders: the same extenders, asked over loopback, the same outcome.
+"""Recorded cycles of the real scheduler with HTTP extenders: the same extenders, called over loopback, the same outcome.
 
 The cases and how they were recorded: conformance/extenders/README.md.
 """

@@ -1,4 +1,4 @@
-"""Certificates of extenders: files, PEM blocks, pairs, and client-go's words for what is wrong."""
+"""Certificates of extenders: files, PEM blocks, pairs, and client-go's error messages."""
 
 import base64
 from pathlib import Path

@@ -58,7 +58,7 @@ def told(text: str, folder: Path, *, strict: bool = False) -> list[str]:
         pytest.param(
             POD + "      requests: {memory: 64gb}\n",
             "f:9 Pod p $.spec.containers[0].resources.requests.memory: expected a quantity, got '64gb'; try '64G'",
-            id="no quantity, with the one that was meant",
+            id="no quantity, with a suggestion",
         ),
     ],
 )

@@ -1,4 +1,4 @@
-"""Values that none of their field's values are: refused as kube-apiserver does."""
+"""Values outside their field's fixed set: refused as by kube-apiserver."""
 
 from __future__ import annotations
 

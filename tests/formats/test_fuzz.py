@@ -1,4 +1,4 @@
-"""Whatever stands in a file: a manifest, a trace, or an InputError. Nothing else comes out."""
+"""Any file is read as a manifest or a trace, or raises InputError, and nothing else."""
 
 import gzip
 import json

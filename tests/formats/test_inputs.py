@@ -1,4 +1,4 @@
-"""Manifests and traces named together are told apart."""
+"""Manifests and traces can be given together, and each is recognised."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Manifests to typed objects: what is refused, what is noticed, what is kept."""
+"""Manifests to typed objects: errors, warnings, and preserved fields."""
 
 import gc
 import gzip
@@ -197,12 +197,12 @@ def test_noticed_and_refused_when_strict(text: str, want: str, tmp_path: Path) -
         pytest.param(
             POD.replace("apiVersion: v1\nkind: Pod\n", ""),
             "inferred kind: 0.yaml:1 object web: neither apiVersion nor kind; read as Pod, which has these fields",
-            id="a kind told from the shape",
+            id="a kind recognised by the shape",
         ),
         pytest.param(
             "apiVersion: v1\nkind: NodeList\nitems:\n- metadata: {name: a}\n- metadata: {name: b}\n",
             "inferred kind: 0.yaml:4 NodeList: items without kind in a NodeList; read as Node",
-            id="a kind told from the list, once a file",
+            id="a kind recognised by the list, once a file",
         ),
         pytest.param(
             POD.replace("name: web", "generateName: web-"),

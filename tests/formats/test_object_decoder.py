@@ -1,4 +1,4 @@
-"""Decoding objects one by one: equal to a plain decode with defaults, shared where they are alike, refused with a path."""
+"""Decoding objects one by one: equal to a plain decode with defaults, shared if equal, refused with a path."""
 
 from __future__ import annotations
 

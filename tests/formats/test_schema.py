@@ -1,4 +1,4 @@
-"""The table of API types: what it knows, unknown fields, and that it is what its script makes of the reference."""
+"""The table of API types: its contents, unknown fields, and a comparison with its script's output for the reference."""
 
 import importlib.util
 import sys

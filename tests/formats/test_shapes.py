@@ -1,4 +1,4 @@
-"""Objects without kind: recognised where their shape leaves no doubt, and only there."""
+"""Objects without kind: recognised if, and only if, their shape is unambiguous."""
 
 import pytest
 

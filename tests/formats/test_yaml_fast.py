@@ -1,4 +1,4 @@
-"""The fast way through YAML gives what the slow way gives, or nothing."""
+"""The fast YAML parser gives the same result as the slow one, or none."""
 
 import importlib
 import sys

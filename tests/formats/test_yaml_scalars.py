@@ -1,4 +1,4 @@
-"""Plain scalars, keys and tags mean what they mean to kubectl."""
+"""Plain scalars, keys and tags have the same meaning as in kubectl."""
 
 import json
 import math
@@ -65,7 +65,7 @@ def test_json_has_no_infinities(text: str) -> None:
         pytest.param("1e6", "1e+06", id="floats from a million on with an exponent"),
         pytest.param("0.1", "0.1", id="floats with the digits of a float32"),
         pytest.param("1e39", ".inf", id="floats past a float32"),
-        pytest.param("app", "app", id="text as it is"),
+        pytest.param("app", "app", id="text unchanged"),
     ],
 )
 def test_keys_become_strings(text: str, want: str) -> None:

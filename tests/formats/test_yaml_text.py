@@ -36,7 +36,7 @@ def one(text: str) -> Parsed:
             id="of a merged list the first wins",
         ),
         pytest.param("d:\n  '<<': 1", {"d": {"<<": 1}}, id="a quoted merge key is a field"),
-        pytest.param("on: yes\n'on': no", {"true": True, "on": False}, id="quotes tell on from true"),
+        pytest.param("on: yes\n'on': no", {"true": True, "on": False}, id="quotes distinguish on from true"),
         pytest.param("a: ! 5", {"a": "5"}, id="the tag ! makes a string"),
     ],
 )

@@ -26,7 +26,7 @@ DOCUMENTS = st.dictionaries(KEYS, DATA, min_size=1, max_size=5)
 
 @dataclass(frozen=True)
 class Style:
-    """How to write: flow where block is not possible, quotes of one kind, indentation, comments, line ends."""
+    """A style of output: flow if block is not possible, quotes of one kind, indentation, comments, line ends."""
 
     flow: bool
     single_quotes: bool

@@ -1,4 +1,4 @@
-"""The text of a failure: how many nodes had which reason, as upstream's FitError tells it."""
+"""The text of a failure: the number of nodes for each reason, as in upstream's FitError."""
 
 from __future__ import annotations
 
@@ -71,22 +71,22 @@ NARROWED = unresolvable("node(s) didn't satisfy plugin(s) [NodeAffinity]")
         pytest.param(
             make([CPU, None, None], absent=NARROWED),
             "0/3 nodes are available: 1 Insufficient cpu, 2 node(s) didn't satisfy plugin(s) [NodeAffinity].",
-            id="nodes that PreFilter left out are told by its reason",
+            id="nodes that PreFilter left out are reported by its reason",
         ),
         pytest.param(
             make([CPU, None], absent=NARROWED, overrides={1: Status(Code.UNSCHEDULABLE, ("by an extender",))}),
             "0/2 nodes are available: 1 Insufficient cpu, 1 by an extender.",
-            id="a status of its own is told instead",
+            id="a status of its own is reported instead",
         ),
         pytest.param(
             make([CPU, TAINT], overrides={0: Status(Code.UNSCHEDULABLE, ("by an extender",))}),
             "0/2 nodes are available: 1 by an extender, 1 had taint.",
-            id="also where a filter had said something",
+            id="also if a filter had reported something",
         ),
         pytest.param(
             make([CPU, CPU], pre_filter=unresolvable("a claim is missing", "so is another")),
             "0/2 nodes are available: a claim is missing, so is another.",
-            id="a rejection by PreFilter is told without numbers",
+            id="a rejection by PreFilter is reported without numbers",
         ),
         pytest.param(
             make([CPU], pre_filter=unresolvable()), "0/1 nodes are available:", id="a rejection without words"

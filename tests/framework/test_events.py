@@ -1,4 +1,4 @@
-"""Events: their names, whom they concern, and which ones a changed object makes."""
+"""Events: their names, the pods they concern, and the events for a changed object."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Feature gates: defaults, locks, groups, dependencies, and upstream's words for what can't be set."""
+"""Feature gates: defaults, locks, groups, dependencies, and upstream's messages for gates that can't be set."""
 
 import pytest
 

@@ -61,7 +61,7 @@ def test_weights_of_score_plugins(weight: int, want: int) -> None:
         pytest.param(
             {"bind": [("Both", 0)]},
             "profile mine: plugin Both does not implement bind: expected one of pre_filter, filter, score, reserve",
-            id="a plugin of several points at another one",
+            id="a plugin of several points at a different one",
         ),
     ],
 )

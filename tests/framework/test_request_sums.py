@@ -1,4 +1,4 @@
-"""How often upstream has summed up a pod's requests: counted by profile, since plugins differ in it."""
+"""The number of times upstream has summed up a pod's requests: counted by profile, since plugins differ in it."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from bayplan.plugins.registry import in_tree_registry
     [
         pytest.param([], {}, 1, (2, 4), id="the filters of resources and devices, then CPU and memory in the balance"),
         pytest.param([], {"DRAExtendedResource": False}, 1, (1, 3), id="devices look only for extended resources"),
-        pytest.param(["NodeResourcesBalancedAllocation"], {}, 1, (2, 2), id="nobody balances"),
-        pytest.param(["NodeResourcesFit"], {}, 1, (1, 3), id="nobody looks for room"),
+        pytest.param(["NodeResourcesBalancedAllocation"], {}, 1, (2, 2), id="no plugin balances"),
+        pytest.param(["NodeResourcesFit"], {}, 1, (1, 3), id="no plugin looks for room"),
         pytest.param([], {}, 2, (4, 6), id="every PreFilter twice, as in recordings"),
     ],
 )

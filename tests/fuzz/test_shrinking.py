@@ -1,4 +1,4 @@
-"""Shrinking: what does not matter to a difference goes, what does stays."""
+"""Shrinking: parts that do not matter to a difference are removed, the others are kept."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ REPEATS = 2
 
 
 def problem_with(request: HostileRequest, taken: Taken) -> str:
-    """Return what is wrong with an answer, or nothing."""
+    """Return the problem with an answer, or nothing."""
     problems = []
     if taken.status == 0:
         problems.append(f"no answer: {taken.text}")

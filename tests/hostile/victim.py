@@ -1,4 +1,4 @@
-"""The server that hostile requests are sent to, in a process of its own, with what a request took of processor and memory."""
+"""The server for hostile requests, in its own process, with the processor time and memory of each request."""
 
 from __future__ import annotations
 

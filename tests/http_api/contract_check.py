@@ -1,4 +1,4 @@
-"""Whether an answer is what the contract says: the types of the operation read it, and nothing in it is left over."""
+"""Check that an answer follows the contract: the types of the operation can read it, and nothing in it is left over."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A whole server in the test's process: API, controllers, engine and service, asked through ASGI without a socket."""
+"""A whole server in the test's process: API, controllers, engine and service, called through ASGI without a socket."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class Lab:
 
 
 async def _checked(answer: httpx.Response) -> None:
-    """Fail if an answer is not what the contract says."""
+    """Fail if an answer does not follow the contract."""
     if "text/event-stream" not in answer.headers.get("content-type", ""):
         body = await answer.aread()
         check_answer(answer.request.method, answer.request.url.raw_path.decode(), answer.status_code, body)

@@ -1,4 +1,4 @@
-"""Our HTTP API about pods of a scheduler outside, which writes its results as annotations."""
+"""Our HTTP API for pods of an external scheduler, which writes its results as annotations."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def unplaced() -> SchedulingResults:
 
 
 def placed(node_name: str) -> SchedulingResults:
-    """Return an attempt in which RackQuota has the weight 5, which the annotations don't say."""
+    """Return an attempt in which RackQuota has the weight 5, which the annotations don't contain."""
     rows = dict.fromkeys(NAMES[:2], PASSED) | {
         name: PASSED | {"NodeResourcesFit": "Insufficient cpu"} for name in NAMES[2:]
     }

@@ -1,4 +1,4 @@
-"""Overview, nodes, decisions, queue: what our API says of the cluster is what the engine says."""
+"""Overview, nodes, decisions, queue: our API agrees with the engine."""
 
 from __future__ import annotations
 

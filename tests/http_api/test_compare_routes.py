@@ -1,4 +1,4 @@
-"""Compare: other servers are asked carefully, and the matrices of a pod in two runs say what decided otherwise."""
+"""Compare: requests to other servers are restricted, and the matrices of a pod in two runs show what made the difference."""
 
 from __future__ import annotations
 

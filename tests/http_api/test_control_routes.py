@@ -1,4 +1,4 @@
-"""Clock, configuration, plugins, snapshots, queue: what is changed through our API holds."""
+"""Clock, configuration, plugins, snapshots, queue: changes through our API take effect."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Batches: each entry for itself, in order, whole; others get their turn between."""
+"""Batches: entries are applied separately, in order, whole; other requests are served in between."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def namespace(name: str) -> Document:
         pytest.param(lines(pod("a"), pod("a")), ["created a", "exists a"], id="the same twice"),
         pytest.param(lines(pod("a"), delete(pod("a"))), ["created a", "deleted a"], id="made and deleted"),
         pytest.param(lines(delete(pod("a"))), ["absent a"], id="a deletion of what is not there"),
-        pytest.param(lines(pod("a"), delete(pod("a"), uid="x")), ["created a", "absent a"], id="a deletion of another one"),
+        pytest.param(lines(pod("a"), delete(pod("a"), uid="x")), ["created a", "absent a"], id="a deletion of a different pod"),
         pytest.param(
             lines(pod("a", namespace="new"), namespace("new"), pod("a", namespace="new")),
             ["refused a", "created new", "created a"],
@@ -139,7 +139,7 @@ def test_a_pod_that_runs_already_is_not_started_and_ends_when_it_is_told_to() ->
             "n"
         }
         assert [each for each in events if each["reason"] in ("Pulled", "Created", "Started", "Scheduled")] == []
-        # What ends, by its status or by a deletion, frees its node.
+        # A pod that finishes, by its status or by a deletion, frees its node.
         ended = {**pods["a"], "status": {**pods["a"]["status"], "phase": "Succeeded"}}
         await lab.api("PUT", "/api/v1/namespaces/default/pods/a/status", ended)
         for _ in range(100):

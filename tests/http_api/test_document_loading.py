@@ -1,4 +1,4 @@
-"""Loading into a running server: all or nothing, while others write."""
+"""Loading into a running server: all or nothing, while other clients write."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ DEFINITION: Document = {
 
 
 def contents(backend: Backend) -> dict[tuple[str, str, str], bytes]:
-    """Return what there is, without revisions."""
+    """Return all objects as bytes, without revisions."""
     found: dict[tuple[str, str, str], bytes] = {}
     for table in backend.store.table_names():
         for item in backend.store.between(table):
@@ -41,7 +41,7 @@ def contents(backend: Backend) -> dict[tuple[str, str, str], bytes]:
 
 
 async def load_beside(client: Client, documents: list[Document], others: list[Document], *, replace: bool) -> None:
-    """Load documents while somebody else creates pods, and removes node n0."""
+    """Load documents while another client creates pods, and removes node n0."""
     loading = asyncio.create_task(load_into(client.backend, documents, replace=replace))
     await asyncio.sleep(0)
     await asyncio.sleep(0)
@@ -76,7 +76,9 @@ def test_what_can_not_be_used_is_taken_back_and_what_others_wrote_stays(there: l
     client.store.check_invariants()
 
 
-@pytest.mark.parametrize("replace", [False, True], ids=["beside what is there", "in place of what is there"])
+@pytest.mark.parametrize(
+    "replace", [False, True], ids=["in addition to existing objects", "in place of existing objects"]
+)
 def test_what_somebody_has_deleted_meanwhile_stays_deleted(replace: bool) -> None:
     client = Client()
     asyncio.run(load_into(client.backend, NODES[:1] if replace else [], replace=False))

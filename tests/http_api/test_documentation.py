@@ -1,4 +1,4 @@
-"""The page about our own API: every operation stands there, and every command on it works."""
+"""The page about our own API: it lists every operation, and every command on it works."""
 
 from __future__ import annotations
 

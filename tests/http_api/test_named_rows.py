@@ -1,4 +1,4 @@
-"""Rows that have names, and their order: whatever comes and goes, the order is that of sorting all names."""
+"""Named rows and their order: after any additions and removals, the order is that of sorting all names."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_the_order_is_that_of_sorting_all_names(most: int, steps: list[list[str]
         patch.setattr(named_rows, "MOST_INSERTED", most)
         for step in steps:
             for name in step:
-                # Who is there goes, who is not comes; a name may do both in one step.
+                # A name that exists is removed, a new one is added; a name may do both in one step.
                 if rows.remove(name) is None:
                     rows.add(name)
             moments.append(moment(rows))

@@ -1,4 +1,4 @@
-"""The OpenAPI document, and whether answers keep to it."""
+"""The OpenAPI document, and answers checked against it."""
 
 from __future__ import annotations
 

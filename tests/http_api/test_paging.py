@@ -33,7 +33,7 @@ async def _items(lab: Lab, path: str, offset: int, limit: int) -> list[Any]:
     assert answer["total_is_exact"]
     items: list[Any] = answer.get("items", answer.get("rows"))
     assert offset >= answer["total"] or items
-    # How far a node was ahead is told as long as there is time.
+    # The lead over other nodes is only included while there is time.
     return [{name: value for name, value in item.items() if name != "why"} for item in items]
 
 

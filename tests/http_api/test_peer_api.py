@@ -29,7 +29,7 @@ CONFIGURATION = {
     ],
 }
 BETTER = {
-    # What fails there for want of Docker works here.
+    # These requests fail there for lack of Docker, and work here.
     ("plain", "POST", "/api/v1/schedulerconfiguration", 500): 202,
     ("plain", "PUT", "/api/v1/reset", 500): 202,
     # An import takes what an export gave, resource versions and all.

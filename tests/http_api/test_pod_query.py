@@ -142,7 +142,7 @@ def test_a_page_is_a_part_of_the_naive_list(
     for number, row in enumerate(first):
         table.put(row.pod(f"first-{number}"), "", 1)
     table.freeze().by_name()
-    # Others come in their place: rows are used again, names sort anew.
+    # Other pods replace them: rows are reused, names are sorted again.
     for row in first[::2]:
         table.remove(f"{row.namespace}/{row.name}", 2)
     kept = {(row.namespace, row.name): row for row in first[1::2]}

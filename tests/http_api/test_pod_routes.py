@@ -1,4 +1,4 @@
-"""Pods, matrices, explanations, remedies: what our API says is what the decision records say."""
+"""Pods, matrices, explanations, remedies: our API agrees with the decision records."""
 
 from __future__ import annotations
 
@@ -296,7 +296,7 @@ def test_remedies_are_tried_by_the_engine() -> None:
         assert set(by_plugin) == {"NodeUnschedulable", "TaintToleration", "NodeAffinity", "NodeResourcesFit"}
         assert all(each["verified"] for each in found["items"]), found
         for each in found["items"]:
-            # What was tried can be tried again, in a fork of the whole cluster.
+            # The trial can be repeated, in a fork of the whole cluster.
             objects = [{**item, "status": item.get("status", {})} for item in each["objects"]]
             begun = await lab.send("POST", "/forks", {"objects": objects}, want=201)
             assert begun["id"]

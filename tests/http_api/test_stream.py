@@ -241,7 +241,7 @@ def test_a_websocket_is_checked_before_it_is_accepted(
 
 
 def _protocol(name: str) -> str:
-    """Return a token as browsers show it; other names as they are."""
+    """Return a token as browsers show it, and any other name unchanged."""
     if name.startswith("bayplan."):
         return name
     return f"bayplan.token.{base64.urlsafe_b64encode(name.encode()).decode().rstrip('=')}"

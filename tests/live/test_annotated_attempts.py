@@ -1,4 +1,4 @@
-"""Attempts of other schedulers: what their annotations say is what the decision record holds."""
+"""Attempts of other schedulers: decision records agree with the annotations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A dry run: what the cluster's scheduler does is compared pod by pod, and what it does is so from then on."""
+"""A dry run: decisions of the cluster's scheduler are compared pod by pod, and then adopted."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from bayplan.testing import make_node, make_pod
 
 
 class World:
-    """A cluster of nodes that hold two pods each, whose scheduler does what a test says."""
+    """A cluster of nodes for two pods each, whose scheduler follows the test's instructions."""
 
     def __init__(self, nodes: Sequence[str] = ("a", "b"), cpu: str = "2") -> None:
         self.verdicts: list[Verdict] = []

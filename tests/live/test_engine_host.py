@@ -1,4 +1,4 @@
-"""A scheduler on a thread of its own: what goes in, what comes out, and what must not happen to it."""
+"""A scheduler on its own thread: its inputs, its outputs, and failures that must not happen."""
 
 from __future__ import annotations
 

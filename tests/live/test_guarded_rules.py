@@ -1,4 +1,4 @@
-"""A server hands a plugin to its worker once for each pass, not once for each node, whatever the plugin is written with."""
+"""A server hands a plugin to its worker once for each pass, not once for each node, for every plugin interface."""
 
 from __future__ import annotations
 

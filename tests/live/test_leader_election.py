@@ -1,4 +1,4 @@
-"""Leader election: the recorded three lives of a scheduler lived again, and what goes wrong with leases."""
+"""Leader election: the three recorded runs of a scheduler repeated, and errors with leases."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def later(server: LeaseServer, seconds: float) -> int:
 
 
 def shape(spec: dict[str, Any]) -> tuple[Any, ...]:
-    """Return what of a lease is the same in every run."""
+    """Return the parts of a lease that are the same in every run."""
     same_instant = spec["acquireTime"][:19] == spec["renewTime"][:19]
     return bool(spec["holderIdentity"]), spec["leaseDurationSeconds"], spec["leaseTransitions"], same_instant
 

@@ -1,4 +1,4 @@
-"""Metrics: upstream's names, types, labels and buckets; and what counts as what."""
+"""Metrics: upstream's names, types, labels and buckets; and what each counts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What admission does to a new pod: priority, tolerations, label keys."""
+"""Admission of a new pod: priority, tolerations, label keys."""
 
 import re
 from typing import Any

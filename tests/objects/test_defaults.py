@@ -165,7 +165,7 @@ IN_DEFAULT = {"namespace": "default"}
             "Node",
             {"status": {"capacity": {"cpu": "2"}, "allocatable": {"cpu": "1"}}},
             {"status": {"capacity": {"cpu": "2"}, "allocatable": {"cpu": "1"}}},
-            id="a node that says what it offers",
+            id="a node with allocatable resources",
         ),
         pytest.param(
             "Namespace",
@@ -344,7 +344,7 @@ def test_the_gate_of_pod_level_resources_leaves_them_as_they_are() -> None:
     [
         pytest.param(["0.5Gi", "64Mi"], {"memory": "1Gi"}, True, id="a sum with a fraction of a binary unit"),
         pytest.param(["512Mi", "64Mi"], {"memory": "1Gi"}, False, id="the same without"),
-        pytest.param(["0.5Gi", "64Mi"], {"cpu": "1"}, False, id="no overhead beside it, so that it does not matter"),
+        pytest.param(["0.5Gi", "64Mi"], {"cpu": "1"}, False, id="no overhead with it, so that it does not matter"),
     ],
 )
 def test_requests_from_containers_stay_decimals_beside_overhead(

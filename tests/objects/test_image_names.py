@@ -1,4 +1,4 @@
-"""The names of images: with a tag, and of all that a pod runs or mounts."""
+"""Image names: with a tag, and those of everything that a pod runs or mounts."""
 
 import pytest
 

@@ -382,8 +382,8 @@ OTHER_NAMES = {
     "PodFailurePolicyOnExitCodes": "PodFailurePolicyOnExitCodesRequirement",
     "PodFailurePolicyOnPodCondition": "PodFailurePolicyOnPodConditionsPattern",
 }
-# Fields that are None where the document has none, though Go has no pointer: a nil map or list that some rule tells from
-# an empty one, and times.
+# Fields that are None if the document lacks them, though Go has no pointer: times, and nil maps or lists that some rule
+# distinguishes from empty ones.
 NONE_FOR_NIL = {
     ("PodSpec", "nodeSelector"),
     ("ServiceSpec", "selector"),

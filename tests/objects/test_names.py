@@ -1,4 +1,4 @@
-"""Names, label keys and label values: the verdicts, and upstream's texts."""
+"""Names, label keys and label values: the results, and upstream's messages."""
 
 from collections.abc import Callable
 

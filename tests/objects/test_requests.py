@@ -34,7 +34,7 @@ COLUMNS = ("cpu", "memory", "ephemeral-storage")
 
 
 def with_columns(amounts: Amounts) -> Amounts:
-    """Add the resources that upstream keeps in fields: they are there even when nobody asked for them."""
+    """Add the resources that upstream keeps in fields: they are present even if no container requests them."""
     return dict.fromkeys(COLUMNS, 0) | amounts
 
 
@@ -92,7 +92,7 @@ def container(name: str = "c", *, sidecar: bool = False, **requests: Any) -> dic
         pytest.param(
             {"containers": [container(cpu="1")], "initContainers": [container(cpu="1", sidecar=True)]},
             {"cpu": 2000},
-            id="a sidecar runs beside the containers",
+            id="a sidecar runs together with the containers",
         ),
         pytest.param(
             {
@@ -100,7 +100,7 @@ def container(name: str = "c", *, sidecar: bool = False, **requests: Any) -> dic
                 "initContainers": [container(cpu="1", sidecar=True), container(cpu="2")],
             },
             {"cpu": 3000},
-            id="a sidecar runs beside the init containers after it",
+            id="a sidecar runs together with the init containers after it",
         ),
         pytest.param(
             {
@@ -108,7 +108,7 @@ def container(name: str = "c", *, sidecar: bool = False, **requests: Any) -> dic
                 "initContainers": [container(cpu="2"), container(cpu="1", sidecar=True)],
             },
             {"cpu": 2000},
-            id="a sidecar does not run beside the init containers before it",
+            id="a sidecar does not run together with the init containers before it",
         ),
         pytest.param(
             {"containers": [container(cpu="1")], "overhead": {"cpu": "100m", "memory": "1Mi"}},

@@ -1,4 +1,4 @@
-"""Which resources a node counts."""
+"""The resources that a node counts."""
 
 from collections.abc import Callable
 
@@ -12,7 +12,7 @@ from bayplan.objects.resource_names import is_dra_extended, is_extended, is_pod_
     [
         pytest.param("cpu", "pod-level", id="cpu is counted in a column of its own"),
         pytest.param("ephemeral-storage", "", id="ephemeral storage too"),
-        pytest.param("storage", "", id="an unprefixed name that nobody knows is not counted"),
+        pytest.param("storage", "", id="an unknown unprefixed name is not counted"),
         pytest.param("example.com/gpu", "extended scalar dra", id="an extended resource"),
         pytest.param("hugepages-2Mi", "scalar pod-level", id="huge pages"),
         pytest.param("attachable-volumes-csi-x", "scalar", id="attachable volumes"),

@@ -1,4 +1,4 @@
-"""Which updates of a pod make it ask for less."""
+"""Pod updates that lower the pod's requests."""
 
 import pytest
 from msgspec.structs import replace

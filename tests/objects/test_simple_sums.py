@@ -1,4 +1,4 @@
-"""Sums of simple pods are those that are made in full, and belong to whoever asked."""
+"""Sums of simple pods equal fully computed ones, and belong to the caller."""
 
 from __future__ import annotations
 

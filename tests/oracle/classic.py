@@ -1,4 +1,4 @@
-"""A naive reading of Kubernetes 1.16's rules: loops over nodes and pods, exact fractions instead of 64-bit arithmetic."""
+"""A naive implementation of Kubernetes 1.16's rules: loops over nodes and pods, exact fractions instead of 64-bit arithmetic."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TERMS = ("pod_affinity", "pod_anti_affinity")
 
 
 def asked(pod: Pod, name: str, *, defaults: bool) -> int:
-    """Return what a pod asks for: all containers together, or the largest init container."""
+    """Return a pod's request: that of all containers together, or of the largest init container."""
 
     def of(requests: object) -> int:
         assert isinstance(requests, dict)
@@ -31,7 +31,7 @@ def asked(pod: Pod, name: str, *, defaults: bool) -> int:
 
 
 def offered(world: World, node: str, name: str) -> int:
-    """Return what a node has."""
+    """Return a node's capacity."""
     amounts = world.nodes[node].status.allocatable
     if name not in amounts:
         return 0
@@ -47,7 +47,7 @@ def _wanted(world: World, node: str, pod: Pod, name: str) -> int:
 
 
 def fits_resources(world: World, node: str, pod: Pod) -> bool:
-    """Say whether pods, CPU and memory are enough; a pod that asks for anything fails on all that is overcommitted already."""
+    """Return whether pods, CPU and memory suffice; a pod with any request fails on all resources that are overcommitted already."""
     there = [running for running, place in world.pods.values() if place == node]
     if len(there) + 1 > offered(world, node, "pods"):
         return False
@@ -60,7 +60,7 @@ def fits_resources(world: World, node: str, pod: Pod) -> bool:
 
 
 def goes_with_neighbours(world: World, node: str, pod: Pod) -> bool:
-    """Say whether required affinity and anti-affinity, own and others', hold on a node."""
+    """Return whether required affinity and anti-affinity, the pod's and other pods', hold on a node."""
     for running, place in world.pods.values():
         for term in _required(running, "pod_anti_affinity"):
             where = world.value(place, term.topology_key)
@@ -185,7 +185,7 @@ def _preferred(pod: Pod) -> list[tuple[int, int, PodAffinityTerm]]:
 
 
 def victims(world: World, node: str, pod: Pod) -> list[str] | None:
-    """Return who must leave a node, most important first; None where no eviction helps. Budgets are left out."""
+    """Return the pods that must leave a node, most important first; None if no eviction helps. Budgets are left out."""
     lower = sorted(
         (running for running, place in world.pods.values() if place == node and priority(running) < priority(pod)),
         key=lambda running: (-priority(running), running.status.start_time or "~"),

@@ -1,4 +1,4 @@
-"""A naive reading of cron fields in UTC: look at every minute."""
+"""A naive implementation of cron fields in UTC: look at every minute."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _values(text: str, low: int, high: int) -> set[int]:
 
 
 def matches(schedule: str, minute: int) -> bool:
-    """Say whether a minute since 1970 is one of a schedule of five fields."""
+    """Return whether a minute since 1970 is in a schedule of five fields."""
     fields = schedule.split()
     time = datetime.fromtimestamp(minute * 60, UTC)
     now = (time.minute, time.hour, time.day, time.month, time.isoweekday() % 7)

@@ -13,7 +13,7 @@ from itertools import combinations
 
 @dataclass(frozen=True)
 class NaiveWish:
-    """What a request (or an alternative) wants: a count or, with None, all; only devices whose index is in `indexes`."""
+    """What a request (or an alternative) asks for: a count or, with None, all devices; only those whose index is in `indexes`."""
 
     count: int | None
     indexes: tuple[int, ...]
@@ -23,7 +23,7 @@ class NaiveWish:
 
 @dataclass(frozen=True)
 class NaiveClaim:
-    """Requests, each a list of alternatives; `match` says that all devices have one value of the attribute group."""
+    """Requests, each a list of alternatives; `match` requires that all devices have one value of the attribute group."""
 
     requests: tuple[tuple[NaiveWish, ...], ...]
     match: bool = False

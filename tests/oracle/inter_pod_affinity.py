@@ -1,4 +1,4 @@
-"""InterPodAffinity, read naively: for each node and each running pod the documentation's sentences, straight over the objects.
+"""A naive InterPodAffinity: the documentation's rules for each node and each running pod, directly on the objects.
 
 https://kubernetes.io/docs/concepts/scheduling-eviction/assign-pod-node/#inter-pod-affinity-and-anti-affinity
 """
@@ -28,7 +28,7 @@ def preferred(pod: Pod, kind: str) -> Sequence[WeightedPodAffinityTerm]:
 
 
 def selects(term: PodAffinityTerm, owner: Pod, other: Pod, world: World) -> bool:
-    """Say whether a term of the pod that is being scheduled selects another pod (or itself).
+    """Return whether a term of the pod that is being scheduled selects another pod (or itself).
 
     Its selector of namespaces picks namespaces by their labels; by an oversight it also picks all where it matches no labels.
     """
@@ -43,7 +43,7 @@ def selects(term: PodAffinityTerm, owner: Pod, other: Pod, world: World) -> bool
 
 
 def running_selects(term: PodAffinityTerm, owner: Pod, incoming: Pod, labels: Mapping[str, str]) -> bool:
-    """Say whether a running pod's term selects the pod that is being scheduled, whose namespace has these labels."""
+    """Return whether a running pod's term selects the pod that is being scheduled, whose namespace has these labels."""
     namespace = incoming.metadata.namespace
     if term.namespace_selector is None:
         reached = namespace in (term.namespaces or (owner.metadata.namespace,))
@@ -69,7 +69,7 @@ def objection(pod: Pod, node: str, world: World) -> str | None:
 
 
 def affinity_is_met(pod: Pod, node: str, world: World) -> bool:
-    """Say whether required affinity allows a node."""
+    """Return whether required affinity allows a node."""
     terms = required(pod, "pod_affinity")
     if any(world.value(node, term.topology_key) is None for term in terms):
         return False
@@ -79,7 +79,7 @@ def affinity_is_met(pod: Pod, node: str, world: World) -> bool:
 
     if all(any(map(selected_by_all, world.neighbours(node, term.topology_key))) for term in terms):
         return True
-    # The first pod of a group that wants its own kind: nobody whom it could join is anywhere.
+    # The first pod of a group that matches its own terms: there is no pod anywhere that it could join.
     somebody = any(
         selected_by_all(other) and world.value(place, term.topology_key) is not None
         for other, place in world.pods.values()
@@ -89,7 +89,7 @@ def affinity_is_met(pod: Pod, node: str, world: World) -> bool:
 
 
 def skips_filter(pod: Pod, world: World) -> bool:
-    """Say whether no node can fail: neither the pod nor one that dislikes it makes demands."""
+    """Return whether no node can fail: neither the pod nor one that dislikes it makes demands."""
     if required(pod, "pod_affinity") or required(pod, "pod_anti_affinity"):
         return False
     labels = world.labels_of(pod.metadata.namespace)

@@ -1,4 +1,4 @@
-"""Naive rules of the plugins that look at one node's description: per node, straight over the typed objects."""
+"""Naive rules of the plugins that look at one node's description: per node, directly on the typed objects."""
 
 from collections.abc import Sequence
 
@@ -9,18 +9,18 @@ from tests.oracle.selectors import matches_node
 
 
 def tolerates(toleration: Toleration, taint: Taint) -> bool:
-    """Say whether a toleration (without Gt and Lt) tolerates a taint."""
+    """Return whether a toleration (without Gt and Lt) tolerates a taint."""
     fits = toleration.effect in ("", taint.effect) and toleration.key in ("", taint.key)
     return fits and (toleration.operator == "Exists" or toleration.value == taint.value)
 
 
 def is_tolerated(taint: Taint, pod: Pod) -> bool:
-    """Say whether one of a pod's tolerations tolerates a taint."""
+    """Return whether one of a pod's tolerations tolerates a taint."""
     return any(tolerates(toleration, taint) for toleration in pod.spec.tolerations)
 
 
 def passes_taints(pod: Pod, node: Node) -> bool:
-    """Say whether a pod tolerates all taints that reject."""
+    """Return whether a pod tolerates all taints that reject."""
     return all(is_tolerated(taint, pod) for taint in node.spec.taints if taint.effect in ("NoSchedule", "NoExecute"))
 
 
@@ -31,7 +31,7 @@ def count_soft_taints(pod: Pod, node: Node) -> int:
 
 
 def passes_cordon(pod: Pod, node: Node) -> bool:
-    """Say whether a node is open to a pod."""
+    """Return whether a node is open to a pod."""
     stand_in = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
     return not node.spec.unschedulable or is_tolerated(stand_in, pod)
 
@@ -42,7 +42,7 @@ def _affinity(pod: Pod) -> NodeAffinity:
 
 
 def passes_affinity(pod: Pod, node: Node) -> bool:
-    """Say whether a node is one that the pod's selector and required affinity allow."""
+    """Return whether the pod's selector and required affinity allow a node."""
     labels = node.metadata.labels
     if any(labels.get(key) != value for key, value in (pod.spec.node_selector or {}).items()):
         return False
@@ -61,7 +61,7 @@ def preference(pod: Pod, node: Node) -> int:
 
 
 def passes_ports(pod: Pod, pods_on_node: Sequence[Pod]) -> bool:
-    """Say whether no port that a pod wants is held by a pod on the node."""
+    """Return whether no port that a pod requests is in use on the node."""
     held = [port for other in pods_on_node for port in _ports(other)]
     for ip, protocol, number in _ports(pod):
         for held_ip, held_protocol, held_number in held:
@@ -81,7 +81,7 @@ def _ports(pod: Pod) -> list[tuple[str, str, int]]:
 
 
 def image_score(pod: Pod, node: Node, nodes: Sequence[Node]) -> int:
-    """Return the score of a node by the images that it holds. An image has the size that the first node tells."""
+    """Return the score of a node by the images that it has. An image has the size that the first node reports."""
     total = 0
     for container in (*pod.spec.init_containers, *pod.spec.containers):
         name = container.image

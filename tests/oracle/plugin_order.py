@@ -1,6 +1,6 @@
-"""The order of plugins at an extension point, said as a sorting: slow, and without a trace of how it is really built.
+"""The order of plugins at an extension point, expressed as sorting: slow, and independent of how it is really built.
 
-A plugin runs at a point if it is enabled there, or stands under ``multiPoint``, implements the point, and is not disabled there.
+A plugin runs at a point if it is enabled there, or listed under ``multiPoint``, implements the point, and is not disabled there.
 First come those that are in both places, then those of ``multiPoint`` alone, then those of the point alone; each part in the
 order of its own list, the first in that of the point. ``*`` at the point leaves only the point's own plugins.
 """

@@ -1,4 +1,4 @@
-"""PodTopologySpread, read naively: for each node the documentation's sentences, straight over the objects.
+"""A naive PodTopologySpread: the documentation's rules for each node, directly on the objects.
 
 https://kubernetes.io/docs/concepts/scheduling-eviction/topology-spread-constraints/
 """
@@ -24,7 +24,7 @@ def of_kind(pod: Pod, kind: str) -> list[TopologySpreadConstraint]:
 
 
 def spreads(constraint: TopologySpreadConstraint, pod: Pod, labels: Mapping[str, str]) -> bool:
-    """Say whether a constraint of a pod is about pods with these labels."""
+    """Return whether a constraint of a pod selects pods with these labels."""
     mine = pod.metadata.labels
     keys = [key for key in constraint.match_label_keys if key in mine]
     same = all(labels.get(key) == mine[key] for key in keys)
@@ -47,7 +47,7 @@ def count_on(constraint: TopologySpreadConstraint, pod: Pod, node: str, world: W
 
 
 def is_included(constraint: TopologySpreadConstraint, pod: Pod, node: str, world: World) -> bool:
-    """Say whether the policies of a constraint let a node count."""
+    """Return whether the policies of a constraint let a node count."""
     item = world.nodes[node]
     if constraint.node_affinity_policy in (None, "Honor") and not passes_affinity(pod, item):
         return False
@@ -55,7 +55,7 @@ def is_included(constraint: TopologySpreadConstraint, pod: Pod, node: str, world
 
 
 def has_all(keys: Sequence[str], node: str, world: World) -> bool:
-    """Say whether a node has all topology keys."""
+    """Return whether a node has all topology keys."""
     return all(world.value(node, key) is not None for key in keys)
 
 

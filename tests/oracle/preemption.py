@@ -1,4 +1,4 @@
-"""Preemption told naively, on CPU and pod counts alone: one node, one pod, one comparison at a time."""
+"""A naive version of preemption, on CPU and pod counts alone: one node, one pod, one comparison at a time."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class SmallBudget:
 
 
 def fits(node: SmallNode, running: Sequence[SmallPod], pod: SmallPod) -> bool:
-    """Say whether a pod fits beside others, with the nominated pods of at least its priority and without them."""
+    """Return whether a pod fits in addition to others, with the nominated pods of at least its priority and without them."""
     crowd = [other for other in node.nominated if other.priority >= pod.priority and other.name != pod.name]
     for others in ([*running, *crowd], list(running)):
         if len(others) + 1 > node.pods:

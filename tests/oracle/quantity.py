@@ -1,4 +1,4 @@
-"""A naive reading of quantities: exact fractions, by the documentation's words; no caps, no overflow."""
+"""A naive implementation of quantities from the documentation: exact fractions; no caps, no overflow."""
 
 import math
 from fractions import Fraction

@@ -1,4 +1,4 @@
-"""The scheduling queue the naive way: plain lists, every rule written out where it applies, nothing remembered.
+"""A naive scheduling queue: plain lists, every rule written out where it applies, nothing cached.
 
 It shares data types (pods, events, options) with the real queue, and the derivation of events from pods, but none of its
 parts. Gates and hints are plain functions. Equals in a queue stand by the number of their record.

@@ -1,4 +1,4 @@
-"""A naive reading of a pod's requests: go through the life of the pod and take the largest sum of each moment."""
+"""A naive implementation of a pod's requests: go through the life of the pod and take the largest sum of any moment."""
 
 import math
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from bayplan.objects.quantity import QuantityLike, nano_value
 
 
 def asked(container: Container, name: str, missing: Mapping[str, QuantityLike]) -> Fraction | None:
-    """Return what one container asks for of a resource, or None where neither it nor `missing` names it."""
+    """Return what one container requests of a resource, or None if neither it nor `missing` names it."""
     quantity = container.resources.requests.get(name, missing.get(name))
     return None if quantity is None else Fraction(nano_value(quantity), 10**9)
 
@@ -17,8 +17,8 @@ def asked(container: Container, name: str, missing: Mapping[str, QuantityLike]) 
 def needs(pod: Pod, name: str, missing: Mapping[str, QuantityLike]) -> int:
     """Return the largest amount of a resource that a pod needs at any moment of its life, overhead included.
 
-    The moments: each init container beside the sidecars that were started before it (a sidecar counts from its own
-    start on), and all containers beside all sidecars. CPU in milli-CPU. Pod-level resources and status are not read.
+    The moments: each init container with the sidecars that were started before it (a sidecar counts from its own
+    start on), and all containers with all sidecars. CPU in milli-CPU. Pod-level resources and status are not read.
     """
     moments: list[Fraction] = []
     sidecars: list[Container] = []

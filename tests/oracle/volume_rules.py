@@ -1,4 +1,4 @@
-"""Naive rules of the volume plugins: one pod, one node, straight over the typed objects, in the order of the documentation.
+"""Naive rules of the volume plugins: one pod, one node, directly on the typed objects, in the order of the documentation.
 
 For volumes that need no translation to CSI: those are tested by tables.
 """
@@ -74,7 +74,7 @@ class World:
 
 
 def disk_conflict(world: World, node: Node) -> str:
-    """Return why a pod's disks can't be mounted beside those of the node's pods, or ""."""
+    """Return why a pod's disks can't be mounted together with those of the node's pods, or ""."""
     for mine in world.pod.spec.volumes:
         for other in (volume for pod in world.on(node) for volume in pod.spec.volumes):
             if _collide(mine, other):
@@ -162,7 +162,7 @@ def waiting(world: World, claim: PersistentVolumeClaim) -> StorageClass | None:
 
 
 def is_bound(claim: PersistentVolumeClaim) -> bool:
-    """Say whether a claim has its volume."""
+    """Return whether a claim has its volume."""
     return bool(claim.spec.volume_name) and "pv.kubernetes.io/bind-completed" in claim.metadata.annotations
 
 

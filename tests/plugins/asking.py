@@ -30,7 +30,7 @@ class Asked:
         self.spec = self.plugin.compile(pod, state)
 
     def pre_filter(self) -> PreFilterResult | Status:
-        """Return what PreFilter says."""
+        """Return the result of PreFilter."""
         answer: PreFilterResult | Status = self.plugin.pre_filter(self.spec, self.state, CycleState())
         return answer
 
@@ -59,7 +59,7 @@ class Asked:
         return found
 
     def scores(self, feasible: list[str]) -> tuple[dict[str, int], dict[str, int]] | None:
-        """Return raw and normalised scores of the feasible nodes, or None where PreScore skips."""
+        """Return raw and normalised scores of the feasible nodes, or None if PreScore skips."""
         state = self.state
         mask = np.zeros(state.nodes.count, dtype=np.bool_)
         mask[[state.nodes.row_of[name] for name in feasible]] = True

@@ -29,7 +29,7 @@ def make_node(
     images: Sequence[tuple[Sequence[str], int]] = (),
     features: Sequence[str] = (),
 ) -> Node:
-    """Return a node that offers some amounts; 4 CPUs, 8 GiB and 110 pods where nothing is said."""
+    """Return a node with the given capacity; 4 CPUs, 8 GiB and 110 pods unless given."""
     amounts = dict(offers if offers is not None else {"cpu": "4", "memory": "8Gi", "pods": "110"})
     node = _decode(
         {

@@ -1,4 +1,4 @@
-"""Ask a plugin about every node, about all rows at once and about one row at a time, and make sure that the answers agree."""
+"""Run a plugin for every node, for all rows at once and for one row at a time, and make sure that the results agree."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ Verdict = tuple[str, tuple[str, ...]]
 
 
 def pre_filter(plugin: PreFilterPlugin[Any], pod: Pod, state: ClusterState) -> PreFilterResult | Status:
-    """Return what PreFilter says."""
+    """Return the result of PreFilter."""
     return plugin.pre_filter(plugin.compile(pod, state), state, CycleState())
 
 
 def filters(plugin: FilterPlugin[Any], pod: Pod, state: ClusterState, params: Params | None = ()) -> dict[str, Verdict]:
-    """Return per node what the filter says; nodes that pass are left out."""
+    """Return the filter's result per node; nodes that pass are left out."""
     spec = plugin.compile(pod, state)
     everything = plugin.filter(spec, params, Rows(state))
     assert everything.dtype == np.uint16

@@ -1,4 +1,4 @@
-"""On random small clusters every form of a plugin's rule says what a naive reading of the documentation says."""
+"""On random small clusters every form of a plugin's rule agrees with a naive implementation of the documentation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""In-tree volumes by the names of their CSI drivers: handles, zones, what can't be translated."""
+"""In-tree volumes under the names of their CSI drivers: handles, zones, untranslatable volumes."""
 
 import pytest
 
@@ -56,7 +56,7 @@ def term(*requirements: tuple[str, str]) -> Document:
         pytest.param(
             {"azureDisk": {"diskName": "d", "diskURI": "u"}},
             "kind(Shared) is not supported in csi migration",
-            id="Azure: disks are shared where nothing is said",
+            id="Azure: disks are shared by default",
         ),
         pytest.param({"cinder": {"volumeID": "v"}}, "cinder.csi.openstack.org v", id="Cinder"),
         pytest.param({"portworxVolume": {"volumeID": "v"}}, "pxd.portworx.com v", id="Portworx"),
@@ -119,7 +119,7 @@ CSI_ZONE = "topology.ebs.csi.aws.com/zone"
 @pytest.mark.parametrize(
     ("labels", "terms", "want"),
     [
-        pytest.param({}, [], None, id="nothing is said"),
+        pytest.param({}, [], None, id="neither labels nor terms"),
         pytest.param({ZONE: "b__a"}, [], [[(CSI_ZONE, "In", ("a", "b"))]], id="zones of the labels"),
         pytest.param({ZONE: "__"}, [], None, id="labels without a zone"),
         pytest.param({}, [term((ZONE, "a"))], [[(CSI_ZONE, "In", ("a",))]], id="the zone of the affinity"),
@@ -140,7 +140,7 @@ CSI_ZONE = "topology.ebs.csi.aws.com/zone"
             {},
             [term((ZONE, "a"), (BETA_REGION, "r"))],
             [[(CSI_ZONE, "In", ("a",)), (BETA_REGION, "In", ("r",))]],
-            id="an old region stays beside a new zone",
+            id="an old region is kept with a new zone",
         ),
     ],
 )

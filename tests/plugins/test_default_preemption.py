@@ -1,4 +1,4 @@
-"""DefaultPreemption: who may preempt whom, which victims go, which node is chosen, what is said about it."""
+"""DefaultPreemption: eligible pods, victims, the choice of a node, and the messages."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def reasons_of(found: Preemption) -> Sequence[str]:
             ],
             preemptor(),
             ("default/new",),
-            id="of equal priority the one that ran longer stays",
+            id="of equal priority the pod that ran longer stays",
         ),
         pytest.param(
             [running("dated", "2", 0, started="2026-01-01T00:00:00Z"), running("undated", "2", 0)],
@@ -107,8 +107,8 @@ def test_victims(objects: list[PodBuilder], pod: PodBuilder, want: tuple[str, ..
     [
         pytest.param({"app": "db"}, 0, {"app": "db"}, ("default/free",), 0, id="a protected pod is spared first"),
         pytest.param({"app": "db"}, 1, {"app": "db"}, ("default/db",), 0, id="within the budget it counts as others"),
-        pytest.param({}, 0, {"app": "db"}, ("default/db",), 0, id="an empty selector protects nobody"),
-        pytest.param(None, 0, {"app": "db"}, ("default/db",), 0, id="no selector protects nobody"),
+        pytest.param({}, 0, {"app": "db"}, ("default/db",), 0, id="an empty selector protects no pod"),
+        pytest.param(None, 0, {"app": "db"}, ("default/db",), 0, id="no selector protects no pod"),
         pytest.param({"app": "db"}, 0, {}, ("default/db",), 0, id="a pod without labels is protected by no budget"),
     ],
 )
@@ -213,7 +213,7 @@ def test_which_candidate_is_best(first: list[PodBuilder], second: list[PodBuilde
     assert found.nominated_node_name == want[0]
 
 
-# Who may.
+# Eligible pods.
 
 
 def test_a_policy_of_never_keeps_a_pod_from_preempting() -> None:
@@ -306,7 +306,7 @@ def test_rule_6_nominated_pods_of_equal_priority_are_counted_in_by_dry_runs() ->
     assert preempt(scheduler, preemptor("1").obj()).candidates == {"n1": ("default/a",)}
 
 
-# What is said.
+# Messages.
 
 
 def test_messages_count_nodes_by_reason() -> None:
@@ -326,7 +326,7 @@ def test_messages_count_nodes_by_reason() -> None:
 
 
 class StubPostFilter(PostFilterPlugin[None]):
-    """A PostFilter that always says the same."""
+    """A PostFilter with a constant result."""
 
     name = "Stub"
 

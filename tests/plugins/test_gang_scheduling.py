@@ -1,4 +1,4 @@
-"""GangScheduling: pods wait for their group, and hear of what may complete it."""
+"""GangScheduling: pods wait for their group, and events that may complete it wake them."""
 
 import pytest
 

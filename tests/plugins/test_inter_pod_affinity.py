@@ -1,4 +1,4 @@
-"""InterPodAffinity, rule by rule, and against a naive reading of the documentation on random small clusters."""
+"""InterPodAffinity, rule by rule, and against a naive implementation of the documentation on random small clusters."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ A = (pod("r", "a").obj(), "a1")
             wants(LIKES, term()), [A], everywhere(AFFINITY, "a1", "a2"), id="a pod joins the zone of those it likes"
         ),
         pytest.param(wants(LIKES, term(HOST)), [A], everywhere(AFFINITY, "a1"), id="or just their node"),
-        pytest.param(wants(LIKES, term()), [], everywhere(AFFINITY), id="there is nobody to join"),
+        pytest.param(wants(LIKES, term()), [], everywhere(AFFINITY), id="there is no pod to join"),
         pytest.param(
             wants(LIKES, term(), app="a"),
             [],
@@ -117,7 +117,7 @@ A = (pod("r", "a").obj(), "a1")
             wants(LIKES, term(app=None)), [A], everywhere(AFFINITY, "a1", "a2"), id="an empty selector likes all"
         ),
         pytest.param(
-            wants(LIKES, {"topologyKey": ZONE}, app="a"), [A], everywhere(AFFINITY), id="no selector likes nobody"
+            wants(LIKES, {"topologyKey": ZONE}, app="a"), [A], everywhere(AFFINITY), id="no selector likes no pod"
         ),
         pytest.param(
             wants(DISLIKES, term()), [A], {"a1": ANTI, "a2": ANTI}, id="a pod keeps off the zone of those it dislikes"
@@ -149,7 +149,7 @@ A = (pod("r", "a").obj(), "a1")
             wants(DISLIKES, term(app="x"), app="x"),
             [(wants(DISLIKES, term(app="x"), app="x", name="r"), "a1")],
             {"a1": ANTI, "a2": ANTI},
-            id="its own dislike is told before that of others",
+            id="its own dislike is reported before that of others",
         ),
         pytest.param(
             pod("p", "a").spec(affinity={LIKES: {REQUIRED: [term()]}, DISLIKES: {REQUIRED: [term(HOST)]}}).obj(),
@@ -361,7 +361,7 @@ REASONS = {
 
 
 def check(asked: Asked, scene: Scene, hard_weight: int = 1, ignore_existing: bool = False) -> None:
-    """Make sure that the plugin says what the naive reading says."""
+    """Make sure that the plugin agrees with the naive implementation."""
     pod, world = asked.pod, scene.world
     objections = {name: oracle.objection(pod, name, world) for name in world.nodes}
     assert asked.skips_filter() is oracle.skips_filter(pod, world)

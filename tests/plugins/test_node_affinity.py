@@ -164,7 +164,7 @@ def test_preferred_terms(terms: list[tuple[int, Term]], want: list[int], want_no
 @pytest.mark.parametrize(
     ("pod", "want"),
     [
-        pytest.param(make_pod(), True, id="nothing said"),
+        pytest.param(make_pod(), True, id="no affinity"),
         pytest.param(requiring(labels(expression("zone", "Exists"))), True, id="only required terms"),
         pytest.param(preferring(), False, id="an empty list of preferred terms is something"),
         pytest.param(preferring((1, labels(expression("zone", "Exists")))), False, id="a preferred term"),

@@ -57,7 +57,9 @@ def test_needed_features(pod: Pod, want: set[str]) -> None:
     ("declared", "want"),
     [
         pytest.param((USER_NAMESPACES_HOST_NETWORK,), True, id="the feature"),
-        pytest.param(("A", RESTART_ALL_CONTAINERS, USER_NAMESPACES_HOST_NETWORK, "Z"), True, id="others beside it"),
+        pytest.param(
+            ("A", RESTART_ALL_CONTAINERS, USER_NAMESPACES_HOST_NETWORK, "Z"), True, id="together with other features"
+        ),
         pytest.param((RESTART_ALL_CONTAINERS,), False, id="another feature"),
         pytest.param((), False, id="nothing"),
         pytest.param(("Z", USER_NAMESPACES_HOST_NETWORK), False, id="what stands too late is not found, as upstream"),

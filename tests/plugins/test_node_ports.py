@@ -28,7 +28,7 @@ def holder(*ports: dict[str, object], name: str = "holder", node_name: str = "")
         pytest.param(port(80, ip="10.0.0.1"), port(80, ip="10.0.0.2"), False, id="two addresses"),
         pytest.param(port(80, ip="10.0.0.1"), port(80, ip="10.0.0.1"), True, id="the same address"),
         pytest.param(port(80, ip="10.0.0.1"), port(80), True, id="all addresses are held"),
-        pytest.param(port(80), port(80, ip="10.0.0.1"), True, id="all addresses are wanted"),
+        pytest.param(port(80), port(80, ip="10.0.0.1"), True, id="a request for all addresses"),
         pytest.param(port(80, ip="0.0.0.0"), port(80, ip="127.0.0.1"), True, id="0.0.0.0 is all addresses"),
         pytest.param(port(80, ip="::"), port(80, ip="127.0.0.1"), False, id=":: is an address like others"),
         pytest.param(port(80, ""), port(80), True, id="no protocol is TCP"),

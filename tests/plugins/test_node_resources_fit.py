@@ -77,7 +77,7 @@ def test_filter(wanted: dict[str, str], used: dict[str, str], want: dict[str, ob
             1,
             {"cpu": "5"},
             verdict(TOO_SMALL, "Too many pods", "Insufficient cpu"),
-            id="the pod count is told first",
+            id="the pod count is reported first",
         ),
     ],
 )

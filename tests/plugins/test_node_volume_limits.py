@@ -82,7 +82,7 @@ def attachment(name: str, volume: str, node: str = "n1", attacher: str = "csi.a"
             id="drivers count apart",
         ),
         pytest.param(
-            1, [*csi("a", "1"), *csi("b", "2"), attachment("v", "b")], (), using("a"), True, id="attached to nobody"
+            1, [*csi("a", "1"), *csi("b", "2"), attachment("v", "b")], (), using("a"), True, id="attached to no pod"
         ),
         pytest.param(
             1,

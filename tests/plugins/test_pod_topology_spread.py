@@ -1,4 +1,4 @@
-"""PodTopologySpread, rule by rule, and against a naive reading of the documentation on random small clusters."""
+"""PodTopologySpread, rule by rule, and against a naive implementation of the documentation on random small clusters."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ IN_A = {"a1": UNEVEN, "a2": UNEVEN, **NO}
         ),
         pytest.param(spreading(constraint(minDomains=2)), "a1 b1", NO, id="enough domains"),
         pytest.param(spreading(constraint(when=SOFT)), "a1 a1", {}, id="soft constraints refuse nothing"),
-        pytest.param(spreading(constraint(labelSelector={})), "a1 a2", NO, id="an empty selector counts nobody"),
+        pytest.param(spreading(constraint(labelSelector={})), "a1 a2", NO, id="an empty selector counts no pod"),
         pytest.param(spreading(constraint(labelSelector=None)), "a1 a2", NO, id="neither does none"),
         pytest.param(
             spreading(constraint(labelSelector={}, matchLabelKeys=["app"])), "a1", IN_A, id="keys alone select"
@@ -313,7 +313,7 @@ def test_an_empty_list_of_defaults_spreads_nothing() -> None:
 
 
 def check(asked: Asked, where: Scene, feasible: list[str] | None = None) -> None:
-    """Make sure that the plugin says what the naive reading says."""
+    """Make sure that the plugin agrees with the naive implementation."""
     pod, world = asked.pod, where.world
     objections = {name: oracle.objection(pod, name, world) for name in world.nodes}
     texts = {None: None, oracle.LABEL: LABEL, oracle.UNEVEN: UNEVEN}

@@ -1,4 +1,4 @@
-"""PrioritySort, SchedulingGates and DefaultBinder: what they say of a pod alone."""
+"""PrioritySort, SchedulingGates and DefaultBinder: results for a single pod."""
 
 import pytest
 
@@ -16,7 +16,7 @@ from tests.plugins.builders import make_node, make_plugin, make_pod, make_state
     ("queued", "want"),
     [
         pytest.param([("a", 1, 5), ("b", 2, 9)], "ba", id="the higher priority goes first, however late it came"),
-        pytest.param([("a", 1, 5), ("b", 1, 4)], "ba", id="among equals the one that was queued first"),
+        pytest.param([("a", 1, 5), ("b", 1, 4)], "ba", id="among equals the pod that was queued first"),
         pytest.param([("a", None, 1), ("b", 0, 0)], "ba", id="no priority counts as 0"),
         pytest.param([("a", -1, 0), ("b", None, 9)], "ba", id="negative priorities go last"),
     ],

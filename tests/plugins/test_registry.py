@@ -1,4 +1,4 @@
-"""The in-tree registry: extension points and events as the release has them, and hints as it gives them."""
+"""The in-tree registry: the release's extension points and events, and the results of its hints."""
 
 import gzip
 import json
@@ -77,7 +77,7 @@ def read_object(document: dict[str, Any] | None) -> KubernetesObject | None:
 
 
 def answers(case: dict[str, Any], event: ClusterEvent) -> list[HintAnswer]:
-    """Return what the hints of a case's plugin say to an event; what is told as an addition or deletion has one object."""
+    """Return the answers of a case's plugin hints to an event; additions and deletions have one object."""
     gates = FeatureGates.from_mapping(case.get("featureGates") or {})
     written_config = case.get("config")
     configuration = default_configuration(gates)

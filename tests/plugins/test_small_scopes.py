@@ -23,7 +23,7 @@ SIZES = (0, 1, 2, 3)
 """Amounts in units of 100m and of 200 MiB, what a container that asks for nothing counts with."""
 
 Situation = tuple[tuple[int, int, int], tuple[tuple[int, int], ...]]
-"""What a node offers (CPU, memory, pods), and what up to two pods on it ask for; the third is the one that is scheduled."""
+"""A node's capacity (CPU, memory, pods), the requests of up to two pods on it, and those of the third, which is scheduled."""
 
 
 def situations() -> list[Situation]:

@@ -24,7 +24,7 @@ REJECTED = ("UnschedulableAndUnresolvable", (REASON,))
         pytest.param(HARD, {"operator": "Exists", "effect": "NoExecute"}, "rejected", id="another effect"),
         pytest.param(EVICTING, {"operator": "Exists", "effect": "NoExecute"}, "passed", id="its effect, any key"),
         pytest.param(EVICTING, {"key": "x"}, "rejected", id="NoExecute rejects as well"),
-        pytest.param(SOFT, {"key": "x"}, "passed", id="PreferNoSchedule rejects nobody"),
+        pytest.param(SOFT, {"key": "x"}, "passed", id="PreferNoSchedule rejects no pod"),
         pytest.param(HARD, {"key": "k", "operator": "Bogus", "value": "v"}, "rejected", id="an unknown operator"),
     ],
 )

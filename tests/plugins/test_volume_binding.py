@@ -75,7 +75,7 @@ def ephemeral() -> Pod:
             ephemeral(),
             [make_claim("p-v", storage_class="later")],
             unresolvable("PVC default/p-v was not created for pod default/p (pod is not owner)"),
-            id="the claim of that name is somebody else's",
+            id="the claim of that name has another owner",
         ),
         pytest.param(
             using("c"),
@@ -193,7 +193,7 @@ def test_the_smaller_claim_chooses_first() -> None:
             {"n1": [BIND_CONFLICT]},
             id="another node was selected",
         ),
-        pytest.param([make_claim(storage_class="later")], "c", {}, id="made where it is wanted"),
+        pytest.param([make_claim(storage_class="later")], "c", {}, id="provisioned on the node"),
     ],
 )
 def test_reasons(objects: list[KubernetesObject], claims: str, want: dict[str, list[str]]) -> None:
@@ -381,7 +381,7 @@ def test_without_the_gate_nothing_is_scored() -> None:
             ],
             "a b",
             25,
-            id="volumes to be made don't count beside one that exists",
+            id="volumes to be provisioned don't count next to an existing one",
         ),
         pytest.param([make_claim("a", storage_class="later")], "a", 0, id="capacity is not known"),
         pytest.param([make_claim("a", volume="pv"), make_volume("pv")], "a", 0, id="bound claims don't count"),

@@ -35,7 +35,7 @@ def rbd(*monitors: str, image: str = "i", pool: str = "", reads: bool = False) -
     ("wanted", "mounted", "want"),
     [
         pytest.param(gce(), gce(), True, id="two writers of a GCE disk"),
-        pytest.param(gce(reads=True), gce(), True, id="a reader beside a writer"),
+        pytest.param(gce(reads=True), gce(), True, id="a reader and a writer"),
         pytest.param(gce(reads=True), gce(reads=True), False, id="two readers"),
         pytest.param(gce("a"), gce("b"), False, id="two GCE disks"),
         pytest.param(ebs(reads=True), ebs(reads=True), True, id="even two readers of an EBS disk"),
@@ -66,7 +66,7 @@ def test_disks_collide(wanted: Document, mounted: Document, want: bool) -> None:
     [
         pytest.param(with_volumes({"emptyDir": {}}), SKIP, id="neither disks nor claims"),
         pytest.param(using("shared"), SKIP, id="a claim for many"),
-        pytest.param(using("free"), SKIP, id="an exclusive claim that nobody uses"),
+        pytest.param(using("free"), SKIP, id="an exclusive claim that is not in use"),
         pytest.param(using("gone"), unresolvable('persistentvolumeclaim "gone" not found'), id="a missing claim"),
         pytest.param(using("mine"), PreFilterResult((1, 1, ("mine",))), id="an exclusive claim in use"),
     ],

@@ -31,7 +31,7 @@ IN_USE = (
 
 
 def verdicts(plugin: Any, pod: Pod, state: ClusterState) -> dict[str, Verdict] | None:
-    """Return what a plugin says of each node, after its PreFilter; None where that rejects the pod."""
+    """Return a plugin's verdict for each node, after its PreFilter; None if that rejects the pod."""
     answer = pre_filter(plugin, pod, state)
     if answer == SKIP:
         return {}
@@ -39,19 +39,19 @@ def verdicts(plugin: Any, pod: Pod, state: ClusterState) -> dict[str, Verdict] |
 
 
 def unbindable(world: World) -> bool:
-    """Say whether a claim of the pod should have been bound long ago."""
+    """Return whether a claim of the pod should have been bound long ago."""
     claims = world.claims(world.pod)
     return any(not oracle.is_bound(claim) and oracle.waiting(world, claim) is None for claim in claims)
 
 
 def missing_volume(world: World) -> bool:
-    """Say whether a claim of the pod names a volume that does not exist."""
+    """Return whether a claim of the pod names a volume that does not exist."""
     names = {volume.metadata.name for volume in world.all(PersistentVolume)}
     return any(claim.spec.volume_name and claim.spec.volume_name not in names for claim in world.claims(world.pod))
 
 
 def told(world: World, rule: Any, code: str) -> dict[str, Verdict]:
-    """Return what a naive rule says of each node, as a plugin would."""
+    """Return the result of a naive rule for each node, in a plugin's form."""
     found = {node.metadata.name: rule(world, node) for node in world.nodes}
     return {name: (code, (text,)) for name, text in found.items() if text}
 
@@ -85,7 +85,7 @@ def test_node_volume_limits(world: World) -> None:
     plugin = make_plugin(NodeVolumeLimits, state)
     want = told(world, oracle.too_many_volumes, "Unschedulable")
     assert verdicts(plugin, world.pod, state) == want
-    # What is kept between questions follows pods that leave, for good or on trial.
+    # State cached between questions is updated when pods leave, for good or on trial.
     for pod, _ in world.pods[:1]:
         fewer = World(world.nodes, world.pods[1:], world.objects, world.pod)
         with state.trial():
@@ -128,7 +128,7 @@ def check_volume_binding(world: World) -> None:
 @settings(max_examples=100, deadline=None)
 @given(worlds())
 def test_kept_columns_follow_what_is_written(world: World) -> None:
-    """Plugins that saw the cluster grow object by object say what fresh ones say."""
+    """Plugins that saw the cluster grow object by object agree with new ones."""
     state = state_of(World(world.nodes, (), (), world.pod))
     grown = [make_plugin(kind, state) for kind in (NodeVolumeLimits, VolumeBinding, VolumeZone, VolumeRestrictions)]
     for item in world.objects:

@@ -72,7 +72,7 @@ def make_claim(
     meta: Document | None = None,
     spec: Document | None = None,
 ) -> KubernetesObject:
-    """Return a claim; with a volume it is bound to it unless `bound` says otherwise."""
+    """Return a claim; with a volume it is bound to it, unless `bound` is false."""
     notes = {**(BOUND if volume and bound else {}), **(annotations or {})}
     body: Document = {"accessModes": list(modes), "resources": {"requests": {"storage": size}}, **(spec or {})}
     if storage_class is not None:

@@ -1,4 +1,4 @@
-"""Lines that a decision reaches are counted as benchmarks/code_lines.py says: on a made package, and on this one."""
+"""Counting the lines that a decision reaches with benchmarks/code_lines.py: in a sample package, and in this one."""
 
 from __future__ import annotations
 

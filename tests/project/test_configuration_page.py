@@ -1,4 +1,4 @@
-"""docs/configuration.md shows what the program says to the file on that page."""
+"""docs/configuration.md shows the program's output for the file on that page."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def test_every_target_is_listed_with_what_it_does() -> None:
 
 
 def _of_extras(project: dict[str, Any]) -> list[str]:
-    """Return what the extras need except other extras."""
+    """Return the dependencies of the extras, except other extras."""
     needs = [need for extra in project["optional-dependencies"].values() for need in extra]
     return [need for need in needs if not need.startswith(f"{project['name']}[")]
 
@@ -72,7 +72,7 @@ def test_every_dependency_has_a_reason() -> None:
 
 
 def commands(path: Path) -> list[str]:
-    """Return what a document tells people to type: lines of shell blocks, and commands between backticks."""
+    """Return the commands that a document shows: lines of shell blocks, and commands between backticks."""
     text = path.read_text()
     blocks = [block for language, block in FENCE.findall(text) if language in ("sh", "shell", "bash", "console")]
     lines = [line.removeprefix("$ ").partition("#")[0].strip() for block in blocks for line in block.splitlines()]

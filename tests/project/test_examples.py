@@ -1,4 +1,4 @@
-"""The bundled example: what the documentation says of it is what its manifests hold."""
+"""The bundled example: the documentation agrees with its manifests."""
 
 from collections import Counter
 from pathlib import Path

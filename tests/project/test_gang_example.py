@@ -1,4 +1,4 @@
-"""The gang example: one command tells both outcomes, and docs/gang.md shows what it prints."""
+"""The gang example: one command shows both outcomes, and docs/gang.md contains its output."""
 
 from __future__ import annotations
 

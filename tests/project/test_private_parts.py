@@ -142,7 +142,7 @@ def _todo(part: PrivatePart) -> str:
 
 
 def _is_there(found: object, name: str) -> bool:
-    """Say whether a class has an attribute, or sets it on itself somewhere; or whether its constructor takes a parameter."""
+    """Return whether a class has an attribute, or sets it on itself somewhere; or whether its constructor takes a parameter."""
     if name.endswith("="):
         assert isinstance(found, type)
         return name[:-1] in inspect.signature(found).parameters

@@ -27,7 +27,7 @@ PATIENCE = 60.0
 
 
 class Session:
-    """What kubectl does for each command of the tutorial, as requests."""
+    """The requests that kubectl makes for each command of the tutorial."""
 
     def __init__(self, url: str) -> None:
         self.client = httpx.Client(base_url=url, timeout=30)

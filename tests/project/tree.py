@@ -64,5 +64,5 @@ def documents() -> list[Path]:
 
 
 def name_of(path: Path) -> str:
-    """Return a path as it is written in the repository, with forward slashes."""
+    """Return a path in the repository's spelling, with forward slashes."""
     return path.relative_to(ROOT).as_posix()

@@ -1,1 +1,1 @@
-"""A server is read over HTTP while it schedules: whatever an answer says is true of one moment."""
+"""A server is read over HTTP while it schedules: each answer is consistent for one moment."""

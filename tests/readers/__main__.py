@@ -69,7 +69,7 @@ def server(folder: Path, pods: int) -> Iterator[str]:
 
 
 def read_while_scheduling(address: str, pods: int, readers: int, seed: int) -> tuple[list[Answered], float]:
-    """Read with so many threads until all pods are placed; return the answers and the seconds it took."""
+    """Read with `readers` threads until all pods are placed; return the answers and the seconds it took."""
     done = threading.Event()
     team = [Reader(address, seed + number) for number in range(readers)]
 

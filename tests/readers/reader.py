@@ -1,4 +1,4 @@
-"""What a reader asks while pods are scheduled, and what must hold within each answer."""
+"""The reader's requests while pods are scheduled, and the invariants of each answer."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import httpx
 Plain = dict[str, Any]
 
 CPU_MILLI = 100
-"""What every pod requests."""
+"""The requests of every pod."""
 
 MEMORY_BYTES = 200 << 20
 
@@ -56,7 +56,7 @@ def contradiction_in_nodes(document: Plain) -> str:
 
 
 def contradiction_in_matrix(document: Plain) -> str:
-    """Return what in a matrix is not as its own scores say, or nothing."""
+    """Return the first contradiction between a matrix and its own scores, or ""."""
     if not document["kept"]:
         return ""
     if sum(document["counts"].values()) != document["nodes"]:

@@ -60,7 +60,7 @@ OWNED = {"ownerReferences": [{"kind": "Deployment", "name": "w", "uid": "d", "co
         pytest.param(
             [workload("Deployment", {"replicas": 400}, name="a"), workload("Deployment", {"replicas": 601}, name="b")],
             "Deployment default/b $.spec.replicas",
-            id="all together, told by the largest",
+            id="all together, reported with the largest",
         ),
         pytest.param(
             [workload("Deployment", {"replicas": 900}, uid="d"), workload("ReplicaSet", {"replicas": 900}, **OWNED)],
@@ -72,7 +72,7 @@ OWNED = {"ownerReferences": [{"kind": "Deployment", "name": "w", "uid": "d", "co
             "ReplicaSet default/w $.spec.replicas",
             id="one whose Deployment is not there counts",
         ),
-        pytest.param([workload("Deployment", {})], "", id="one replica if nothing is said"),
+        pytest.param([workload("Deployment", {})], "", id="one replica by default"),
     ],
 )
 def test_how_many_pods_workloads_ask_for(documents: list[dict[str, Any]], want: str) -> None:

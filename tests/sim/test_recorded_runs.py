@@ -51,7 +51,7 @@ def merged(old: Any, patch: Any) -> Any:
 
 
 def operations(steps: list[dict[str, Any]]) -> list[tuple[int, Operation]]:
-    """Return what the test did. Before the scheduler starts it sees nothing, then all at once."""
+    """Return the actions of the test. Before the scheduler starts it sees nothing, then all at once."""
     documents: dict[tuple[str, str], dict[str, Any]] = {}
     found: list[tuple[int, Operation]] = []
     start = next(step["at_ms"] for step in steps if step["op"] == "scheduler starts")

@@ -22,7 +22,7 @@ from tests.sim.worlds import MINUTE, SECOND, node, pod, simulator, story
         pytest.param(
             "bound",
             'Operation cannot be fulfilled on pods/binding "p": pod p is already assigned to node "n"',
-            id="somebody else was faster",
+            id="another client was faster",
         ),
         pytest.param(
             "deleting",

@@ -1,4 +1,4 @@
-"""Counts of pods per row and per domain follow every delta, and are what counting anew gives."""
+"""Counts of pods per row and per domain follow every delta, and equal a full count."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def by_zone(state: ClusterState, table: DomainTable) -> dict[str, int]:
 
 
 def counted(state: ClusterState, matches: Matches, mask: Bools | None = None) -> dict[str, int]:
-    """Count anew, pod by pod."""
+    """Count again, pod by pod."""
     found: dict[str, int] = {}
     for info in state.pods.values():
         node = state.nodes.nodes[info.row]

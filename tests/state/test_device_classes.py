@@ -1,4 +1,4 @@
-"""Which device class stands behind which extended resource."""
+"""The device class for each extended resource."""
 
 import pytest
 

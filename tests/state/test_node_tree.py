@@ -1,4 +1,4 @@
-"""The order of visits to nodes, told naively, under changes and undo."""
+"""The order of visits to nodes, against a naive implementation, under changes and undo."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The log of changed rows tells every reader what it missed, or that it missed too much."""
+"""The log of changed rows returns to every reader the rows that it missed, or that it missed too many."""
 
 import pytest
 

@@ -30,7 +30,7 @@ SMALL_STATE, LARGE_STATE = make_state("1Gi"), make_state("1Ei")
 
 
 def wrapped(number: int) -> int:
-    """Return what Go's int64 keeps."""
+    """Return the number wrapped as Go's int64."""
     return (number + 2**63) % 2**64 - 2**63
 
 

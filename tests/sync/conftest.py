@@ -11,7 +11,7 @@ from tests.sync.world import LocalCluster
 
 @pytest.fixture(scope="package", params=[False, True], ids=["requests", "batches"])
 def way(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Say whether the cluster here takes batches. Modules that follow something without saying so themselves use it."""
+    """Set whether the cluster here accepts batches. Modules that sync without declaring it themselves use it."""
     LocalCluster.takes_batches = request.param
     yield
     LocalCluster.takes_batches = False

@@ -134,7 +134,7 @@ def documents_here(world: World) -> list[Document]:
 
 
 def decisions(documents: Sequence[Document], waiting: Sequence[str]) -> list[Any]:
-    """Return what the scheduler decides about pods, one after the other: scores of default spreading and all, and the node."""
+    """Return the scheduler's decisions on pods in turn: scores of default spreading, total scores, and the node."""
     pods = {each["metadata"]["name"]: each for each in documents if each["kind"] == "Pod"}
     objects = [each for each in documents if each["kind"] != "Pod" or each["metadata"]["name"] not in waiting]
     case: JsonObject = {"id": "spread", "objects": list(objects), "pods": [pods[name] for name in waiting]}

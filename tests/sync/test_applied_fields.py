@@ -38,12 +38,12 @@ def with_cpu(document: Document, cpu: str) -> Document:
 
 
 def not_ready(document: Document) -> Document:
-    """Return a node that is not ready, as it says."""
+    """Return a node whose status is not ready."""
     return {**document, "status": {**part(document, "status"), "conditions": [{"type": "Ready", "status": "False"}]}}
 
 
 def shown(document: Document | None) -> Document:
-    """Return what the cases look at of a node here."""
+    """Return the parts of a local node that the cases check."""
     assert document is not None
     spec, status = part(document, "spec"), part(document, "status")
     conditions = status["conditions"]
@@ -69,7 +69,7 @@ def write_node(world: World, change: Change) -> None:
         world.here.ask("PUT", f"/api/v1/nodes/n1{subresource}", {**changed, "metadata": metadata})
 
 
-@pytest.mark.parametrize("again", [False, True], ids=["while it follows", "and sync is begun anew"])
+@pytest.mark.parametrize("again", [False, True], ids=["while the sync runs", "and after a restart of the sync"])
 @pytest.mark.parametrize(
     ("here", "there", "want"),
     [

@@ -1,4 +1,4 @@
-"""Tests of following a source: what each policy says, whatever the wire does to the events."""
+"""Tests of following a source: the effect of each policy, whatever the connection does to the events."""
 
 from __future__ import annotations
 

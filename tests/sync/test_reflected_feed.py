@@ -86,7 +86,7 @@ def told(streams: Sequence[Sequence[Document | Exception]], policy: SyncPolicy |
 @pytest.mark.parametrize(
     ("streams", "want"),
     [
-        pytest.param([[end_of_list(5)]], ["= at 5"], id="an empty list is told"),
+        pytest.param([[end_of_list(5)]], ["= at 5"], id="an empty list is reported"),
         pytest.param(
             [[event("ADDED", service("x", 3)), end_of_list(5), event("ADDED", service("y", 6))]],
             ["=x at 5", "+y"],
@@ -98,7 +98,7 @@ def told(streams: Sequence[Sequence[Document | Exception]], policy: SyncPolicy |
                 [event("ADDED", service("x", 3)), event("ADDED", service("z", 8)), end_of_list(9)],
             ],
             ["=x at 5", "+y", "-y", "+z", "up to 9"],
-            id="a later list is told as what is different, and up to where",
+            id="a later list is reported as the differences, and up to where",
         ),
         pytest.param(
             [

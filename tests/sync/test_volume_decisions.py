@@ -134,7 +134,7 @@ def test_a_claim_that_was_bound_when_following_began_has_the_volume_of_the_sourc
     assert part(part(found, "spec"), "claimRef")["uid"] == part(claimed, "metadata")["uid"]
 
 
-@pytest.mark.parametrize("again", [False, True], ids=["while it follows", "and sync is begun anew"])
+@pytest.mark.parametrize("again", [False, True], ids=["while the sync runs", "and after a restart of the sync"])
 @pytest.mark.parametrize("order", ["here first", "there first", "first seen bound", "unbound at the beginning"])
 def test_a_claim_that_waits_for_its_first_consumer_is_bound_here_whoever_is_quicker(order: str, again: bool) -> None:
     world = made_world()
@@ -177,7 +177,7 @@ def test_a_volume_that_was_there_before_can_be_chosen_here_while_it_is_chosen_th
     assert part(found, "status").get("phase") in (None, "Pending", "Available")
 
 
-@pytest.mark.parametrize("again", [False, True], ids=["while it follows", "and sync is begun anew"])
+@pytest.mark.parametrize("again", [False, True], ids=["while the sync runs", "and after a restart of the sync"])
 def test_what_controllers_here_noted_of_a_binding_outlives_other_annotations_of_the_source(again: bool) -> None:
     world = started()
     world.put("persistentvolumeclaims", claim())

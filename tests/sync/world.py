@@ -206,7 +206,7 @@ class World:
         self._seen_here = self.here.backend.store.revision
 
     def begin_writes(self) -> None:
-        """Let the follower decide on writes, which are carried out when it works next, whatever happens until then."""
+        """Let the follower decide on writes, which are executed when it works next, whatever happens until then."""
         self._under_way += self.follower.next_writes(3)
 
     def end_writes(self) -> None:

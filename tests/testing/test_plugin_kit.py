@@ -256,14 +256,14 @@ class HidesPods(PreFilterPlugin[PodSpec], FilterPlugin[PodSpec]):
 
 
 class ReadsAnnotations(Right):
-    """The signature does not tell of annotations."""
+    """The signature leaves annotations out."""
 
     def score(self, spec: PodSpec, params: Params | None, rows: Rows) -> Ints:
         return rows.fill(int(spec.pod.metadata.annotations.get("example.com/likes", "0")))
 
 
 class ShortKey(Right):
-    """The key does not tell of priorities."""
+    """The key leaves priorities out."""
 
     def score(self, spec: PodSpec, params: Params | None, rows: Rows) -> Ints:
         return rows.fill((spec.pod.spec.priority or 0) % 11)

@@ -60,7 +60,7 @@ def test_a_rule_that_looks_at_the_whole_cluster_passes() -> None:
 
 
 class SilentRefresh(Parity):
-    """Notices that the number moved, and does not say so."""
+    """Notices that the number changed, and does not report it."""
 
     class rule(ParityRule):  # noqa: N801
         def refresh(self) -> bool:

@@ -109,7 +109,7 @@ class Visitor:
         return self
 
     def test(self, name: str) -> Locator:
-        """Return what has this name for tests."""
+        """Return the element with this name for tests."""
         return self.page.locator(f"[data-test={name}]")
 
     @property
@@ -133,7 +133,7 @@ class Visitor:
             self.page.screenshot(path=SCREENSHOTS / f"{name}-{theme}.png")
 
     def violations(self) -> list[str]:
-        """Return what axe-core finds that is serious or critical, each as one line."""
+        """Return the serious and critical findings of axe-core, each as one line."""
         self.page.evaluate((files("axe_playwright_python") / "axe.min.js").read_text(encoding="utf-8"))
         found = self.page.evaluate("() => axe.run({ resultTypes: ['violations'] })")
         return [

@@ -83,7 +83,7 @@ class FakePod:
 
     @property
     def status(self) -> str:
-        """Return what the page calls it."""
+        """Return the page's name for the pod's state."""
         return "placed" if self.node >= 0 else "gated" if self.gated else "waiting"
 
 

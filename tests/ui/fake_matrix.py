@@ -43,7 +43,7 @@ class _Row(NamedTuple):
 
 
 def matrix(cluster: FakeCluster, namespace: str, name: str) -> Plain | None:
-    """Return the matrix; None where there is no such pod."""
+    """Return the matrix; None if there is no such pod."""
     number = cluster.by_key.get(f"{namespace}/{name}")
     if number is None:
         return None

@@ -51,7 +51,7 @@ def percentile(values: list[float], part: float) -> float:
 
 
 def costs(page: Page) -> Figures:
-    """Return what an open page has cost so far."""
+    """Return the cost of an open page up to now."""
     return cast("Figures", page.evaluate(COSTS))
 
 

@@ -85,7 +85,7 @@ class Running:
         self.url = url
 
     def get(self, path: str) -> dict[str, object]:
-        """Return what our API answers."""
+        """Return our API's answer."""
         answer = httpx.get(f"{self.url}/bayplan/v1{path}", timeout=30)
         answer.raise_for_status()
         found: dict[str, object] = answer.json()

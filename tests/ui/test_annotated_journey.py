@@ -30,7 +30,7 @@ class Outside:
         httpx.request(method, self._url + path, json=document, headers=headers, timeout=30).raise_for_status()
 
     def schedule(self, name: str) -> None:
-        """Create a pod, bind it or say why not, and write the recorded results on it."""
+        """Create a pod, bind it or set the reason why not, and write the recorded results on it."""
         pod = next(item for item in self._scenario["objects"] if item["metadata"]["name"] == name)
         self._send("POST", PODS, pod)
         node = self._scenario["nodeName"].get(name)

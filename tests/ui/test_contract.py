@@ -1,4 +1,4 @@
-"""The page's types are those of the server's structs, and the made-up service of the page's tests answers as they say."""
+"""The page's types are those of the server's structs, and the fake service of the page's tests follows them."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_the_made_up_service_keeps_to_the_contract(status: str) -> None:
                     continue
                 name = cluster.nodes[0].name if operation.path.startswith("/nodes/") else pod.name
                 path = operation.path.format(**names, name=name)
-                # What is not in the contract is an error of the service.
+                # An answer that is not in the contract is an error of the service.
                 answer = await client.get(f"{ROOT}{path}{QUERIES.get(operation.path, '')}")
                 assert answer.status_code == 200, path
                 assert operation_of("GET", f"{ROOT}{path}") is operation

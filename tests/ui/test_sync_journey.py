@@ -1,4 +1,4 @@
-"""Two simulators with different schedulers follow one source; the page says how far behind they are, and which pods differ."""
+"""Two simulators with different schedulers follow one source; the page shows how far behind they are, and which pods differ."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from bayplan.cli.simulation_options import Config, FeatureGates, Plugins, Seed, 
 from bayplan.cli.source_options import AsJson, source_options
 
 CONTEXT = "context:"
-"""How a context of a kubeconfig is written as one of the two clusters."""
+"""Prefix of a kubeconfig context that is given as one of the two clusters."""
 
 DEFAULT = "default"
 """Stands for kube-scheduler's default configuration."""

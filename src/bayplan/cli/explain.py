@@ -206,7 +206,7 @@ class _Question:
         return found if waiting is None else with_suggestions(found, cluster.trial(), waiting, shown.node)
 
     def _of_present(self, pod: str, shown: Shown, source: ClusterSource) -> Explanation | Workload:
-        """Explain a pod of a cluster as it is now."""
+        """Explain a pod of a cluster in its current state."""
         if shown.attempt is not None:
             got = f"{source.kind}, which tells no earlier attempts"
             raise InputError("--attempt", got=got, wanted="a result directory, or manifests to simulate")

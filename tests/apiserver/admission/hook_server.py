@@ -35,7 +35,7 @@ def _add(path: str, value: object) -> Review:
 
 
 def _told(request: Review) -> Review:
-    """Deny with a text that says what came in the request."""
+    """Deny with a text that describes the request."""
     new, old = request.get("object") or {}, request.get("oldObject") or {}
     parts = [
         *(request["operation"], request["kind"]["kind"], request["kind"]["version"], request["resource"]["resource"]),
@@ -159,11 +159,11 @@ class HookServer:
                 self.wfile.write(data)
 
             def log_message(self, format: str, *args: object) -> None:
-                """Say nothing."""
+                """Log nothing."""
 
         class Server(ThreadingHTTPServer):
             def handle_error(self, request: object, client_address: object) -> None:
-                """Say nothing: clients that do not trust the certificate go away."""
+                """Log nothing: clients that do not trust the certificate disconnect."""
 
         self.asked = asked
         self._server = Server(("127.0.0.1", port), Handler)

@@ -1,4 +1,4 @@
-"""Webhooks of a running server: nobody is called unless that is allowed, and requests go on meanwhile."""
+"""Webhooks of a running server: none is called unless allowed, and other requests are served during a call."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def config_map(name: str) -> Document:
 @pytest.mark.parametrize(
     ("allowed", "want"),
     [
-        pytest.param((), [], id="nowhere, so that the object is stored as it is"),
+        pytest.param((), [], id="no webhook, so the object is stored unchanged"),
         pytest.param(("127.0.0.1:1",), [], id="at another place only"),
         pytest.param(("loopback",), ["/label"], id="on this machine"),
     ],

@@ -1,4 +1,4 @@
-"""Webhooks against what a real kube-apiserver answered with the same webhook server."""
+"""Webhooks, compared with a real kube-apiserver's answers with the same webhook server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where webhooks may be called: nowhere unless an entry covers it."""
+"""Allowed webhook targets: none unless an entry covers it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def url(text: str) -> Document:
         pytest.param(["loopback"], url("https://127.0.0.1@10.0.0.1/x"), None, id="an address that hides behind a user"),
         pytest.param(["loopback"], url("http://127.0.0.1/x"), None, id="plain HTTP"),
         pytest.param(["loopback"], url("https://169.254.169.254/latest"), None, id="a metadata service"),
-        pytest.param(["loopback"], SERVICE, None, id="a service that nobody placed"),
+        pytest.param(["loopback"], SERVICE, None, id="a service without an address"),
         pytest.param(["h.example:443"], url("https://h.example/x"), "h.example:443 https://h.example/x", id="a named place"),
         pytest.param(["h.example:443"], url("https://h.example:444/x"), None, id="another port of it"),
         pytest.param(["any"], url("https://10.0.0.1/x"), "10.0.0.1:443 https://10.0.0.1/x", id="any place"),

@@ -1,4 +1,4 @@
-"""Who takes over what nobody controls, and what is remembered of that."""
+"""Adoption of objects without a controller, and what the controllers remember about them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The driver: work is done on the loop, timers fire, and a clock that stands still lets only what is due happen."""
+"""The driver: work runs on the loop, timers fire, and while the clock is paused only due work runs."""
 
 from __future__ import annotations
 

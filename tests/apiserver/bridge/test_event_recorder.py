@@ -1,4 +1,4 @@
-"""Events for people: counted when they repeat, combined when they are many, cut short when one source talks too much."""
+"""Events: counted when repeated, combined when similar, and limited for a source with too many."""
 
 from __future__ import annotations
 

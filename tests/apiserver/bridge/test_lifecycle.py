@@ -274,7 +274,7 @@ def test_a_restart_knows_the_older_template_of_a_set_that_is_updated_in_part() -
     again.delete(f"{PODS}/db-0")
     again.run()
     assert [again.get(f"{PODS}/db-{n}").at("spec.containers.0.image") for n in range(2)] == images
-    # What typed templates do not hold comes back, too.
+    # Fields that typed templates do not have are restored, too.
     environments = [again.get(f"{PODS}/db-{n}").at("spec.containers.0.env") for n in range(2)]
     assert environments == [[{"name": "GREETING", "value": "hello"}], None]
     assert len(again.names("apps/controllerrevisions")) == 2

@@ -1,4 +1,4 @@
-"""Changes of typed objects done to documents: only what changed, items found without keys, unknown fields kept."""
+"""Changes of typed objects applied to documents: only changed fields, items matched without keys, unknown fields kept."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ READY = {"type": "Ready", "status": "False"}
             [{"key": "a"}, {"key": "b"}],
             [{"key": "b"}],
             [{"key": "b", "x": 2}],
-            id="an item that goes leaves the others as they are",
+            id="removing an item leaves the others unchanged",
         ),
         pytest.param(
             [{"name": "a", "x": 1}],

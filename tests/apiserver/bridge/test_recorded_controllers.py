@@ -1,4 +1,4 @@
-"""What a kube-controller-manager did for a Deployment of two pods, as it was recorded, against what ours do for the same one."""
+"""Our controllers' requests for a Deployment of two pods, compared with those recorded from a kube-controller-manager."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SERVER_OWNED = ("uid", "resourceVersion", "creationTimestamp", "generation", "ma
 
 @pytest.fixture(scope="module")
 def recorded() -> list[tuple[str, Document]]:
-    """What was sent, as ``method path`` and body."""
+    """Return the recorded requests, as ``method path`` and body."""
     with gzip.open(shared_path("conformance", "api", "clients.jsonl.gz"), "rt", encoding="utf-8") as lines:
         session = next(found for line in lines if (found := json.loads(line))["session"] == SESSION)
     return [

@@ -1,4 +1,4 @@
-"""Pods that end by themselves: the default run time of a server's kubelet, and the pods that it is not for."""
+"""Pods that finish by themselves: the default run time of a server's kubelet, and the pods that it excludes."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def phase(world: World, name: str = "p") -> str:
     ("policy", "annotations", "want"),
     [
         pytest.param("Never", {}, ["Running", "Succeeded"], id="a pod that is never restarted ends"),
-        pytest.param("OnFailure", {}, ["Running", "Succeeded"], id="so does one that is restarted when it fails"),
-        pytest.param("Always", {}, ["Running", "Running"], id="one that is always restarted goes on"),
+        pytest.param("OnFailure", {}, ["Running", "Succeeded"], id="so does a pod that is restarted on failure"),
+        pytest.param("Always", {}, ["Running", "Running"], id="a pod that is always restarted keeps running"),
         pytest.param("Never", {RUN_TIME: "5s"}, ["Succeeded", "Succeeded"], id="its own run time counts"),
         pytest.param("Never", {RUN_TIME: "1h"}, ["Running", "Running"], id="also if it is longer"),
         pytest.param("Never", {RUN_TIME: "forever"}, ["Running", "Running"], id="or none"),

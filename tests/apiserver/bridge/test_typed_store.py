@@ -1,4 +1,4 @@
-"""The typed store: in step with every write, in order, and after snapshots; what can't be decoded is told and left alone."""
+"""The typed store: follows every write, in order and after snapshots; reports and skips what it can't decode."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.apiserver.client import PODS, Client, pod
 
 
 class Told:
-    """A listener that keeps what it is told."""
+    """A listener that records its notifications."""
 
     def __init__(self) -> None:
         self.events: list[ChangeEvent] = []
@@ -22,7 +22,7 @@ class Told:
         self.events += events
 
     def lines(self) -> list[str]:
-        """Return what was told, and forget it."""
+        """Return the recorded notifications, and clear them."""
         events, self.events = self.events, []
         return [f"{event.type} {event.kind.__name__} {event.object.key}" for event in events]
 

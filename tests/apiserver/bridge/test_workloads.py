@@ -1,4 +1,4 @@
-"""Workloads over the API: each kind makes its pods from whole templates, rolls, scales, ends, and tells people."""
+"""Workloads over the API: each kind creates pods from whole templates, rolls out, scales, finishes and emits events."""
 
 from __future__ import annotations
 

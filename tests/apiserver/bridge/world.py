@@ -1,4 +1,4 @@
-"""An API in process with controllers and kubelet over it, a clock that the test moves, and a scheduler that takes any node."""
+"""An API in process with controllers, kubelet, a clock that the test moves, and a scheduler that takes any node."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class World(Client):
         raise AssertionError("it does not come to rest")
 
     def schedule(self) -> bool:
-        """Bind the pods that wait to the nodes in turn; say whether there were any."""
+        """Bind the waiting pods to the nodes in turn; return whether there were any."""
         nodes = [
             node.key
             for node in self.bridge.store.nodes.values()
@@ -95,7 +95,7 @@ class World(Client):
         return [item.name for item in self.store.between(table, namespace)]
 
     def documents(self, table: str, namespace: str = "default") -> list[Document]:
-        """Return what a table holds in a namespace."""
+        """Return the rows of a table in a namespace."""
         return [cast("Document", msgspec.json.decode(item.raw)) for item in self.store.between(table, namespace)]
 
     def told(self, kind: str, namespace: str = "default") -> list[str]:

@@ -1,4 +1,4 @@
-"""Bodies: JSON with repeated keys, what Go says of broken JSON, YAML as Kubernetes reads it."""
+"""Request bodies: JSON with repeated keys, Go's errors for broken JSON, YAML as Kubernetes reads it."""
 
 from __future__ import annotations
 

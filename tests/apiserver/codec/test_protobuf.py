@@ -1,4 +1,4 @@
-"""Protobuf bodies: decoded from the wire, compared with what the real server said in JSON of the same objects."""
+"""Protobuf bodies: decoded from the wire, and compared with the real server's JSON for the same objects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A trip through Go's structs: types checked, empty values shown or not, canonical forms, unknown fields."""
+"""A round trip through Go's structs: types checked, empty values shown or not, canonical forms, unknown fields."""
 
 from __future__ import annotations
 

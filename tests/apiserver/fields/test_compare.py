@@ -1,4 +1,4 @@
-"""What differs between two documents, and the set of fields of one."""
+"""Differences between two documents, and the field set of one."""
 
 from __future__ import annotations
 

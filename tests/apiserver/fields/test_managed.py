@@ -1,4 +1,4 @@
-"""Managers: who owns what after updates and applies, conflicts, what goes when it is no longer applied."""
+"""Field managers: ownership after updates and applies, conflicts, and removal of fields that are no longer applied."""
 
 from __future__ import annotations
 

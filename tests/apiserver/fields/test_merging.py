@@ -1,4 +1,4 @@
-"""Merging configurations into documents, and taking fields out."""
+"""Merging applied configurations into documents, and removing fields."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ def main() -> None:
             server.process.terminate()
         log = server.log.read_text()
     print(f"answers by code: {dict(sorted(codes.items()))}; slowest {slowest:.2f} s")
-    # What is kept for a while (history, specs) fills up in the beginning.
+    # Caches with a time limit (history, specs) fill up in the beginning.
     growth = sizes[-1][0] - sizes[len(sizes) // 2][0]
     print(
         f"memory {sizes[0][0]:.0f} MB, after half {sizes[len(sizes) // 2][0]:.0f} MB, in the end {sizes[-1][0]:.0f} MB"

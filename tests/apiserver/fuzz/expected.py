@@ -1,4 +1,4 @@
-"""Which answers a made-up request may get, and the objects that such requests are pointed at."""
+"""The answers that a generated request may get, and the objects that such requests are about."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from tests.apiserver.client import Client, Document, pod
 from tests.apiserver.fuzz.made_up import SEEDED, MadeUp
 
-# What the real server answers with 500, too (conformance/api).
+# Requests that the real server answers with 500, too (conformance/api).
 INTERNAL = re.compile(
     r"resourceVersion should not be set|resourceVersion: Invalid value|unknown field|field not declared in schema|"
     r"failed to create typed patch object|failed to create manager|errors? parsing YAML|error decoding YAML|"
@@ -16,7 +16,7 @@ INTERNAL = re.compile(
 
 
 def problem_with(request: MadeUp, status: int, body: bytes) -> str:
-    """Return what is wrong with an answer, or nothing."""
+    """Return the problem with an answer, or nothing."""
     told = f"{request.method} {request.path}?{request.query} {request.headers} {request.body[:2000]!r}: {status} {body[:500]!r}"
     if not 200 <= status <= 599 or status in (501, 502):
         return f"no code of the API: {told}"

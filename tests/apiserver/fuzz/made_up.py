@@ -1,4 +1,4 @@
-"""Requests that Schemathesis makes up from our OpenAPI documents: half of them fit the schema, half of them break it.
+"""Requests that Schemathesis generates from our OpenAPI documents: half of them fit the schema, half of them break it.
 
 What it makes up names objects that don't exist. So that requests get past the first check, most are pointed at objects that
 do, bodies get a fitting kind now and then, and the parameters that the documents leave out (watches, pages) are added.
@@ -61,7 +61,7 @@ class MadeUp(NamedTuple):
 
     @property
     def streams(self) -> bool:
-        """Whether it might be a watch."""
+        """Return whether it might be a watch."""
         return "watch" in self.query
 
 
@@ -93,14 +93,14 @@ class Source:
         while made < count:
             operation = self._operations[turn // 2 % len(self._operations)]
             for case in self._cases(operation, modes[turn % 2], most_each):
-                # What takes time is to make up a case; it is sent in several ways, to several objects.
+                # Generating a case is the slow part, so it is sent in several ways, to several objects.
                 for _ in range(min(_WAYS, count - made)):
                     made += 1
                     yield self._request(case)
             turn += 1
 
     def _cases(self, operation: Any, mode: Any, count: int) -> list[Any]:
-        """Return what Schemathesis makes up; nothing where it finds no way to break the schema."""
+        """Return the requests that Schemathesis generates; none if it finds no way to break the schema."""
         found: list[Any] = []
 
         @seed(self._random.randrange(2**32))

@@ -1,4 +1,4 @@
-"""Requests that Schemathesis makes up are answered, in process; ``make test-fuzz-api`` sends ten thousand to a server."""
+"""Requests that Schemathesis generates are answered, in process; ``make test-fuzz-api`` sends ten thousand to a server."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ ANSWER = b"done"
 
 
 async def slow(scope: Scope, receive: Receive, send: Send) -> None:
-    """Answer after as many seconds as the path says."""
+    """Answer after the number of seconds in the path."""
     if scope["type"] != "http":
         return
     await asyncio.sleep(float(scope["path"].strip("/")))

@@ -1,4 +1,4 @@
-"""Limits that hold before a token is looked at: header size, time to send a request, connections, file descriptors."""
+"""Limits that apply before authentication: header size, time to send a request, connections, file descriptors."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def connect(server: ApiServer) -> socket.socket:
 
 
 def everything(opened: socket.socket) -> bytes:
-    """Return what comes until the server closes the connection."""
+    """Return the bytes received until the server closes the connection."""
     found = b""
     with contextlib.suppress(ConnectionError):
         while piece := opened.recv(1 << 16):

@@ -1,4 +1,4 @@
-"""A client that sends too many requests is told to wait; others go on."""
+"""Rate limits: a client that sends too many requests has to wait; other clients are served."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Clock:
 @pytest.mark.parametrize(
     ("waits", "want"),
     [
-        pytest.param([0.0] * 5, "yyyyn", id="what was saved up goes at once"),
+        pytest.param([0.0] * 5, "yyyyn", id="saved tokens are used at once"),
         pytest.param([0.0, 0.0, 0.0, 0.0, 0.5, 0.0], "yyyyyn", id="half a second is one request"),
         pytest.param([0.0, 60.0, 0.0, 0.0, 0.0, 0.0], "yyyyyn", id="no more than two seconds are saved up"),
     ],

@@ -1,4 +1,4 @@
-"""Clients that are slow, that vanish, that send too much, or nothing: others don't notice, and nothing stays behind."""
+"""Clients that are slow, vanish, send too much, or nothing: others are not affected, and no state is left behind."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def watching_pods(server: ApiServer, query: str = "") -> socket.socket:
 
 
 def listeners(server: ApiServer) -> int:
-    """Return how many watches the store still tells."""
+    """Return how many watches the store still notifies."""
     return len(server.backend.store._on_gap)
 
 

@@ -1,4 +1,4 @@
-"""Objects of custom resources, checked by their schema: each rule, its text, and what a change leaves alone."""
+"""Objects of custom resources, checked by their schema: each rule, its message, and what a change does not validate."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Defaults and generated fields: what a client sends, and what the API answers."""
+"""Defaults and generated fields: the client's object, and the API's answer."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ _TARGET = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"}
             _object("Node", {"podCIDRs": ["10.1.0.0/24"]}),
             "spec.podCIDR",
             "10.1.0.0/24",
-            id="the first pod network of a node stands in podCIDR",
+            id="the first pod network of a node is copied to podCIDR",
         ),
         pytest.param(
             "/apis/rbac.authorization.k8s.io/v1/clusterroles",
@@ -195,7 +195,7 @@ def test_priority_levels_that_come_and_go_are_noticed() -> None:
         pytest.param("nginx:1.2", "1.2", id="a tag"),
         pytest.param("localhost:5000/a/b:v1", "v1", id="a port is no tag"),
         pytest.param("nginx@sha256:" + "0" * 64, "", id="a digest needs no tag"),
-        pytest.param("-bad-", "", id="what is no image name has no tag"),
+        pytest.param("-bad-", "", id="an invalid image name has no tag"),
         pytest.param("A_B/c d", "", id="neither has a name with a space"),
         pytest.param("f" * 64, "", id="an identifier is no name"),
         pytest.param("nginx:", "", id="an empty tag is none"),

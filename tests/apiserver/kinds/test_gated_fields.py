@@ -1,4 +1,4 @@
-"""Fields whose feature gates are off: dropped from what is written, unless the object had them."""
+"""Fields whose feature gates are off: dropped from writes, unless the object had them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Limit ranges: what containers get that say nothing, and what is refused, in upstream's words."""
+"""Limit ranges: defaults for containers without requests or limits, and refusals in upstream's words."""
 
 from __future__ import annotations
 

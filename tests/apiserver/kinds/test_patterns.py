@@ -1,4 +1,4 @@
-"""Patterns of custom resources: Go's, refused in its words when they are none, and never more work than a request may take."""
+"""Patterns of custom resources: Go's syntax and error messages, and a limit on the work of a request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runtime classes: what they cost, where they run, and which pods they refuse."""
+"""Runtime classes: their overhead, their node selectors, and the pods they reject."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Specs that repeat: the second pod of a template is the same as the first, whatever the cluster says meanwhile."""
+"""Repeated specs: the second pod of a template gets the same spec object, whatever changes in the cluster in between."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Warnings: what the API answers besides the object."""
+"""Warnings that the API returns with an object."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ class Scenario:
                 self.exchanges.append(self._scenario_exchange(str(session["session"]), exchange))
 
     def send(self, note: str, method: str, path: str, body: Json) -> None:
-        """Add a request that no session has: what somebody did between two sessions."""
+        """Add a request that no session has, for a change made between two sessions."""
         request: JsonObject = {
             "method": method,
             "path": path,
@@ -108,7 +108,7 @@ class Scenario:
 
 
 def is_whole(exchange: JsonObject) -> bool:
-    """Say whether an exchange was recorded with its bodies; large ones and discovery were not."""
+    """Return whether an exchange was recorded with its bodies; large ones and discovery were not."""
     return not any(
         isinstance(exchange.get(part), dict) and "left_out" in cast("JsonObject", exchange[part])
         for part in ("request_body", "response_body")
@@ -119,7 +119,7 @@ def plain(value: Json, name: str = "") -> Json:
     """Return a value without what differs from run to run: uids, versions, times, ages, addresses, who owns what when."""
     if isinstance(value, dict):
         if value.get("type") == "BOOKMARK" and isinstance(value.get("object"), dict):
-            # Beside its metadata, the object is Go's zero value after a conversion.
+            # Apart from its metadata, the object is Go's zero value after a conversion.
             value = {"type": "BOOKMARK", "object": {"metadata": cast("JsonObject", value["object"])["metadata"]}}
         kept = {key: plain(item, key) for key, item in value.items() if key not in ("managedFields", "description")}
         # Answers in protobuf were recorded as JSON, in which an empty list is null.

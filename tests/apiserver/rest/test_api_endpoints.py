@@ -46,7 +46,7 @@ class Published(Client):
         pytest.param("localhost", VIRTUAL_ADDRESS, id="nor names"),
         pytest.param("::1", VIRTUAL_ADDRESS, id="nor the other family's"),
         pytest.param("0.0.0.0", VIRTUAL_ADDRESS, id="all addresses are none"),
-        pytest.param("192.168.1.5", "192.168.1.5", id="one that others reach is published"),
+        pytest.param("192.168.1.5", "192.168.1.5", id="an address that others can reach is published"),
     ],
 )
 def test_which_address_is_published(listen: str, want: str) -> None:

@@ -1,4 +1,4 @@
-"""Bad requests: recorded ones, broken at random, must be answered, never with an exception of ours."""
+"""Bad requests: recorded ones, broken at random, are always answered, never with an exception of ours."""
 
 from __future__ import annotations
 

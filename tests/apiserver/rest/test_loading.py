@@ -1,4 +1,4 @@
-"""Loading of manifests and dumps: what is kept, what is made, what is refused."""
+"""Loading of manifests and dumps: which fields and objects are kept, generated or refused."""
 
 from __future__ import annotations
 

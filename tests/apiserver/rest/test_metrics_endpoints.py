@@ -1,4 +1,4 @@
-"""Usages of nodes and pods: what running pods request, or what their annotations say."""
+"""Usage of nodes and pods: the requests of running pods, or the values of their annotations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Resource quotas in the API: what is refused, what is counted, and by whom."""
+"""Resource quotas in the API: refused requests, and the counts in their status."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ def test_selectors(client: Client, query: str, want: list[str]) -> None:
         pytest.param("application/vnd.kubernetes.protobuf,application/json", id="as schedulers ask"),
         pytest.param("application/yaml;q=0.5, application/json", id="rather than YAML"),
         pytest.param("*/*", id="anything"),
-        pytest.param("", id="nothing said"),
+        pytest.param("", id="an empty Accept header"),
     ],
 )
 def test_json_is_what_is_stored_whatever_else_a_client_takes(client: Client, accept: str) -> None:

@@ -35,7 +35,7 @@ def test_kubectl_gets_the_answers_that_it_got() -> None:
     scenario = Scenario()
     for session in sessions("kubectl"):
         if session["session"] == "kubectl describe pod p1":
-            # Somebody bound the pod between two sessions.
+            # Another client bound the pod between two sessions.
             scenario.send("bind", "POST", "/api/v1/namespaces/demo/pods/p1/binding", BINDING)
         scenario.add(session)
     assert len(scenario.exchanges) > 180

@@ -1,4 +1,4 @@
-"""Pods of one template: the short way stores and answers, byte for byte, what the long way does, and is taken when it should be."""
+"""Pods of one template: the fast path stores and returns the same bytes as the normal path, and is used when it should be."""
 
 from __future__ import annotations
 

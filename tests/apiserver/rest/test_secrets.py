@@ -1,4 +1,4 @@
-"""``stringData`` is only written: it is merged into ``data``, however the Secret comes."""
+"""``stringData`` is write-only: it is merged into ``data`` by every kind of write."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tokens of service accounts: what they say, whom they are refused to, and how long they are believed."""
+"""Tokens of service accounts: their claims, refusals and lifetime."""
 
 from __future__ import annotations
 

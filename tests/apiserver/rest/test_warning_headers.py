@@ -1,4 +1,4 @@
-"""Warnings: each once, none with control characters, cut when they are too long together."""
+"""Warnings: each once, without control characters, truncated when they are too long together."""
 
 from __future__ import annotations
 

@@ -106,14 +106,12 @@ def test_whoever_watches_sees_it_once() -> None:
 @pytest.mark.parametrize(
     ("conditions", "want"),
     [
-        pytest.param([{"type": "Ready", "status": "True"}], None, id="one that is ready is not tainted"),
-        pytest.param(
-            [{"type": "Ready", "status": "False"}], None, id="one that is not ready has the taints that it brings"
-        ),
+        pytest.param([{"type": "Ready", "status": "True"}], None, id="a ready node is not tainted"),
+        pytest.param([{"type": "Ready", "status": "False"}], None, id="a node that is not ready has its own taints"),
         pytest.param(
             [],
             [{"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}],
-            id="one of which nobody knows is tainted",
+            id="a node of unknown readiness is tainted",
         ),
     ],
 )

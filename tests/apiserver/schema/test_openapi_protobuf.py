@@ -71,7 +71,7 @@ def entries(data: bytes) -> dict[str, bytes]:
         pytest.param(f"{JSON}, {OLD}", 200, JSON, id="the first of two"),
         pytest.param(f"{OLD};q=0.5, {JSON}", 200, JSON, id="the better of two"),
         pytest.param("*/*", 200, JSON, id="anything"),
-        pytest.param("", 200, JSON, id="nothing said"),
+        pytest.param("", 200, JSON, id="an empty Accept header"),
         pytest.param("application/yaml", 406, JSON, id="what is not served"),
     ],
 )

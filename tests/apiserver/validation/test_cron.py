@@ -1,4 +1,4 @@
-"""Schedules of CronJobs: which are fine, and what is wrong with the others."""
+"""Schedules of CronJobs: valid ones, and the errors of invalid ones."""
 
 from __future__ import annotations
 

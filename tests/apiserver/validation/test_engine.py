@@ -1,4 +1,4 @@
-"""The engine of validation: what rules find, under which paths, in which order."""
+"""The validation engine: the errors of rules, their paths, and their order."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ ITEM = e.each("items", e.need("name"), e.field("size", e.at_least(0)))
             e.field("mode", e.one_of("B", "A")),
             {"mode": "C"},
             [("spec.mode", 'Unsupported value: "C": supported values: "B", "A"')],
-            id="choices are told in the order of the table",
+            id="choices are listed in the order of the table",
         ),
         pytest.param(
             e.field("names", e.items(e.longest(2))),
@@ -108,7 +108,7 @@ IMMUTABLE = e.immutable("spec.name")
             {"name": "b"},
             {"name": "a"},
             ['Invalid value: "b": field is immutable'],
-            id="the new one is told",
+            id="the new value is reported",
         ),
         pytest.param(
             IMMUTABLE, {}, {"name": "a"}, ["Invalid value: null: field is immutable"], id="a removed one is null"

@@ -1,4 +1,4 @@
-"""The JSON of answers: the first value counts, and what is wrong is told as Go tells it."""
+"""JSON in responses: the first value counts, and errors read as Go reports them."""
 
 from __future__ import annotations
 

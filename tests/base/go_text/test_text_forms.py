@@ -1,4 +1,4 @@
-"""Floats, JSON and base64 as Go has them."""
+"""Floats, JSON and base64 in Go's format."""
 
 import base64
 

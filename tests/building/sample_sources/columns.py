@@ -1,4 +1,4 @@
-"""Columns and a rule, and kinds of classes that are not declared: what docs/compiled.md says of them is tested here."""
+"""Columns and a rule, and kinds of classes that are not declared, to test the statements of docs/compiled.md."""
 
 from __future__ import annotations
 

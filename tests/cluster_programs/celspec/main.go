@@ -1,6 +1,6 @@
 // Command celspec runs the conformance tests of cel-spec in Kubernetes' own CEL environment, and prints each outcome as a line of JSON.
 //
-// It tells which tests Kubernetes departs from (tests/cel/departures.txt). Its argument is the folder of the .textproto files.
+// It shows where Kubernetes departs from cel-spec (tests/cel/departures.txt). Its argument is the folder of the .textproto files.
 package main
 
 import (

@@ -1,6 +1,6 @@
-// Command informers follows pods and nodes with client-go's shared informers, and prints what they are told as lines of JSON.
+// Command informers watches pods and nodes with client-go's shared informers, and prints their notifications as lines of JSON.
 //
-// It ends when its standard input does, after a last line that says what the informers' caches hold.
+// It ends when its standard input does, after a last line with the contents of the informers' caches.
 package main
 
 import (

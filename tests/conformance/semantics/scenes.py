@@ -183,7 +183,7 @@ def device_class(name: str = "gpu") -> JsonObject:
 
 
 def devices(on: str, *names: str, attributes: JsonObject | None = None, count: int = 1) -> JsonObject:
-    """Return a slice with the devices of a node; `count` is how many slices its pool says it has."""
+    """Return a slice with the devices of a node; `count` is the number of slices that its pool declares."""
     written: list[Json] = [{"name": name, "attributes": attributes or {}} for name in names]
     pool: JsonObject = {"name": on, "generation": 1, "resourceSliceCount": count}
     spec: JsonObject = {"driver": "d.example", "pool": pool, "nodeName": on, "devices": written}

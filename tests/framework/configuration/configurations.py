@@ -1,4 +1,4 @@
-"""Small configuration texts for tests: the header, and what a test is about."""
+"""Small configuration texts for tests: the header, and the part under test."""
 
 from bayplan.framework.configuration import Examination, examine_configuration
 from bayplan.framework.feature_gates import FeatureGates

@@ -1,4 +1,4 @@
-"""Configurations of older releases become v1: what has a meaning today is kept, and what has none is named."""
+"""Configurations of older releases are converted to v1: settings with a counterpart are kept, the others are listed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def old(version: str, **fields: Any) -> str:
 
 
 def profile_of(version: str, **profile: Any) -> dict[str, JsonValue]:
-    """Return what becomes of a profile."""
+    """Return the converted profile."""
     profiles = convert_text(old(version, profiles=[profile])).document["profiles"]
     assert isinstance(profiles, list)
     [found] = profiles
@@ -199,7 +199,7 @@ def test_what_stood_at_the_top_becomes_arguments_and_profiles() -> None:
             "args": {"scoringStrategy": {"type": "MostAllocated", "resources": BOTH}},
         },
     ]
-    # What was PostFilter then is PreScore today; PostFilter of today is where preemption is.
+    # The former PostFilter is today's PreScore; today's PostFilter is the extension point of preemption.
     assert profile["plugins"]["postFilter"] == {"disabled": [{"name": "DefaultPreemption"}]}
     assert {path for path, _ in found.notes} >= {
         "$.healthzBindAddress",

@@ -1,4 +1,4 @@
-"""Strict reading: what a text is, the types of its fields, unknown and repeated fields; the order in which errors count."""
+"""Strict decoding: the kind of text, the types of its fields, unknown and repeated fields; the order of errors."""
 
 import pytest
 

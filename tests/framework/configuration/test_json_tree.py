@@ -1,4 +1,4 @@
-"""JSON that forgets nothing, and Go's words for what is no JSON."""
+"""JSON without loss, and Go's error messages for invalid JSON."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Loading as the rest of the program does it: errors with their place, parsed data, writing back."""
+"""Loading in the way the rest of the program does: errors with their place, parsed data, writing back."""
 
 import gzip
 import json
@@ -133,7 +133,7 @@ def first(value: JsonValue) -> dict[str, JsonValue]:
 
 
 def test_the_default_configuration_is_that_of_a_running_scheduler() -> None:
-    """Compare with what /configz of a kube-scheduler without a configuration file says."""
+    """Compare with /configz of a kube-scheduler without a configuration file."""
     served = json.loads(shared_path("reference", "kube-scheduler-configz.json").read_text())["componentconfig"]
     document = effective_document(default_configuration())
     # The flags of the recording: no leader election, a path of its own.

@@ -1,4 +1,4 @@
-"""What is wrong with a configuration is told one thing at a time, with the line, the column and the path where it stands."""
+"""Each problem of a configuration is reported separately, with its line, column and path."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def found(text: str, gates: FeatureGates | None = None) -> list[str]:
         pytest.param(
             "leaderElection: {renewDeadline: 5s, leaseDuration: x}\n",
             ['f:3:52 $.leaderElection.leaseDuration: time: invalid duration "x"'],
-            id="a duration, of which upstream tells no path",
+            id="a duration, for which upstream reports no path",
         ),
         pytest.param(
             "a: b: c\n", ["f:3:1 $: mapping values are not allowed in this context"], id="what is not YAML: the line"

@@ -1,4 +1,4 @@
-"""Profiles put together: running order, weights, custom plugins, and what upstream refuses when it builds a framework."""
+"""Assembled profiles: running order, weights, custom plugins, and upstream's errors when it builds a framework."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""What is refused once a configuration is read: limits, arguments, extenders; order and words are upstream's."""
+"""Problems found after a configuration is parsed: limits, arguments, extenders; order and wording are upstream's."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The allocator chooses what enumerating every choice gives: in random small clusters, and in all of the smallest."""
+"""The allocator agrees with enumerating every choice: in random small clusters, and in all of the smallest."""
 
 from collections.abc import Sequence
 from itertools import combinations_with_replacement, product
@@ -120,7 +120,7 @@ def test_taints_and_counters_leave_the_first_choice_that_is_left(
     claims: list[NaiveClaim], kinds: list[tuple[int, int, bool, bool, int]], units: int | None
 ) -> None:
     naive = [NaiveDevice(f"d{number}", *kind) for number, kind in enumerate(kinds)]
-    # What is in use was allocated once, so that the counter can't be overdrawn.
+    # Devices in use were allocated once, so that the counter can't be overdrawn.
     assume(units is None or sum(item.units for item in naive if item.used) <= units)
     check(claims, naive, units)
 

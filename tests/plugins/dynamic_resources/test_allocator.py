@@ -1,4 +1,4 @@
-"""Which devices are chosen: order, counts, all of them, limits, constraints, taints, counters, shared capacity, pools."""
+"""The choice of devices: order, counts, all of them, limits, constraints, taints, counters, shared capacity, pools."""
 
 from typing import Any
 
@@ -38,7 +38,7 @@ def world_of(*objects: Any, devices: list[dict[str, Any]] | None = None, **gates
 
 
 def error(text: str) -> list[str]:
-    """Return what `chosen` says about an error."""
+    """Return the result of `chosen` for an error."""
     return [f"n1: Error {text}"]
 
 
@@ -49,7 +49,7 @@ ALL: dict[str, Any] = {"allocationMode": "All"}
     ("requests", "want"),
     [
         pytest.param([request()], ["r=d0"], id="the first device that is free"),
-        pytest.param([request(count=3)], ["r=d0", "r=d1", "r=d2"], id="as many as are wanted"),
+        pytest.param([request(count=3)], ["r=d0", "r=d1", "r=d2"], id="as many as requested"),
         pytest.param([request(count=5)], NONE, id="more than there are"),
         pytest.param([request(expression=f"{INDEX} == 1")], ["r=d1"], id="the first that a selector takes"),
         pytest.param([request(**ALL)], ["r=d0", "r=d1", "r=d2", "r=d3"], id="all of them"),
@@ -116,7 +116,7 @@ MODELS = [device("d0", 0), device("d1", 1), device("d2", 1), device("d3")]
     [
         pytest.param([request(count=2)], {"matchAttribute": "gpu.example.com/index"}, ["r=d1", "r=d2"], id="one value"),
         pytest.param([request(count=3)], {"matchAttribute": "gpu.example.com/index"}, NONE, id="no value is common to three"),
-        pytest.param([request(count=1)], {"matchAttribute": "other.com/index"}, NONE, id="an attribute nobody has"),
+        pytest.param([request(count=1)], {"matchAttribute": "other.com/index"}, NONE, id="an attribute that no device has"),
         pytest.param(
             [request("a"), request("b")],
             {"distinctAttribute": "gpu.example.com/index"},
@@ -249,7 +249,7 @@ def shareable(**policy: object) -> dict[str, Any]:
 
 
 def consumed(world: World, amount: str | None, count: int = 1) -> object:
-    """Return what a request consumes of a device, or why it gets none."""
+    """Return the capacity of a device that a request consumes, or why it gets none."""
     capacity: dict[str, Any] = {"capacity": {"requests": {"memory": amount}}} if amount is not None else {}
     world.put(claim("c", *(request(f"r{number}", **capacity) for number in range(count))))
     found = chosen(world)
@@ -267,7 +267,7 @@ VALUES = {"default": "1Gi", "validValues": ["1Gi", "4Gi"]}
     ("policy", "amount", "count", "want"),
     [
         pytest.param({}, "3Gi", 1, ["3Gi"], id="as much as is asked for"),
-        pytest.param({}, None, 1, ["10Gi"], id="everything where nothing is said"),
+        pytest.param({}, None, 1, ["10Gi"], id="everything by default"),
         pytest.param({}, "11Gi", 1, NONE, id="not more than there is"),
         pytest.param({}, "4Gi", 2, ["4Gi", "4Gi"], id="two share the device"),
         pytest.param({}, "4Gi", 3, NONE, id="three don't fit"),

@@ -1,4 +1,4 @@
-"""Expressions over a device: what they say, how they fail, and what is wrong with those that can't be compiled."""
+"""Expressions over a device: their results, runtime errors and compile errors."""
 
 import pytest
 
@@ -22,7 +22,7 @@ DEVICE = Device(
 
 
 def told(expression: str, device: Device = DEVICE, *, lists: bool = False) -> object:
-    """Return what an expression says about a device; $A stands for the driver's attributes, $C for its capacities."""
+    """Return the result of an expression for a device; $A stands for the driver's attributes, $C for its capacities."""
     written = expression.replace("$A", f'device.attributes["{DRIVER}"]').replace("$C", f'device.capacity["{DRIVER}"]')
     try:
         return compile_device_expression(written, list_attributes=lists).matches(DRIVER, device)
@@ -76,7 +76,9 @@ def test_what_is_true(expression: str) -> None:
         pytest.param('$A.nope == 1 && $A.model == "b"', False, id="and takes the side that does not"),
         pytest.param("[0, 1].exists(x, 1 / x == 1)", True, id="exists forgives elements that fail"),
         pytest.param("$A.nope == 1", "run: no such key: nope", id="a missing attribute"),
-        pytest.param('device.attributes["nobody.com"].x == 1', "run: no such key: x", id="of a domain that nobody has"),
+        pytest.param(
+            'device.attributes["nobody.com"].x == 1', "run: no such key: x", id="of a domain that no device has"
+        ),
         pytest.param("[1][5] == 1", "run: index out of bounds: 5", id="past the end of a list"),
         pytest.param("$A.index / 0 == 1", "run: division by zero", id="a division by zero"),
         pytest.param("9223372036854775807 + 1 == 0", "run: integer overflow", id="a sum that does not fit"),

@@ -119,7 +119,7 @@ MADE = {"resourceClaimStatuses": [{"name": "x", "resourceClaimName": "made"}]}
             make_pod(**TEMPLATE, status=MADE),  # type: ignore[arg-type]
             [claim("made", request())],
             "ResourceClaim default/made was not created for Pod default/p (Pod is not owner)",
-            id="the claim of a template belongs to somebody else",
+            id="the claim of a template has another owner",
         ),
         pytest.param(
             make_pod(resourceClaims=[{"name": "x"}]),
@@ -256,7 +256,7 @@ def test_claim_takes_no_more_than_256_pods() -> None:
 @pytest.mark.parametrize(
     ("users", "want"),
     [
-        pytest.param([], "deallocation of ResourceClaim completed", id="nobody uses it"),
+        pytest.param([], "deallocation of ResourceClaim completed", id="not in use"),
         pytest.param(["uid-p"], "deallocation of ResourceClaim completed", id="the pod alone uses it"),
         pytest.param(["uid-q"], "still not schedulable", id="another pod uses it"),
         pytest.param(["uid-p", "uid-q"], "still not schedulable", id="another pod uses it, too"),

@@ -1,4 +1,4 @@
-"""What is cached about devices between cycles: the same as a new plugin finds, and searched again only where something changed."""
+"""State cached about devices between cycles: equal to a new plugin's, and searched again only after a change."""
 
 from random import Random
 from typing import Any
@@ -86,7 +86,7 @@ class History:
     def change(self) -> None:
         """Change something."""
         catalog, name = self.world.state.catalog, self.random.choice(NODES)
-        # Whatever changes slices or classes makes everything be searched again, so it comes rarely.
+        # Changes of slices or classes cause a complete new search, so they are rare here.
         choice = self.random.choices(range(8), (12, 3, 3, 1, 1, 1, 1, 1))[0]
         if choice == 0:
             self.change_claim()
@@ -129,7 +129,7 @@ class History:
 
 
 def ask(plugin: DynamicResources, world: World, pod: Pod) -> dict[str, Any]:
-    """Return what a cycle finds: verdicts, in one go and one by one, scores, and what each node would get."""
+    """Return a cycle's results: verdicts, for all rows and one by one, scores, and each node's devices."""
     state = CycleState()
     spec = plugin.compile(pod, world.state)
     answer = plugin.pre_filter(spec, world.state, state)

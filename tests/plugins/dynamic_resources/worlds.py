@@ -1,4 +1,4 @@
-"""Small clusters with devices, and what a pod's cycle finds in them."""
+"""Small clusters with devices, and the results of a pod's cycle in them."""
 
 from __future__ import annotations
 
