@@ -323,8 +323,7 @@ def _deletes(path: str) -> Iterator[Ask]:
     yield Ask("delete", "DELETE", f"{path}-not", "an object that is not there")
 
 
-def _reads(collection: str, path: str, body: Document) -> Iterator[Ask]:
-    name = path.rpartition("/")[2]
+def _lists(collection: str, name: str) -> Iterator[Ask]:
     for query in (
         "",
         "labelSelector=a%3Db",
@@ -372,6 +371,11 @@ def _reads(collection: str, path: str, body: Document) -> Iterator[Ask]:
         "shardSelector=x",
     ):
         yield Ask("list", "GET", f"{collection}?{query}" if query else collection, query)
+
+
+def _reads(collection: str, path: str, body: Document) -> Iterator[Ask]:
+    name = path.rpartition("/")[2]
+    yield from _lists(collection, name)
     for accept in (
         _TABLE,
         "application/json;as=Table;v=v1beta1;g=meta.k8s.io",

@@ -375,8 +375,6 @@ class Checker:
             return BOOL
         if node.kind == "transformMap":
             return map_of(kinds[0], transform)
-        if node.kind == "sortBy":
-            return list_of(self._unifier.resolve(kinds[0]))
         return list_of(self._unifier.resolve(transform))
 
     def _wrong_condition(self, node: Fold, condition: CelType, element: CelType) -> str:

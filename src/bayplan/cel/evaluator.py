@@ -6,12 +6,12 @@ spends more than the limit is stopped.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import TypeAlias
 
 from bayplan.base.go_regexp import RegexpError, compile_regexp
-from bayplan.cel import library, library_lists
+from bayplan.cel import library
+from bayplan.cel.costs import COSTS
 from bayplan.cel.declarations import TYPE_NAMES
 from bayplan.cel.meter import COST_LIMIT, METER, CostExceeded, Meter
 from bayplan.cel.problems import CompileProblem, RunProblem
@@ -43,10 +43,6 @@ from bayplan.cel.values import (
 LIST_COST, MAP_COST, MESSAGE_COST = 10, 30, 40
 DOTTED_NAMES = frozenset(("authorizer.requestResource", *(name for name in TYPE_NAMES if "." in name)))
 """Variables and types whose names look like fields."""
-TRAVERSAL = 0.1
-"""What a character costs that is looked at."""
-REGEXP_TRAVERSAL = 0.25
-"""Cost of a character of a regular expression."""
 
 
 class Frame:
@@ -239,72 +235,6 @@ def _check_pattern(pattern: object) -> None:
         raise CompileProblem(f"program instantiation failed: {problem}") from None
 
 
-def _first(values: list[object]) -> int:
-    return math.ceil(_extent(values[0]) * TRAVERSAL)
-
-
-def _smaller(values: list[object]) -> int:
-    return math.ceil(min(_extent(values[0]), _extent(values[1])) * TRAVERSAL)
-
-
-def _joined(values: list[object]) -> int:
-    if not isinstance(values[0], str | bytes):
-        return 1
-    return math.ceil((_extent(values[0]) + _extent(values[1])) * TRAVERSAL)
-
-
-def _searched(values: list[object]) -> int:
-    return math.ceil(_extent(values[0]) * TRAVERSAL) * math.ceil(_extent(values[1]) * TRAVERSAL)
-
-
-def _matched(values: list[object]) -> int:
-    return math.ceil((1 + _extent(values[0])) * TRAVERSAL) * math.ceil(_extent(values[1]) * REGEXP_TRAVERSAL)
-
-
-def _rebuilt(values: list[object]) -> int:
-    return math.ceil(_extent(values[0]) * 2 * TRAVERSAL)
-
-
-def _join(values: list[object]) -> int:
-    items = values[0]
-    if not isinstance(items, list):
-        return 1
-    between = _extent(values[1]) * max(0, len(items) - 1) if len(values) > 1 else 0
-    return math.ceil((sum(map(_extent, items)) + between) * 2 * TRAVERSAL)
-
-
-COSTS: Mapping[str, Callable[[list[object]], int]] = {
-    **library_lists.COSTS,
-    **dict.fromkeys(("startsWith", "endsWith", "bytes", "lowerAscii", "upperAscii", "substring", "trim"), _first),
-    **dict.fromkeys(("quantity", "isQuantity", "semver", "isSemver"), _first),
-    **dict.fromkeys(("_==_", "_!=_", "_<_", "_<=_", "_>_", "_>=_"), _smaller),
-    **dict.fromkeys(("matches", "find", "findAll"), _matched),
-    **dict.fromkeys(("replace", "split"), _rebuilt),
-    **dict.fromkeys(("isSorted", "sum", "max", "min", "indexOf", "lastIndexOf"), lambda values: _traversal(values[0])),
-    "_+_": _joined,
-    "contains": _searched,
-    "join": _join,
-    "@in": lambda values: _extent(values[1]) if isinstance(values[1], list) else 1,
-    "includes": lambda values: _extent(values[0]) if isinstance(values[0], list) else 1,
-}
-"""Costs of calls, as in cel-go and Kubernetes' libraries; any other function costs 1."""
-
-
-def _traversal(value: object) -> int:
-    """Return what it costs to look at a value and at all that is in it."""
-    if isinstance(value, str | bytes):
-        return int((len(value.encode("utf-8", "replace")) if isinstance(value, str) else len(value)) * TRAVERSAL)
-    if isinstance(value, list):
-        return sum(map(_traversal, value))
-    return 1
-
-
-def _extent(value: object) -> int:
-    if isinstance(value, str | bytes | list):
-        return len(value)
-    return len(value.entries) if isinstance(value, CelMap) else 1
-
-
 def _logic(node: Call, *, decisive: bool) -> Code:
     """Return ``&&`` or ``||``: one side alone can decide, even when the other fails."""
     left, right = (compile_node(arg) for arg in node.args)
@@ -447,7 +377,6 @@ def _fold(node: Fold) -> Code:
     def fold(frame: Frame) -> object:
         found: list[object] = []
         mapped: dict[object, tuple[object, object]] = {}
-        sources: list[object] = []
         for inner, values in _rounds(frame, over(frame), names):
             if condition is not None:
                 holds = condition(inner)
@@ -459,12 +388,8 @@ def _fold(node: Fold) -> Code:
             found.append(value)
             if kind == "transformMap":
                 mapped[key_of(values[0])] = (values[0], value)
-            elif kind == "sortBy":
-                sources.append(values[0])
         if kind == "exists_one":
             return len(found) == 1
-        if kind == "sortBy":
-            return library.call("@sorted", [sources, found])
         return CelMap(mapped) if kind == "transformMap" else found
 
     return fold

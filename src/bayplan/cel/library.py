@@ -17,7 +17,7 @@ from bayplan.cel import (
     library_text,
     times,
 )
-from bayplan.cel.meter import spend_copy, spend_work
+from bayplan.cel.meter import spend_copy
 from bayplan.cel.problems import RunProblem
 from bayplan.cel.values import (
     INT_MAX,
@@ -410,36 +410,6 @@ def _of_non_zero(value: object) -> Optional:
     return NONE if zero else Optional(value, True)
 
 
-def _sorted(items: object, keys: object) -> list[object]:
-    """Return items in the order of their keys, which are all of one type that has an order."""
-    if not isinstance(items, list) or not isinstance(keys, list):
-        raise NoOverload
-    spend_work(len(items))
-    if any(type(key) is not type(keys[0]) for key in keys):
-        raise RunProblem("list elements must have the same type")
-    if keys and not _has_trait("_<_", keys[:1]):
-        raise RunProblem("list elements must be comparable")
-    order = sorted(range(len(items)), key=lambda place: keys[place])
-    return [items[place] for place in order]
-
-
-def _flatten(items: object, depth: object = 1) -> list[object]:
-    _kind(items, list)
-    _kind(depth, int)
-    assert isinstance(items, list)
-    assert isinstance(depth, int)
-    if depth < 0:
-        raise RunProblem("level must be non-negative")
-    spend_work(len(items))
-    found: list[object] = []
-    for item in items:
-        if isinstance(item, list) and depth > 0:
-            found += _flatten(item, depth - 1)
-        else:
-            found.append(item)
-    return found
-
-
 def _includes(target: object, item: object) -> bool:
     if isinstance(target, list):
         for place, other in enumerate(target):
@@ -512,9 +482,6 @@ FUNCTIONS: Mapping[str, Function] = {
     "value": _value,
     "hasValue": lambda value: _optional(value).present,
     "includes": _includes,
-    "sort": lambda items: _sorted(items, items),
-    "@sorted": _sorted,
-    "flatten": _flatten,
     "first": lambda items: Optional(items[0], True) if items else NONE,
     "last": lambda items: Optional(items[-1], True) if items else NONE,
 }

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 
 from bayplan.cel.problems import RunProblem
 
 
-class Record:
+class Record(ABC):
     """A value with fields."""
 
     __slots__ = ()
 
+    @abstractmethod
     def find(self, name: str) -> tuple[bool, object]:
         """Return whether a field is set, and its value."""
-        raise NotImplementedError
 
 
 class Message(Record):

@@ -400,17 +400,8 @@ def change(
         strategy.allocate(context, stored, before)
         strategy.prepare_update(context, stored, before)
     _keep_identity(metadata, metadata_before)
-    namespaced = resource.namespaced
-    causes = check_metadata(metadata, namespaced, "path")
-    updates = check_metadata_update(metadata, metadata_before)
-    causes += updates
-    # Upstream's kinds check metadata again, so each such cause is listed several times.
-    standard = _wants_standard_finalizers(resource)
-    for step in ("change",) if info.subresource == "status" else strategy.metadata_steps(context):
-        if step == "change":
-            causes += updates + (check_standard_finalizers(metadata) if standard else [])
-        else:
-            causes += check_metadata(metadata, namespaced, strategy.name_check, standard=standard)
+    causes = check_metadata(metadata, resource.namespaced, "path")
+    causes += _metadata_causes(strategy, context, metadata, metadata_before)
     if info.subresource == "status":
         causes += strategy.validate_status(context, stored, before)
     else:
@@ -437,6 +428,19 @@ def change(
         part(new, "metadata")["resourceVersion"] = version
         return Written(new, None, False, warnings)
     return Written(new, backend.put(resource, new), False, warnings)
+
+
+def _metadata_causes(strategy: Strategy, context: Context, metadata: Document, before: Document) -> list[Cause]:
+    """Return what is wrong with a change of metadata. Upstream's kinds check metadata again: a cause is listed several times."""
+    resource = context.resource
+    updates = check_metadata_update(metadata, before)
+    causes, standard = list(updates), _wants_standard_finalizers(resource)
+    for step in ("change",) if context.subresource == "status" else strategy.metadata_steps(context):
+        if step == "change":
+            causes += updates + (check_standard_finalizers(metadata) if standard else [])
+        else:
+            causes += check_metadata(metadata, resource.namespaced, strategy.name_check, standard=standard)
+    return causes
 
 
 def _keep(new: Document, old: Document, name: str) -> None:
