@@ -1,8 +1,9 @@
-"""Which nodes to add so that everything that waits is placed: a cheap set of given shapes, and a bound on how cheap one can be.
+"""Which nodes to add so that all waiting pods are placed: a cheap set of given shapes, and a lower bound of the price.
 
-Nodes are added one by one: the shape whose new node takes most of what waits for its money comes next. Afterwards nodes are taken
-away again, and exchanged for cheaper ones, while everything still finds its place. Each step is scheduled, so that affinity,
-spreading, taints, volumes and the pods of DaemonSets count; the answer is the outcome of scheduling everything on the final set.
+Nodes are added one by one: next comes the shape whose new node takes most of the waiting pods for its price. Afterwards nodes
+are removed again, or exchanged for cheaper ones, while all pods still find nodes. Each step is scheduled, so that affinity,
+spreading, taints, volumes and the pods of DaemonSets count; the answer is the outcome of scheduling everything on the final
+set.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ MAX_NODES = 5_000
 """Nodes after which the search ends."""
 
 MAX_ROUNDS = 20
-"""How often nodes are added again because pods went elsewhere when everything was scheduled from the beginning."""
+"""Rounds of adding nodes again because pods went elsewhere when everything was scheduled from the beginning."""
 
 MAX_TRIES = 300
 """Exchanges that are tried to improve an answer."""
@@ -40,7 +41,7 @@ MAX_IMPROVED = 60
 
 
 class AddedNode(msgspec.Struct, frozen=True, kw_only=True):
-    """A node to add: its name in the answer, its shape, price, and how many pods go there (those of DaemonSets not counted)."""
+    """A node to add: its name in the answer, its shape, price, and number of pods placed there (except those of DaemonSets)."""
 
     node: str
     shape: str
@@ -50,7 +51,7 @@ class AddedNode(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PlacedPod(msgspec.Struct, frozen=True, kw_only=True):
-    """A pod that waits, and its node once the nodes are there; "" and a reason if nothing helps."""
+    """A waiting pod and its node once the nodes are added; "" and a reason if nothing helps."""
 
     pod: str
     node: str
@@ -61,11 +62,11 @@ class AdditionAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """Which nodes to add.
 
     Attributes:
-        waiting: pods to be placed. placed_without: those that fit the cluster as it is.
+        waiting: pods to be placed. placed_without: those that fit the current cluster.
         nodes, pods: see the types of their rows. by_shape: nodes by the name of their shape.
-        price: of all nodes. bound: no set of these shapes can be cheaper. bound_method: how that is known.
+        price: of all nodes. bound: no set of these shapes can be cheaper. bound_method: how it was determined.
         still_waiting: pods that no shape helps.
-        assumptions: what the answer takes for granted.
+        assumptions: that the answer makes.
     """
 
     waiting: int
@@ -90,15 +91,15 @@ def nodes_to_add(
     copies: Mapping[str, int] | None = None,
     preempts: bool = False,
 ) -> AdditionAnswer:
-    """Return a cheap set of nodes with which everything that waits is placed.
+    """Return a cheap set of nodes with which all waiting pods are placed.
 
     Args:
-        cluster: as it is now. shapes: that can be had; one without a zone can be had in every zone of the cluster.
-        copies: further copies of workloads that are to be placed, by workload.
-        preempts: whether what waits may evict pods on the nodes that are there.
+        cluster: the current one. shapes: available ones; one without a zone is available in every zone of the cluster.
+        copies: further copies of workloads to place, by workload.
+        preempts: whether waiting pods may evict pods on the existing nodes.
 
     Raises:
-        InputError: there is no shape, or a workload is not there.
+        InputError: there is no shape, or a workload does not exist.
     """
     if not shapes:
         raise InputError("shapes", got="none", wanted="a shape", hint="--shape cpu=8,memory=32Gi,price=0.4")
@@ -135,7 +136,7 @@ class _Addition:
             template = Template(find_workload(text, cluster), cluster)
             self._items += [template.next() for _ in range(count)]
         self._gated = len(cluster.waiting) - len(waiting)
-        # Pods that differ in name only have one number; claims of their own tell pods apart.
+        # Pods that differ only in name share a number; pods with their own claims don't.
         numbers: dict[bytes, int] = {}
         self._alike = [numbers.setdefault(_ask(items), len(numbers)) for items in self._items]
         self._place_of = {items[-1].key: number for number, items in enumerate(self._items)}
@@ -196,7 +197,7 @@ class _Addition:
     def _best_shape(
         self, trial: Trial, waiting: Sequence[str], chosen: Sequence[NodeOffer], shapes: Sequence[NodeOffer]
     ) -> tuple[NodeOffer | None, float]:
-        """Return the shape that is worth most, and what it is worth; of equal ones the one that is rarest so far."""
+        """Return the shape with the highest value and that value; among equals the one with the fewest nodes so far."""
         counts = Counter(shape.name for shape in chosen)
         best: tuple[float, int] = (0.0, 0)
         found: NodeOffer | None = None
@@ -429,7 +430,7 @@ def _may_add(shape: NodeOffer, others: Sequence[NodeOffer]) -> bool:
 
 
 class _Outcome(msgspec.Struct, frozen=True):
-    """What became of a set of nodes: shapes and names, the node of each pod, and the pods that still wait."""
+    """The outcome for a set of nodes: shapes and names, the node of each pod, and the pods that still wait."""
 
     shapes: list[NodeOffer]
     names: list[str]

@@ -25,7 +25,7 @@ OWN_LABELS = (HOSTNAME, "alpha.eksctl.io/instance-id", "topology.ebs.csi.aws.com
 """Labels that belong to one node and are not copied."""
 
 DEFAULT_PODS = "110"
-"""Pods that a kubelet allows unless it is told otherwise (maxPods)."""
+"""Pods that a kubelet allows by default (maxPods)."""
 
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
@@ -59,9 +59,9 @@ class NodeOffer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def offer_like(node: Node, *, name: str = "") -> NodeOffer:
-    """Return the shape of a node; taints that stand for its condition are left out.
+    """Return the shape of a node; taints that reflect its condition are left out.
 
-    The annotation ``bayplan.io/price`` tells what one costs, 1 if there is none.
+    The annotation ``bayplan.io/price`` gives the price of one node, by default 1.
     """
     price = _number(PRICE, node.metadata.annotations.get(PRICE, "1"))
     labels = {key: value for key, value in node.metadata.labels.items() if key not in OWN_LABELS}
@@ -80,7 +80,7 @@ def offers_of(cluster: QuestionCluster, prices: Mapping[str, float] | None = Non
     """Return the distinct shapes of the nodes of a cluster, named by pool and zone.
 
     Args:
-        cluster: as it is now. prices: by instance type or pool; 1 where there is none.
+        cluster: the current one. prices: by instance type or pool; 1 if there is none.
     """
     prices = prices or {}
     found: dict[bytes, NodeOffer] = {}

@@ -1,8 +1,8 @@
 """Which nodes can be removed, in which order, with every pod still placed, and where each pod goes.
 
-All nodes of the answer are cordoned first, then drained one after the other, so that each pod moves once. Nodes are taken in the
-order of what would have to move. One that can't be emptied is put back and stays. What is left is replayed from the beginning until
-nothing is left out any more: the answer is a drain that the scheduler has carried out from beginning to end.
+All nodes of the answer are cordoned first, then drained one after another, so that each pod moves once. Nodes are ordered by
+how much would have to move. A node that can't be emptied is restored and stays. The rest is replayed from the beginning until
+no further node is left out: the answer is a drain that the scheduler has executed from beginning to end.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from bayplan.state.cluster_state import ClusterState
 from bayplan.state.pod_info import FIRST_RESOURCE, POD_COUNT
 
 MAX_PASSES = 12
-"""Replays until nothing is left out; each leaves out at least one node, and the last ones hardly any."""
+"""Maximum number of replays; each leaves out at least one node, and the last ones very few."""
 
 PATIENT_PASSES = 3
-"""Replays after which a node that is left out takes the last one of the order with it, so that large clusters come to an end."""
+"""Replays after which a left-out node also removes the last one of the order, so that large clusters come to a result."""
 
 MAX_RETRIES = 3
-"""How often nodes that were left out are tried again once the others are gone."""
+"""Maximum number of retries of left-out nodes once the others are gone."""
 
 MAX_RETRIED_MOVES = 2_000
 """Moves of pods up to which they are tried again: with 5,000 nodes and 15,000 moves it found one node more in twice the time."""
@@ -116,9 +116,9 @@ def nodes_to_remove(
     """Return which nodes can be drained and removed with every pod still placed.
 
     Args:
-        cluster: as it is now. candidates: nodes that may go; None for all.
-        prices: by node; without any, each node counts 1 and the answer has as many nodes as can be.
-        options: of the drain. most: end when so many can go; None for as many as possible.
+        cluster: the current one. candidates: nodes that may be removed; None for all.
+        prices: by node; without any, each node counts 1 and the answer has as many nodes as possible.
+        options: of the drain. most: stop at this number of nodes; None for as many as possible.
     """
     return _Removal(cluster, candidates, prices or {}, options or DrainOptions(), most).run()
 
@@ -339,5 +339,5 @@ def _cordoned(node: Node) -> Node:
 
 
 def cordoned(nodes: Iterable[Node]) -> list[Node]:
-    """Return nodes as they are when they are cordoned."""
+    """Return nodes in their cordoned form."""
     return [_cordoned(node) for node in nodes]

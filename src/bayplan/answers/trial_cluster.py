@@ -70,11 +70,11 @@ class TrialHost:
         self._journal: list[Change] | None = None
 
     def begin(self) -> None:
-        """Note all changes from now on, for `undo`."""
+        """Record all changes from this point, for `undo`."""
         self._journal = []
 
     def handle(self, old: KubernetesObject | None, new: KubernetesObject | None) -> None:
-        """Make one change; whatever the scheduler asks for because of it is not done."""
+        """Make one change; the scheduler's resulting requests are not executed."""
         if self._journal is not None:
             self._journal.append((old, new))
         self._scheduler.handle(old, new, self._now_ns)
@@ -92,17 +92,17 @@ class TrialHost:
 
 
 class TrialCluster:
-    """A cluster in which nothing lasts.
+    """A cluster in which all changes are undone.
 
     Args:
-        state: a fork that nobody else writes to.
+        state: a fork that no other code writes to.
         make: see `MakeScheduler`.
-        waiting: all pods that wait; those nominated to a node are counted there, the others are left out.
+        waiting: all waiting pods; those nominated to a node are counted there, the rest is left out.
         now_ns: the time.
 
     Attributes:
         state: as given. nodes, catalog: its parts.
-        trials: how many were made.
+        trials: number of trials made.
     """
 
     def __init__(self, state: ClusterState, make: MakeScheduler, waiting: Iterable[Pod], now_ns: int = 0) -> None:
@@ -279,7 +279,7 @@ class TrialCluster:
     def _run(self, pods: int, *, preempts: bool) -> list[Pod]:
         """Schedule until no pod is ready; return the pods that had to leave."""
         scheduler, victims = self._scheduler, list[Pod]()
-        # A pod that makes others leave is tried again, and a plugin may wake others; no trial goes on for ever.
+        # A preempting pod is tried again, and a plugin may wake other pods, so the number of cycles is limited.
         for _ in range(3 * pods + 3):
             report = scheduler.schedule_one(self._now_ns)
             if report is None:

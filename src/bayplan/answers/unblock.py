@@ -25,7 +25,7 @@ from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
 
 MAX_PAIRS = 60
-"""Pairs of steps that are tried, if no single step does but a new node."""
+"""Maximum number of pairs of steps to try, if no single step works except a new node."""
 
 MAX_NODES_IN_PAIRS = 6
 """Shapes of new nodes that are tried together with other steps."""
@@ -41,13 +41,13 @@ class Suggestion(msgspec.Struct, frozen=True, kw_only=True):
     """One way to get a pod placed. It was tried: the scheduler placed the pod.
 
     Attributes:
-        rank: 1 for the first. kind: what is changed, see `StepKind`; of a pair the riskier one.
+        rank: 1 for the first. kind: of the change, see `StepKind`; of a pair the riskier one.
         text: what to do. risk: what it may cost others. cost: from 0 to 1, among suggestions of the same kind.
-        node: where the first pod that waits goes; "" if another one gets the place.
-        placed: how many of the waiting pods get a node. waiting: how many there are.
+        node: of the first waiting pod; "" if a different one gets the place.
+        placed: number of the waiting pods that get a node. waiting: number of waiting pods.
         moved: pods that leave their nodes and get other ones. evicted: pods that leave and then wait, or do not come back.
-        commands: how it is done, as far as kubectl can do it.
-        objects: documents of what is new or changed. deleted: keys of pods that are deleted.
+        commands: that make the change, as far as kubectl can.
+        objects: documents that are new or changed. deleted: keys of pods that are deleted.
     """
 
     rank: int
@@ -70,13 +70,13 @@ class Unblocking(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         verdict: in one sentence.
-        pods: those that were asked about. waiting: those of them that fit nowhere now.
-        fits: whether all fit as they are; then there is nothing to suggest.
+        pods: the pods in question. waiting: those of them that fit nowhere now.
+        fits: whether all fit unchanged; then there is nothing to suggest.
         cause: why the first of them fits nowhere; None if all fit.
         suggestions: the least risky first.
-        trials: how often the scheduler was asked.
+        trials: number of trials made.
         limits: what was not tried.
-        assumptions: what the answer takes for granted, see `bayplan.app.sources`.
+        assumptions: that the answer makes, see `bayplan.app.sources`.
     """
 
     verdict: str

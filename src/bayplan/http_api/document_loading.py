@@ -31,8 +31,7 @@ async def load_into(backend: Backend, documents: Sequence[dict[str, object]], *,
 
     Raises:
         InputError: one can't be used. The load is undone: created objects are gone, and replaced ones have their previous
-            content,
-        even if another client wrote them in the meantime. With `replace`, removed objects are restored.
+            content, even if another client wrote them in the meantime. With `replace`, removed objects are restored.
     """
     store, loaded = backend.store, Loaded()
     before, written = store.snapshot(), list[Write]()

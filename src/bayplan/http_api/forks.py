@@ -74,11 +74,9 @@ class ForkRequest(msgspec.Struct, forbid_unknown_fields=True, rename={"origin": 
         objects: documents to create or to replace existing ones with. delete: objects to delete.
         seed: for tie-breaking; None for the server's.
         until: when to end, in seconds of virtual time: long enough for graceful evictions, while few pods finish; null: when
-            nothing
-        is left to do.
+            nothing is left to do.
         reschedule: placed pods to decide again: none (the default), ``["*"]`` for all from an empty cluster, or pods and
-            workloads,
-        e.g. ``["deployment/shop/web"]``. Pods of DaemonSets and static pods stay.
+            workloads, e.g. ``["deployment/shop/web"]``. Pods of DaemonSets and static pods stay.
         name: a label for people.
     """
 

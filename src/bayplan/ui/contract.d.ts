@@ -1,6 +1,6 @@
 // The types of our HTTP API, generated from the structs of bayplan.http_api by scripts/make_page_types.py: don't edit.
 declare namespace Api {
-  /** By how much one plugin preferred the chosen node to the runner-up, in weighted points; below 0: it preferred the other. */
+  /** By how many weighted points one plugin preferred the chosen node to the runner-up; negative if it preferred the runner-up. */
   interface Advantage {
     plugin: string;
     points: number;
@@ -57,7 +57,7 @@ declare namespace Api {
     victims: string[];
   }
 
-  /** What the plugins said in one attempt. */
+  /** The plugin results of one attempt. */
   interface AttemptDetail {
     attempt: Attempt;
     nodes: number;
@@ -301,7 +301,7 @@ declare namespace Api {
     hint: string;
   }
 
-  /** How many cycles were run and how they ended; how they are recorded. */
+  /** Number of cycles by outcome, and how they are recorded. */
   interface DecisionCounts {
     total: number;
     scheduled: number;
@@ -428,7 +428,7 @@ declare namespace Api {
     message: string;
   }
 
-  /** All about one pod of a run. Times are nanoseconds of virtual time since the start of the run. */
+  /** The explanation of one pod of a run. Times are nanoseconds of virtual time since the start of the run. */
   interface Explanation {
     verdict: string;
     message: string;
@@ -470,7 +470,7 @@ declare namespace Api {
     prioritize_error: string;
   }
 
-  /** What an HTTP extender did in an attempt. Whom it rejected and what it scored stands with the plugins, under its name. */
+  /** The result of an HTTP extender in an attempt. Its rejections and scores are listed with those of the plugins, under its name. */
   interface ExtenderReport {
     extender: string;
     asked: number;
@@ -558,7 +558,7 @@ declare namespace Api {
     total: number;
   }
 
-  /** What was read and what was ignored. */
+  /** The input that was read, and what was ignored. */
   interface InputFacts {
     files: number;
     objects: Record<string, number>;
@@ -670,7 +670,7 @@ declare namespace Api {
     message: string;
   }
 
-  /** How many nodes there are at the end, in how many zones, and how many came and went. */
+  /** Number of nodes and zones at the end, and number of nodes added and removed. */
   interface NodeCounts {
     total: number;
     zones: number;
@@ -800,7 +800,7 @@ declare namespace Api {
     source: SourceFacts | null;
   }
 
-  /** Pods that wait with one and the same message. */
+  /** Waiting pods with the same message. */
   interface PendingFacts {
     fate: string;
     message: string;
@@ -844,7 +844,7 @@ declare namespace Api {
     documentation: string | null;
   }
 
-  /** What one plugin gave one node: raw, normalised to 0..100, and that times its weight. */
+  /** The score of one node by one plugin: raw, normalised to 0..100, and weighted. */
   interface PluginScore {
     plugin: string;
     weight: number;
@@ -853,7 +853,7 @@ declare namespace Api {
     weighted: number;
   }
 
-  /** What one filter said about one node: Success, or another code with reasons. */
+  /** The result of one filter for one node: Success, or another code with reasons. */
   interface PluginVerdict {
     plugin: string;
     code: string;
@@ -883,7 +883,7 @@ declare namespace Api {
     b: ComparedMatrix;
   }
 
-  /** How many pods there were, and where they stand at the end. */
+  /** Number of pods, and their fates at the end. */
   interface PodCounts {
     total: number;
     imported: number;
@@ -1025,7 +1025,7 @@ declare namespace Api {
     status: string;
   }
 
-  /** Nodes on which a pod would not fit even without all pods of lower priority; of many only some are named. */
+  /** Nodes on which a pod would not fit even without all pods of lower priority; only some are named if there are many. */
   interface PreemptionRefusal {
     plugin: string;
     code: string;
@@ -1034,7 +1034,7 @@ declare namespace Api {
     count: number;
   }
 
-  /** How a search for pods to preempt went. */
+  /** The course of a search for pods to preempt. */
   interface PreemptionReport {
     attempt: number;
     chosen: string;
@@ -1125,7 +1125,7 @@ declare namespace Api {
     request_id: string;
   }
 
-  /** Nodes that were rejected in the same words by the same plugin. */
+  /** Nodes that the same plugin rejected with the same message. */
   interface Rejection {
     plugin: string;
     code: string;
@@ -1243,7 +1243,7 @@ declare namespace Api {
     plugins_failed: FailedPlugin[];
   }
 
-  /** Where one more pod of a shape would fit. */
+  /** Node counts and idle amounts for one more pod of a shape. */
   interface ShapeFacts {
     example: string;
     pods: number;
@@ -1365,14 +1365,14 @@ declare namespace Api {
     will: string;
   }
 
-  /** A pod that would have to go; `started_ns` is since the start of the run, None for one that has not started. */
+  /** A pod to preempt; `started_ns` is since the start of the run, None if it has not started. */
   interface Victim {
     pod: string;
     priority: number;
     started_ns: number | null;
   }
 
-  /** Waiting times of some pods, in nanoseconds of virtual time; all 0 where there are none. */
+  /** Waiting times of some pods, in nanoseconds of virtual time; all 0 if there are none. */
   interface WaitFacts {
     pods: number;
     median_ns: number;
