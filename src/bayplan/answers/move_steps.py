@@ -139,7 +139,7 @@ def _rivals(pod: Pod, trial: TrialCluster, names: Sequence[str]) -> Iterator[tup
 
 
 def _crowded(pod: Pod, trial: TrialCluster, names: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
-    """Yield for each domain the surplus pods, in order."""
+    """Yield for each domain of a hard spread constraint its least important pods: one, two and three of them."""
     for constraint in pod.spec.topology_spread_constraints:
         if constraint.when_unsatisfiable != "DoNotSchedule":
             continue

@@ -34,10 +34,10 @@ MAX_ROUNDS = 20
 """Rounds of adding nodes again because pods went elsewhere when everything was scheduled from the beginning."""
 
 MAX_TRIES = 300
-"""Exchanges that are tried to improve an answer."""
+"""Maximum number of exchanges tried to improve an answer."""
 
 MAX_IMPROVED = 60
-"""Nodes up to which an answer is improved node by node; each try schedules what waits from the beginning."""
+"""Maximum number of nodes for which an answer is improved node by node; each try schedules the waiting pods from the beginning."""
 
 
 class AddedNode(msgspec.Struct, frozen=True, kw_only=True):
@@ -146,7 +146,7 @@ class _Addition:
     def run(self) -> AdditionAnswer:
         """Add until nothing waits or nothing helps, with all shapes and with each alone; improve the best outcome."""
         families = list(dict.fromkeys(map(_family, self._shapes)))
-        # All shapes first: what none of them helps is known then, and of equal outcomes the first counts.
+        # All shapes first: this shows which pods no shape helps, and among equal outcomes the first counts.
         outcomes = [self._settled(self._shapes)]
         if len(families) > 1:
             outcomes += [self._settled([s for s in self._shapes if _family(s) == family]) for family in families]
@@ -223,7 +223,7 @@ class _Addition:
         return min(family, key=lambda each: counts[each.name], default=None)
 
     def _worth(self, trial: Trial, waiting: Sequence[str], shape: NodeOffer, name: str) -> float:
-        """Return what a node of a shape would take of what waits, for its money; everything is put back."""
+        """Return the value of a node of a shape: the size of the waiting pods it takes, divided by its price. Undoes its changes."""
         daemons = add_node(trial, shape.node(name), self._daemons, self._cluster)
         left = self._place(trial, waiting)
         size = self._taken(trial, waiting, left)
@@ -240,7 +240,7 @@ class _Addition:
         return sum(self._size(trial, key) for key in before if key not in left)
 
     def _size(self, trial: Trial, key: str) -> float:
-        """Return how large a pod is: its largest share of what the cluster's nodes and the shapes offer in the mean."""
+        """Return the size of a pod: its largest share of the mean capacity of the cluster's nodes and the shapes."""
         vector = trial.state.pods[key].footprint.vector
         return float(np.max(vector[FIRST_RESOURCE:] / self._scale(trial, len(vector) - FIRST_RESOURCE))) + 1e-6
 
@@ -250,7 +250,7 @@ class _Addition:
         return found
 
     def _place(self, trial: Trial, keys: Sequence[str]) -> list[str]:
-        """Schedule pods one by one; return those that find no node. Pods that differ in name only are tried once."""
+        """Schedule pods one by one; return those that find no node. Pods that differ only in name are tried once."""
         left, hopeless = [], set[int]()
         for key in keys:
             place = self._place_of[key]
@@ -265,7 +265,7 @@ class _Addition:
     # The outcome, and better ones.
 
     def _schedule(self, chosen: Sequence[NodeOffer]) -> _Outcome:
-        """Schedule everything with all nodes there from the beginning."""
+        """Schedule everything with all nodes present from the beginning."""
         self._messages = {}
         with self._cluster.trial(preempts=self._preempts) as trial:
             names = []
@@ -277,12 +277,12 @@ class _Addition:
         return _Outcome(list(chosen), names, nodes, frozenset(left), dict(self._messages))
 
     def _improve(self, best: _Outcome) -> _Outcome:
-        """Take nodes away, and exchange them for cheaper ones, as long as nothing more waits."""
+        """Remove nodes, and exchange them for cheaper ones, as long as no more pods wait."""
         cheaper = sorted(self._shapes, key=lambda shape: shape.price)
         improved, tries_left = True, MAX_TRIES
         while improved and tries_left > 0:
             improved = False
-            # One of each shape: the others of its kind are as good.
+            # One of each shape: other nodes of the same shape are equivalent.
             places = {shape.name: place for place, shape in enumerate(best.shapes)}.values()
             for place in sorted(places, key=lambda place: -best.shapes[place].price):
                 rest = best.shapes[:place] + best.shapes[place + 1 :]
@@ -333,7 +333,7 @@ class _Addition:
         )
 
     def _bound(self, best: _Outcome) -> float:
-        """Return what the placed pods cost at least: for each resource, what free room does not hold at the cheapest rate."""
+        """Return the minimum price of the placed pods: for each resource, what free room can't hold, at the cheapest rate."""
         state = self._cluster.state
         # Adds rows, which stay.
         offers = [self._offer(shape) for shape in self._shapes]
@@ -362,7 +362,7 @@ class _Addition:
                     rate = float((prices[fits] / table[fits, row]).min())
                     demands.append((rate, float(vector[row]) * len(wanted[key])))
             free = self._free(row, usable)
-            # Free room costs nothing: at best it takes what would cost most.
+            # Free room costs nothing: at best it holds what would cost most.
             cost = 0.0
             for rate, amount in sorted(demands, reverse=True):
                 paid = max(amount - free, 0.0)
@@ -372,7 +372,7 @@ class _Addition:
         return bound
 
     def _free(self, row: int, usable: np.ndarray) -> float:
-        """Return what is free of a row of the usage matrix on the nodes that take pods."""
+        """Return the free amount of a row of the usage matrix on the schedulable nodes."""
         state = self._cluster.state
         count = state.nodes.count
         if row >= len(state.usage):
@@ -381,7 +381,7 @@ class _Addition:
         return float(np.maximum(offered[:count] - state.usage[row, :count], 0)[usable].sum())
 
     def _offer(self, shape: NodeOffer) -> np.ndarray:
-        """Return what a node of a shape offers, with rows as in the usage matrix."""
+        """Return the capacity of a node of a shape, with rows as in the usage matrix."""
         with self._cluster.state.trial() as state:
             row = state.add_node(shape.node("shape"))
             found = np.zeros(FIRST_RESOURCE + len(state.nodes.allocatable), dtype=np.float64)
@@ -406,14 +406,14 @@ class _Addition:
 
 
 def _ask(items: Sequence[KubernetesObject]) -> bytes:
-    """Return what makes pods alike for the scheduler."""
+    """Return a key that is equal for pods that the scheduler treats alike."""
     pod = items[-1]
     assert isinstance(pod, Pod)
     return msgspec.msgpack.encode((pod.metadata.namespace, pod.metadata.labels, pod.spec))
 
 
 def _looks_at_zones(items: Sequence[KubernetesObject]) -> bool:
-    """Return whether it may matter to a pod in which zone a node is."""
+    """Return whether the zone of a node may matter to a pod."""
     pod = items[-1]
     assert isinstance(pod, Pod)
     spec = pod.spec
@@ -421,7 +421,7 @@ def _looks_at_zones(items: Sequence[KubernetesObject]) -> bool:
 
 
 def _family(shape: NodeOffer) -> str:
-    """Return what shapes have in common that differ in their zone only."""
+    """Return a key that is equal for shapes that differ only in their zone."""
     return shape.name.removesuffix(shape.labels.get(ZONE, ""))
 
 

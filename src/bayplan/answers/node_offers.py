@@ -34,8 +34,8 @@ class NodeOffer(msgspec.Struct, frozen=True, kw_only=True):
     """A kind of node.
 
     Attributes:
-        name: what it is called. allocatable: what it offers. labels, taints: of every such node.
-        price: of one, in any unit. most: how many there can be; None for any number.
+        name: of the shape. allocatable: its capacity. labels, taints: of every such node.
+        price: of one, in any unit. most: maximum number; None for any number.
         declared_features: as nodes declare them.
     """
 
@@ -101,13 +101,13 @@ def offers_of(cluster: QuestionCluster, prices: Mapping[str, float] | None = Non
 
 
 def parse_offer(text: str, cluster: QuestionCluster | None = None) -> NodeOffer:
-    """Return the shape that a text describes.
+    """Parse a shape.
 
-    E.g. ``name=big,cpu=8,memory=32Gi,price=0.4,most=3,zone=a,label.disk=ssd,taint=gpu=yes:NoSchedule``.
-    ``like=NODE`` begins with the shape of a node of the cluster. Any other key is a resource.
+    E.g. ``name=big,cpu=8,memory=32Gi,price=0.4,most=3,zone=a,label.disk=ssd,taint=gpu=yes:NoSchedule``. ``like=NODE`` begins
+    with the shape of a node of the cluster. Any other key is a resource.
 
     Raises:
-        InputError: it can't be read.
+        InputError: it can't be parsed.
     """
     allocatable: dict[str, str | int | float] = {}
     labels: dict[str, str] = {}
@@ -158,10 +158,10 @@ def parse_offer(text: str, cluster: QuestionCluster | None = None) -> NodeOffer:
 
 
 def parse_prices(texts: Sequence[str]) -> dict[str, float]:
-    """Return prices by what they are of: ``m5.large=0.096``.
+    """Parse prices by name, e.g. ``m5.large=0.096``.
 
     Raises:
-        InputError: one can't be read.
+        InputError: one can't be parsed.
     """
     found = {}
     for text in texts:
@@ -185,10 +185,10 @@ def prices_by_node(cluster: QuestionCluster, prices: Mapping[str, float]) -> dic
 
 
 def parse_taint(text: str) -> Taint:
-    """Return the taint of a text as kubectl has it: ``key=value:Effect`` or ``key:Effect``.
+    """Parse a taint as kubectl writes it: ``key=value:Effect`` or ``key:Effect``.
 
     Raises:
-        InputError: it is none.
+        InputError: it is not a taint.
     """
     rest, colon, effect = text.rpartition(":")
     key, _, value = rest.partition("=")
@@ -211,7 +211,7 @@ def _number(key: str, value: str) -> float:
 
 
 def daemon_models(cluster: QuestionCluster) -> list[Pod]:
-    """Return one pod of each DaemonSet: what a new node gets before anything else."""
+    """Return one pod of each DaemonSet, to run on a new node before anything else."""
     found: dict[tuple[str, str], Pod] = {}
     for pod in cluster.all(Pod):
         owner = pod.metadata.controller()
@@ -238,7 +238,7 @@ def add_node(trial: Trial, node: Node, daemons: Sequence[Pod], cluster: Question
 
 
 def _bound_for(pod: Pod, node_name: str) -> Pod:
-    """Return a DaemonSet's pod as its controller makes it for a node: with that node's name in its affinity."""
+    """Return a DaemonSet's pod as its controller creates it for a node: with that node's name in its affinity."""
     affinity = pod.spec.affinity
     node_affinity = affinity.node_affinity if affinity is not None else None
     required = node_affinity.required_during_scheduling_ignored_during_execution if node_affinity is not None else None

@@ -31,16 +31,16 @@ MAX_PASSES = 12
 """Maximum number of replays; each leaves out at least one node, and the last ones very few."""
 
 PATIENT_PASSES = 3
-"""Replays after which a left-out node also removes the last one of the order, so that large clusters come to a result."""
+"""Replays after which each left-out node also drops the last node of the order, so that large clusters finish."""
 
 MAX_RETRIES = 3
-"""Maximum number of retries of left-out nodes once the others are gone."""
+"""Maximum number of retries of left-out nodes after the other nodes are gone."""
 
 MAX_RETRIED_MOVES = 2_000
-"""Moves of pods up to which they are tried again: with 5,000 nodes and 15,000 moves it found one node more in twice the time."""
+"""Maximum moves for which left-out nodes are retried: with 5,000 nodes and 15,000 moves this doubled the time for one more node."""
 
 MAX_MISSES = 50
-"""Nodes in a row that can't be emptied before a pass ends. Only nodes beyond those that the bound lets go are counted."""
+"""Consecutive nodes that can't be emptied before a pass ends. Only nodes beyond those that the bound allows are counted."""
 
 
 class RemovedNode(msgspec.Struct, frozen=True, kw_only=True):
@@ -167,7 +167,7 @@ class _Removal:
             enough = bound.nodes if self._most is None else min(bound.nodes, self._most)
             if len(found.removed) >= enough or len(found.moves) > MAX_RETRIED_MOVES:
                 break
-            # Nodes that found no room while many others were closed may find some now.
+            # Nodes that found no room while many other nodes were cordoned may find some now.
             chosen = frozenset(found.removed)
             more = self._pass([*found.removed, *(name for name in order if name not in chosen)], len(chosen))
             left_out.update(more.left_out)
@@ -192,7 +192,7 @@ class _Removal:
         return _Pass([], [], left_out), MAX_PASSES
 
     def _in_order(self, names: Sequence[str]) -> list[str]:
-        """Return nodes with those first of which least has to move, for the money that each costs."""
+        """Return nodes by the load that would have to move relative to their price, the smallest first."""
         state = self._cluster.state
         load = moving_share(state)
 
@@ -202,7 +202,7 @@ class _Removal:
         return sorted(names, key=key)
 
     def _pass(self, order: Sequence[str], window: int) -> _Pass:
-        """Cordon the first nodes of an order, then drain all of it one by one."""
+        """Cordon the first nodes of an order, then drain all of them one by one."""
         found, misses = _Pass([], [], {}), 0
         with self._cluster.trial(preempts=False) as trial:
             nodes = {name: _node(trial.state, name) for name in order}
@@ -311,7 +311,7 @@ def drain(trial: Trial, name: str, cluster: QuestionCluster) -> tuple[Obstacle |
 
 
 def moving_share(state: ClusterState) -> np.ndarray:
-    """Return float64[rows]: the largest share of a node's cpu, memory or pods that its pods other than of DaemonSets take."""
+    """Return float64[rows]: the largest share of a node's cpu, memory or pods that its pods, except those of DaemonSets, take."""
     count = state.nodes.count
     taken = np.zeros((len(state.usage), count), dtype=np.int64)
     for info in state.pods.values():

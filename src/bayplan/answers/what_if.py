@@ -201,7 +201,7 @@ def _pods_again(cluster: QuestionCluster, reschedule: Reschedule, these: Collect
         named = {pod.key: pod for text in these for pod in find_workload(text, cluster).pods}
         pods = [pod for pod in named.values() if pod.key in cluster.state.pods]
     found = [pod for pod in pods if comes_back(pod)]
-    # In the order in which they came: the queue puts those of higher priority first by itself.
+    # In order of arrival: the queue itself puts pods of higher priority first.
     return sorted(found, key=lambda pod: (pod.metadata.creation_timestamp or "", pod.key))
 
 
@@ -214,7 +214,7 @@ def _run(
     *,
     explain: Mapping[str, str] | None = None,
 ) -> Side:
-    """Schedule one side: what waits, what is decided again, and what changes displace."""
+    """Schedule one side: waiting pods, pods to decide again, and pods that changes displace."""
     level = RecordLevel.FULL if len(again) + len(cluster.waiting) <= MAX_RECORDED else RecordLevel.OFF
     with cluster.trial(preempts=True, records=level) as trial:
         for pod in again:
@@ -273,7 +273,7 @@ def side_of(trial: Trial, gone: Mapping[str, str] | None = None) -> Side:
 
 
 def _recorded(records: Records, numbers: Mapping[str, int]) -> Callable[[str], DecisionOutput | None]:
-    """Return what looks decisions up in records, by the pods' keys."""
+    """Return a function that looks up decisions in records by the pods' keys."""
 
     def decision_of(key: str) -> DecisionOutput | None:
         number = numbers.get(key)

@@ -184,7 +184,7 @@ def _matching(kind: str, namespace: str, name: str, cluster: Objects) -> list[Fo
 
 
 def template_of(item: KubernetesObject) -> PodTemplateSpec | None:
-    """Return the pod template of a workload; None if it is none, or has none."""
+    """Return the pod template of a workload; None if it is not a workload or has no template."""
     if isinstance(item, CronJob):
         return item.spec.job_template.spec.template
     if isinstance(item, Deployment | StatefulSet | ReplicaSet | ReplicationController | DaemonSet | Job):
