@@ -1,4 +1,4 @@
-"""The report on a cluster as a running scheduler sees it now: what ``bayplan up`` prints when it has loaded something."""
+"""The report on a cluster as a running scheduler sees it; ``bayplan up`` prints it after loading input."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ NOT_TRIED = "not tried yet"
 
 @dataclass(frozen=True)
 class ResourceUse:
-    """How much of a resource is requested of what nodes offer, in the amounts of the state.
+    """The requested and allocatable amounts of a resource, in the units of the state.
 
     Attributes:
         resource: its name. requested, allocatable: on all nodes.
-        free, largest_gap: what is free on nodes that are ready and not cordoned: on all of them, and the most on one.
+        free, largest_gap: free on nodes that are ready and not cordoned: on all of them, and the most on one.
     """
 
     resource: str
@@ -43,13 +43,13 @@ class ResourceUse:
 
 @dataclass(frozen=True)
 class ClusterFacts:
-    """What there is to tell.
+    """The facts of the report.
 
     Attributes:
-        nodes, zones: how many. placed, waiting, gated: pods that are not finished.
+        nodes, zones: their numbers. placed, waiting, gated: pods that are not finished.
         decisions: cycles so far, by outcome.
-        messages: what the pods that wait were told last, with their keys; the most frequent first.
-        resources: those that somebody asks for, and the usual ones.
+        messages: the last messages about waiting pods, with the pods' keys; the most frequent first.
+        resources: those that some pod requests, and the usual ones.
     """
 
     nodes: int
@@ -63,7 +63,7 @@ class ClusterFacts:
 
 
 def cluster_facts(scheduler: Scheduler, decisions: Mapping[str, int]) -> ClusterFacts:
-    """Return the facts of a scheduler's cluster. To be called by the thread that runs it."""
+    """Return the facts of a scheduler's cluster. Call on the scheduler's thread."""
     state, queue, records = scheduler.state, scheduler.queue, scheduler.records
     counts = queue.pending_counts()
     waiting = [queued for queued in (*queue.active(), *queue.backing_off(), *queue.unschedulable()) if not queued.gated]

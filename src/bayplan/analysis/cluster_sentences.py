@@ -1,4 +1,4 @@
-"""What the overview, a node, the queue and a comparison begin with: one sentence each, computed, never written by hand."""
+"""The summary sentences of the overview, a node, the queue, a source and a comparison."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from bayplan.analysis.units import format_amount, format_count, format_duration
 
 
 class Gap(NamedTuple):
-    """How much is free of a resource.
+    """The free amount of a resource.
 
     Attributes:
-        resource: its name. largest: the most on one node that pods may go to. free: on all of these nodes.
+        resource: its name. largest: the most on one schedulable node. free: on all schedulable nodes.
     """
 
     resource: str
@@ -27,10 +27,10 @@ def cluster_sentence(
     """Return what is wrong with a cluster, or that nothing is.
 
     Args:
-        pods: that are not finished. waiting: those without a node that could get one. gated: those that gates hold back.
+        pods: that are not finished. waiting: those without a node that could get one. gated: those held back by gates.
         nodes: in the cluster.
-        reasons: why pods wait, the main reason of most first.
-        gaps: what is free, by resource.
+        reasons: why pods wait, starting with the most frequent main reason.
+        gaps: free amounts, by resource.
     """
     if not nodes and not pods:
         return "The cluster is empty: there are no nodes and no pods"
@@ -79,13 +79,13 @@ def node_sentence(
     free: Sequence[tuple[str, int, int]],
     named_by: int,
 ) -> str:
-    """Return what is particular about a node.
+    """Return what is special about a node.
 
     Args:
-        name: its name. ready, cordoned: its state. pods: how many it has.
+        name: its name. ready, cordoned: its state. pods: number of pods on it.
         full_by: resources of which it is full.
-        free: resources with what is free and what it offers, the tightest first.
-        named_by: how many waiting pods were rejected here for something that room would lift.
+        free: resources with their free and allocatable amounts, the tightest first.
+        named_by: number of waiting pods that it rejected for a reason that more room would resolve.
     """
     state = [] if ready else ["not ready"]
     state += ["cordoned"] if cordoned else []
@@ -103,11 +103,11 @@ def node_sentence(
 
 
 def queue_sentence(counts: dict[str, int], *, next_retry_in_ns: int | None, next_pod: str) -> str:
-    """Return what the scheduling queue holds.
+    """Return a summary of the scheduling queue.
 
     Args:
         counts: pods by tier: active, backoff, unschedulable, gated.
-        next_retry_in_ns: when the next backoff ends; None where nobody is in backoff. next_pod: whose that is.
+        next_retry_in_ns: when the next backoff ends; None if no pod is in backoff. next_pod: the pod in question.
     """
     told = []
     if counts.get("active"):
@@ -129,7 +129,7 @@ def source_sentence(*, name: str, kind: str, state: str, lag_seconds: int) -> st
 
     Args:
         name: of the source. kind: import, sync or replay. state: listing, following, done or stopped.
-        lag_seconds: how long the oldest change has been waiting.
+        lag_seconds: how long the oldest unapplied change has been waiting.
     """
     running, done = {"import": ("Imports", "Imported"), "replay": ("Replays", "Replayed")}.get(
         kind, ("Follows", "Followed")
@@ -153,8 +153,8 @@ def comparison_sentence(
 
     Args:
         a, b: their names. pods: that both have.
-        moved: pods on other nodes. only_a, only_b: pods that have a node in one of them only.
-        nodes_a, nodes_b: how many nodes have pods.
+        moved: pods on other nodes. only_a, only_b: pods that have a node in one of the runs only.
+        nodes_a, nodes_b: number of nodes with pods.
     """
     differ = moved + only_a + only_b
     if not differ:

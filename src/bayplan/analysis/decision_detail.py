@@ -1,4 +1,4 @@
-"""One decision in full: who rejected which nodes, the best nodes by scores, who won and by what; one node through all plugins.
+"""One decision in full: rejected nodes by plugin, the best nodes by score and why one won; and one node through all plugins.
 
 The numbers are those of the decision record: nothing is evaluated again.
 """
@@ -32,7 +32,7 @@ from bayplan.sim.result import PodTimeline
 
 
 def ranked_rows(decision: Decision) -> list[int]:
-    """Return the scored rows, best first; of equals the chosen one first, then by name."""
+    """Return the scored rows, best first; among ties the chosen one first, then by name."""
     rows = np.flatnonzero(decision.total >= 0).tolist()
     chosen = decision.record.node
     return sorted(rows, key=lambda row: (-int(decision.total[row]), decision.names[row] != chosen, decision.names[row]))
@@ -41,13 +41,13 @@ def ranked_rows(decision: Decision) -> list[int]:
 def attempt_detail(
     source: RunSource, attempt: Attempt, decision: Decision, rows: Sequence[int], pod: PodTimeline, best: int
 ) -> AttemptDetail:
-    """Return what the plugins said in an attempt.
+    """Return the plugin results of an attempt.
 
     Args:
         source: the run.
-        attempt, decision: which one. rows: its scored rows, see `ranked_rows`.
+        attempt, decision: the attempt and its decision. rows: its scored rows, see `ranked_rows`.
         pod: the pod.
-        best: how many nodes to compare by scores.
+        best: number of nodes whose scores to compare.
     """
     scored = bool(rows)
     ties = frozenset(decision.ties)
@@ -91,7 +91,7 @@ def _extenders(decision: Decision) -> list[ExtenderReport]:
 
 
 def _is_tried_alone(decision: Decision) -> bool:
-    """Return whether a nominated node was taken before any other was looked at; such a cycle counts one evaluated node."""
+    """Return whether a nominated node was chosen without evaluating any other; such a cycle counts one evaluated node."""
     return bool(decision.record.node) and decision.record.evaluated_nodes == 1 and len(decision.names) > 1
 
 
@@ -141,7 +141,7 @@ def _advantages(decision: Decision, winner: int, other: int) -> list[Advantage]:
 def node_detail(
     source: RunSource, attempt: Attempt, decision: Decision, rows: Sequence[int], pod: PodTimeline, node: str
 ) -> NodeDetail:
-    """Return what the plugins said about one node; the arguments are those of `attempt_detail`.
+    """Return the plugin results for one node; the arguments are those of `attempt_detail`.
 
     Raises:
         InputError: there was no such node.

@@ -13,7 +13,7 @@ from bayplan.engine.decision import Decision, Record
 
 
 def records_table(records: Iterable[Record]) -> pa.Table:
-    """Return a table with a row a cycle, columns as in ``decisions.parquet``; e.g. of `Records`, or of some of them."""
+    """Return a table with one row per cycle, columns as in ``decisions.parquet``; e.g. of `Records`, or of some of them."""
     columns: list[list[object]] = [[] for _ in DECISIONS]
     for record in records:
         values = astuple(record)
@@ -26,12 +26,12 @@ def records_table(records: Iterable[Record]) -> pa.Table:
 
 
 def decision_table(decision: Decision) -> pa.Table:
-    """Return a table with a row a node: verdicts and scores of every plugin in one cycle.
+    """Return a table with one row per node: results and scores of every plugin in one cycle.
 
-    Columns: ``node``, ``feasible``, ``plugin`` and ``reason`` (who rejected it first, and why; null where nobody did),
-    ``chosen``, ``tied`` (in the tie set), ``total`` (null where not feasible or not scored), then per filter ``filter.NAME``
-    (whether it passes; null on nodes that PreFilter kept from the filters, and after a rejection by PreFilter), and per score
-    plugin ``raw.NAME``, ``normalized.NAME`` and ``weighted.NAME`` (null where not feasible).
+    Columns: ``node``, ``feasible``, ``plugin`` and ``reason`` (the first to reject it, and why; null if none did), ``chosen``,
+    ``tied`` (in the tie set), ``total`` (null if infeasible or not scored), then per filter ``filter.NAME`` (whether it passes;
+    null on nodes that PreFilter excluded, and after a rejection by PreFilter), and per score plugin ``raw.NAME``,
+    ``normalized.NAME`` and ``weighted.NAME`` (null if infeasible).
     """
     failures = [decision.first_failure(row) for row in range(len(decision.names))]
     ties = frozenset(decision.ties)

@@ -1,4 +1,4 @@
-"""Explain one pod of a run: where it is or why it waits, what every attempt found, and what the plugins said in one of them."""
+"""Explain one pod of a run: its node or why it waits, the outcome of every attempt, and the plugin results of one of them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from bayplan.engine.records import RecordLevel
 from bayplan.sim.result import PodTimeline
 
 BEST_NODES = 5
-"""So many nodes are compared in the table of scores, unless more are asked for."""
+"""Default number of nodes in the table of scores."""
 
 FULL_RECORDS_HINT = (
     "this run has no full records, so nothing is known about single nodes; "
@@ -39,10 +39,10 @@ def explain(
 
     Args:
         source: the run.
-        lives: the time lines of one pod, see `bayplan.analysis.pod_lookup.find_pods`; the last one is explained.
-        attempt: which attempt to show in full; the last one if not given.
+        lives: the timelines of one pod, see `bayplan.analysis.pod_lookup.find_pods`; the last one is explained.
+        attempt: the attempt to show in full; the last one if not given.
         node: a node to follow through all plugins.
-        best: how many nodes to compare by scores.
+        best: number of nodes whose scores to compare.
 
     Raises:
         InputError: there is no such attempt, or no such node.
@@ -92,7 +92,7 @@ def explain(
 
 
 def attempts_of(source: RunSource, pod: PodTimeline, lives: Sequence[PodTimeline]) -> list[Attempt]:
-    """Return the attempts of one life of a pod."""
+    """Return the attempts in one life of a pod."""
     later = [life.arrived_ns for life in lives if life.arrived_ns > pod.arrived_ns]
     end_ns = min(later, default=source.end_ns + 1)
     return [
@@ -120,7 +120,7 @@ def _attempt(number: int, record: Record, start_ns: int) -> Attempt:
 
 
 def _decision(source: RunSource, number: int) -> Decision | None:
-    """Return the full record of a cycle; None where there is none, or where a server keeps it no longer."""
+    """Return the full record of a cycle; None if there is none, or if a server has already dropped it."""
     if source.records[number].frame < 0:
         return None
     try:

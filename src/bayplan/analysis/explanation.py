@@ -1,6 +1,6 @@
-"""What an explanation holds: plain data, which is also what ``bayplan explain --json`` prints.
+"""The data of an explanation: plain structures, which ``bayplan explain --json`` prints.
 
-`bayplan.analysis.explain` makes explanations, `bayplan.analysis.explanation_text` shows them.
+`bayplan.analysis.explain` creates explanations, `bayplan.analysis.explanation_text` renders them.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     """One cycle of the pod.
 
     Attributes:
-        number: of the decision in the run. attempt: the how manieth of the pod.
-        time_ns: when, since the start of the run.
+        number: of the decision in the run. attempt: 1-based number of the pod's attempt.
+        time_ns: since the start of the run.
         outcome, node, feasible_nodes, evaluated_nodes, ties, total, message, nominated_node, victims: as in `Record`.
     """
 
@@ -45,14 +45,14 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Rejection(msgspec.Struct, frozen=True, kw_only=True):
-    """Nodes that were rejected in the same words by the same plugin.
+    """Nodes that the same plugin rejected with the same message.
 
-    It was the first to reject them; with alwaysCheckAllPredicates any that did, so that a node may stand in several groups.
+    It was the first to reject them; with alwaysCheckAllPredicates any that did, so that a node may be in several groups.
 
     Attributes:
-        plugin: who; "" where several PreFilter plugins did together.
+        plugin: that rejected them; "" if several PreFilter plugins did together.
         code: Unschedulable, UnschedulableAndUnresolvable (preemption can't help) or Error.
-        reasons: upstream's words. nodes: the nodes, in row order.
+        reasons: in upstream's words. nodes: the nodes, in row order.
     """
 
     plugin: str
@@ -62,7 +62,7 @@ class Rejection(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PluginScore(msgspec.Struct, frozen=True, kw_only=True):
-    """What one plugin gave one node: raw, normalised to 0..100, and that times its weight."""
+    """The score of one node by one plugin: raw, normalised to 0..100, and weighted."""
 
     plugin: str
     weight: int
@@ -75,8 +75,8 @@ class NodeScore(msgspec.Struct, frozen=True, kw_only=True):
     """A feasible node with its scores.
 
     Attributes:
-        rank: 1 for the best; equals share a rank.
-        tied: whether it is in the tie set. chosen: whether the pod went there.
+        rank: 1 for the best; ties share a rank.
+        tied: whether it is in the tie set. chosen: whether the pod was placed there.
     """
 
     node: str
@@ -88,21 +88,21 @@ class NodeScore(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Advantage(msgspec.Struct, frozen=True, kw_only=True):
-    """By how much one plugin preferred the chosen node to the runner-up, in weighted points; below 0: it preferred the other."""
+    """By how many weighted points one plugin preferred the chosen node to the runner-up; negative if it preferred the runner-up."""
 
     plugin: str
     points: int
 
 
 class ExtenderReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What an HTTP extender did in an attempt. Whom it rejected and what it scored stands with the plugins, under its name.
+    """The result of an HTTP extender in an attempt. Its rejections and scores are listed with those of the plugins, under its name.
 
     Attributes:
         extender: its URL prefix.
-        asked, rejected: how many nodes its filter was asked about, and how many it rejected.
-        scored: whether it gave scores.
-        filter_error: why its filter failed, or "". ignored: whether the attempt went on all the same.
-        prioritize_error: why it gave no scores, which never ends an attempt; or "".
+        asked, rejected: number of nodes sent to its filter, and number that it rejected.
+        scored: whether it returned scores.
+        filter_error: why its filter failed, or "". ignored: whether the attempt continued in spite of it.
+        prioritize_error: why it returned no scores, which never ends an attempt; or "".
     """
 
     extender: str
@@ -115,7 +115,7 @@ class ExtenderReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Victim(msgspec.Struct, frozen=True, kw_only=True):
-    """A pod that would have to go; `started_ns` is since the start of the run, None for one that has not started."""
+    """A pod to preempt; `started_ns` is since the start of the run, None if it has not started."""
 
     pod: str
     priority: int
@@ -126,10 +126,10 @@ class CandidateReport(msgspec.Struct, frozen=True, kw_only=True):
     """A node on which preemption could have made room.
 
     Attributes:
-        node: its name. chosen: whether it was taken.
+        node: its name. chosen: whether it was selected.
         victims: the most important first. pdb_violations: how many of them a disruption budget protects.
         priority_sum: of the victims.
-        lost_by: the criterion by which others were better; "" for the best, of which the seed chose one.
+        lost_by: the criterion by which other candidates were better; "" for the best, among which the seed chose one.
     """
 
     node: str
@@ -141,10 +141,10 @@ class CandidateReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PreemptionRefusal(msgspec.Struct, frozen=True, kw_only=True):
-    """Nodes on which a pod would not fit even without all pods of lower priority; of many only some are named.
+    """Nodes on which a pod would not fit even without all pods of lower priority; only some are named if there are many.
 
     Attributes:
-        plugin, code, reasons: as in `Rejection`. nodes: names. count: how many there are.
+        plugin, code, reasons: as in `Rejection`. nodes: names. count: number of nodes.
     """
 
     plugin: str
@@ -155,15 +155,16 @@ class PreemptionRefusal(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PreemptionReport(msgspec.Struct, frozen=True, kw_only=True):
-    """How a search for pods to preempt went.
+    """The course of a search for pods to preempt.
 
     Attributes:
-        attempt: the attempt that it belongs to. chosen: the node, or "".
-        candidates: where room could have been made, the best first; of many only the first ones. candidate_count: how many.
-        refusals: where the pod would not fit in any case; each reason once.
-        struck_out: candidates that extenders took off the list.
-        untried: at how many nodes nobody looked, as enough candidates were found.
-        not_helpful: on how many nodes no pod's leaving would help (UnschedulableAndUnresolvable).
+        attempt: that the search belongs to. chosen: the node, or "".
+        candidates: nodes where preemption could make room, the best first; truncated if there are many. candidate_count: their
+            number.
+        refusals: nodes where the pod would not fit in any case; each reason once.
+        struck_out: candidates that extenders removed.
+        untried: number of nodes that were not examined because enough candidates were found.
+        not_helpful: number of nodes on which preemption can't help (UnschedulableAndUnresolvable).
     """
 
     attempt: int
@@ -177,20 +178,20 @@ class PreemptionReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AttemptDetail(msgspec.Struct, frozen=True, kw_only=True):
-    """What the plugins said in one attempt.
+    """The plugin results of one attempt.
 
     Attributes:
-        attempt: which one.
-        nodes: nodes in the cluster then. examined: those that filters looked at. feasible: those that passed.
-        ended_early: whether the search ended before all nodes were looked at (percentageOfNodesToScore).
+        attempt: the attempt.
+        nodes: nodes in the cluster at that time. examined: those that filters ran on. feasible: those that passed.
+        ended_early: whether the search ended before all nodes were evaluated (percentageOfNodesToScore).
         tried_alone: the node that was tried first and alone because the pod was nominated to it, or "".
         rejections: the other nodes, the largest group first. rejected_by_pre_filter: whether PreFilter ended the attempt.
         scored: whether nodes were scored; a single feasible node is not.
-        best: the best nodes. tie_set: the names of the best of all.
-        runner_up: the best node outside of the tie set, or "". margin: by how many points it was beaten.
-        advantages: where these points come from, the largest first; plugins that made no difference are left out.
-        remedies: what would get the pod placed, if that was asked for.
-        extenders: what HTTP extenders did, in the order in which they were asked.
+        best: the best nodes. tie_set: the names of the nodes that share the best score.
+        runner_up: the best node outside the tie set, or "". margin: by how many points it was beaten.
+        advantages: the plugins' contributions to the margin, the largest first; plugins without one are left out.
+        remedies: what would get the pod placed, if requested.
+        extenders: the results of HTTP extenders, in the order of their calls.
     """
 
     attempt: Attempt
@@ -212,9 +213,9 @@ class AttemptDetail(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PluginVerdict(msgspec.Struct, frozen=True, kw_only=True):
-    """What one filter said about one node: Success, or another code with reasons.
+    """The result of one filter for one node: Success, or another code with reasons.
 
-    `change` is the smallest change that would turn a rejection, if that was asked for.
+    `change` is the smallest change that would turn a rejection into success, if requested.
     """
 
     plugin: str
@@ -227,11 +228,11 @@ class NodeDetail(msgspec.Struct, frozen=True, kw_only=True):
     """One node in one attempt, through all plugins.
 
     Attributes:
-        node: its name. fate: what became of it, in one sentence.
-        verdicts: what every filter says, also those behind the first that rejected it; empty where PreFilter left the node out.
-        score: its scores, where it was feasible and nodes were scored.
+        node: its name. fate: its outcome, in one sentence.
+        verdicts: the results of all filters, including those after the first rejection; empty if PreFilter excluded the node.
+        score: its scores, if it was feasible and nodes were scored.
         advantages: how the chosen node beat it (or it the runner-up, if it was chosen).
-        free: what was free of the resources that the pod asks for, just before. requested: what the pod asks for.
+        free: free amounts of the requested resources just before the attempt. requested: the pod's requests.
     """
 
     node: str
@@ -255,20 +256,20 @@ class EventLine(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Explanation(msgspec.Struct, frozen=True, kw_only=True):
-    """All about one pod of a run. Times are nanoseconds of virtual time since the start of the run.
+    """The explanation of one pod of a run. Times are nanoseconds of virtual time since the start of the run.
 
     Attributes:
-        verdict: where the pod is or why it waits, in one sentence.
-        message: of a pod that waits, what the scheduler said in upstream's words; else "".
+        verdict: the pod's node or why it waits, in one sentence.
+        message: the scheduler's message about a waiting pod in upstream's words; otherwise "".
         pod, workload, priority, scheduler_name, fate, node, imported: as in `PodTimeline`.
-        arrived_ns, bound_ns, ended_ns: its life.
+        arrived_ns, bound_ns, ended_ns: the times of its life.
         attempts: all of them, in order.
-        detail: one of them in full; None where there is none, or no full record.
-        node_detail: one node of it, if asked for.
-        preemption: the search for victims in that attempt, or else in the one before it that found some.
+        detail: one of them in full; None if there is none, or no full record.
+        node_detail: one node of it, if requested.
+        preemption: the search for victims in that attempt, or otherwise in the last one before it that found some.
         events: Kubernetes events.
-        notes: what could not be told, and how to learn it.
-        assumptions: what the explanation takes for granted.
+        notes: what is missing from the explanation, and how to find it out.
+        assumptions: that the explanation makes.
     """
 
     verdict: str

@@ -1,4 +1,4 @@
-"""Show an explanation on a terminal: the verdict first, then attempts, rejections, scores, and what would have to change."""
+"""Render an explanation on a terminal: the verdict first, then attempts, rejections, scores, and remedies."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ from bayplan.sim.result import PodTimeline
 SHOWN_ATTEMPTS = 8
 SHOWN_REMEDIES = 7
 SHOWN_EVENTS = 5
-"""So many entries are shown; the rest is counted, and told by ``--json``."""
+"""Maximum number of entries shown; the rest is counted. ``--json`` prints all."""
 
 LONGEST_HEADING = 24
-"""Longer node names are folded above their column of scores."""
+"""Maximum width of the heading of a score column; longer node names are wrapped."""
 
 
 def render_explanation(found: Explanation, *, width: int, all_nodes: bool = False) -> list[RenderableType]:
     """Return an explanation, part by part.
 
     Args:
-        found: what there is to tell.
-        width: columns; the table of scores has as many nodes as fit.
-        all_nodes: name every node, where otherwise some stand for all.
+        found: the explanation.
+        width: in columns; the table of scores has as many nodes as fit.
+        all_nodes: name every node instead of only some.
     """
     parts: list[RenderableType] = [
         Text(found.verdict, style="bold"),
@@ -66,7 +66,7 @@ def render_explanation(found: Explanation, *, width: int, all_nodes: bool = Fals
 
 
 def render_pods(pods: Sequence[PodTimeline], messages: Sequence[str]) -> list[RenderableType]:
-    """Return a list of pods, for who asked about a workload. `messages` say why they wait, "" where they don't."""
+    """Return a list of a workload's pods. `messages` give the reasons for waiting, "" for pods that don't wait."""
     table = grid("pod", "state", "attempts", "node")
     for pod in pods:
         add(table, pod.key, pod.fate.value, f"{pod.attempts:,}", pod.node)
@@ -93,7 +93,7 @@ def _life(found: Explanation) -> str:
 
 
 def _attempt_count(attempts: Sequence[Attempt]) -> str:
-    """Return the number of attempts; retries that a timer alone caused and that could not differ are only counted."""
+    """Return the number of attempts; timed retries that could not differ are only counted."""
     left_out = attempts[-1].attempt - len(attempts)
     text = format_count(len(attempts), "attempt")
     return f"{text}, and {left_out:,} identical retries" if left_out > 0 else text
@@ -147,7 +147,7 @@ def _events(events: Sequence[EventLine]) -> Table:
 
 
 def _detail(detail: AttemptDetail, width: int, *, all_nodes: bool, quiet: bool) -> list[RenderableType]:
-    """Return the parts of an attempt; `quiet`: only what is not about other nodes."""
+    """Return the parts of an attempt; `quiet`: leave out those about other nodes."""
     attempt = detail.attempt
     heading = f"Attempt {attempt.attempt:,}, at {format_duration(attempt.time_ns)}"
     if quiet:
@@ -198,7 +198,7 @@ def _rejections(rejections: Sequence[Rejection], all_nodes: bool) -> Table:
 
 
 def _extender(report: ExtenderReport) -> str:
-    """Say what an extender did; whom it rejected and what it scored stands with the plugins."""
+    """Return the result of an extender; its rejections and scores are listed with the plugins."""
     did = []
     if report.filter_error:
         end = "which is ignored" if report.ignored else "which ended the attempt"
@@ -235,7 +235,7 @@ def _ranking(best: Sequence[NodeScore]) -> Table:
 
 
 def _columns_that_fit(best: Sequence[NodeScore], width: int) -> int:
-    """Return how many nodes the table of scores has room for, at least one."""
+    """Return how many nodes fit into the table of scores, at least one."""
     left = width - 4 - max(len(_scorer(score)) for score in best[0].scores) if best[0].scores else width
     for number, each in enumerate(best):
         left -= 2 + max(min(len(each.node), LONGEST_HEADING), *(len(_score(score)) for score in each.scores), 0)
@@ -245,7 +245,7 @@ def _columns_that_fit(best: Sequence[NodeScore], width: int) -> int:
 
 
 def _scores(best: Sequence[NodeScore]) -> Table:
-    """Return a table of plugins by nodes: raw, normalised and weighted score; one number where all three are the same."""
+    """Return a table of plugins by nodes: raw, normalised and weighted score; one number if all three are equal."""
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="")
     table.add_column("raw>normalised>weighted", no_wrap=True)
     for each in best:

@@ -1,6 +1,6 @@
-"""Write a result directory: all that a run decided, as Parquet and JSON. What the files hold is in `result_layout`.
+"""Write a result directory: all decisions of a run as Parquet and JSON. `result_layout` describes the files.
 
-Real time is nowhere in it, so that two runs can be compared file by file; the report on the terminal shows it.
+Real time is not included, so that two runs can be compared file by file; the report on the terminal shows it.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ SUMMARY = "summary.json"
 
 
 def export(result: SimulationResult, directory: Path, *, facts: RunFacts | None = None) -> None:
-    """Write a result directory, in the place of an older one if there is one.
+    """Write a result directory, replacing an existing one.
 
-    Everything is written into a temporary directory beside it, which gets the name in the end: a directory of that name is
-    always whole. `facts` are those of the result, where somebody has worked them out already.
+    Everything is written into a temporary directory next to it, which is renamed at the end, so a directory of that name is
+    always complete. `facts` are those of the result, if already computed.
 
     Raises:
         InputError: see `check_destination`.
@@ -39,7 +39,7 @@ def export(result: SimulationResult, directory: Path, *, facts: RunFacts | None 
     partial = Path(tempfile.mkdtemp(prefix=f".{directory.name}.", suffix=".partial", dir=directory.parent))
     try:
         write_result(result, partial, facts or run_facts(result))
-        # Made for this user alone; a result is as readable as anything else that is made here.
+        # Temporary directories are private to the user; a result gets the usual permissions.
         partial.chmod(0o777 & ~_umask())
         _replace(partial, directory)
     finally:
@@ -67,7 +67,7 @@ def check_destination(directory: Path) -> None:
 
 
 def is_result(directory: Path) -> bool:
-    """Return whether a directory was written by `export`, in whatever version."""
+    """Return whether a directory was written by `export`, in any version."""
     try:
         text = (directory / SUMMARY).read_bytes()
         summary = msgspec.json.decode(text)
@@ -77,7 +77,7 @@ def is_result(directory: Path) -> bool:
 
 
 def _replace(new: Path, directory: Path) -> None:
-    """Give a directory its name; what had the name goes."""
+    """Rename a directory to its final name, deleting any existing directory of that name."""
     if not directory.exists():
         new.rename(directory)
         return

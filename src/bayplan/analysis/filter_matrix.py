@@ -1,4 +1,4 @@
-"""Which filter rejects which node: the whole picture behind a decision, without regard to which filter came first."""
+"""Which filter rejects which node: the results of all filters, regardless of their order."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ PINNED = (
     TAINTS,
     CORDON,
 )
-"""Filters about what a node is, those first that are hardest to lift. Whatever pods leave, they reject the node still."""
+"""Filters on properties of the node, the hardest to resolve first. They reject the node whichever pods leave it."""
 
 LOAD = ("InterPodAffinity", "NodePorts", "NodeVolumeLimits", "VolumeRestrictions", "PodTopologySpread", FIT)
-"""Filters about the pods that are there: a node that fails these alone is one that the pod may use."""
+"""Filters on the existing pods: a node that fails only these is one that the pod may use."""
 
 
 @dataclass(frozen=True)
 class FilterMatrix:
-    """The verdict of every filter about every node.
+    """The result of every filter for every node.
 
     Attributes:
-        nodes: names, one a row. filters: names; plugins whose PreFilter rejected the pod as a whole come first.
-        failing: bool[filters, nodes], who rejects which node.
-        known: bool[nodes], the nodes that filters were asked about. Nothing is claimed of others.
-        whole: by plugin the status with which PreFilter or PreEnqueue rejected the pod as a whole.
-        decision: where the reasons stand; None if the pod was rejected as a whole.
+        nodes: names, one per row. filters: names; plugins whose PreFilter rejected the pod as a whole come first.
+        failing: bool[filters, nodes], the filters that reject each node.
+        known: bool[nodes], the nodes that filters ran on. Nothing is known about the others.
+        whole: the status with which PreFilter or PreEnqueue rejected the pod as a whole, by plugin.
+        decision: contains the reasons; None if the pod was rejected as a whole.
     """
 
     nodes: tuple[str, ...]
@@ -64,7 +64,7 @@ class FilterMatrix:
         return decision.statuses[number, code] if code else decision.absent
 
     def was_asked(self, plugin: str, row: int) -> bool:
-        """Return whether a filter was asked about a node: extenders are asked only about nodes that pass all plugins."""
+        """Return whether a filter was run on a node: extenders are called only for nodes that pass all plugins."""
         number = self.filters.index(plugin) - len(self.whole)
         if self.decision is None or not 0 <= number < len(self.decision.filters):
             return True
@@ -72,7 +72,7 @@ class FilterMatrix:
 
     @property
     def everywhere(self) -> tuple[str, ...]:
-        """Return the filters that reject every node that was looked at, the hardest to lift first."""
+        """Return the filters that reject every evaluated node, the hardest to resolve first."""
         if not self.known.any():
             return tuple(self.whole)
         all_or_unknown: Bools = self.failing | ~self.known
@@ -83,9 +83,9 @@ class FilterMatrix:
 
     @property
     def sole(self) -> dict[str, int]:
-        """Return by filter how many nodes it alone keeps closed: switched off, it would open them.
+        """Return, by filter, the number of nodes that it alone rejects: without the filter, they would fit.
 
-        Empty if nothing but the rejection of the pod as a whole is known.
+        Empty if nothing is known except the rejection of the pod as a whole.
         """
         if self.decision is None:
             return {}
@@ -95,7 +95,7 @@ class FilterMatrix:
 
     @property
     def pinned_failures(self) -> Ints:
-        """Return int64[nodes], how many filters about what the node is reject it."""
+        """Return int64[nodes], the number of filters on node properties that reject each node."""
         about_node = [number for number, name in enumerate(self.filters) if name not in LOAD]
         found: Ints = self.failing[about_node].sum(axis=0, dtype=np.int64)
         return found
@@ -113,7 +113,7 @@ class FilterMatrix:
 
 
 def hardness(plugin: str) -> tuple[int, str]:
-    """Return a sort key: filters that are hardest to lift come first, others after those about nodes."""
+    """Return a sort key: the hardest to resolve among the filters on node properties come first, then all other filters."""
     if plugin in PINNED:
         return PINNED.index(plugin), plugin
     return len(PINNED) + (1 + LOAD.index(plugin) if plugin in LOAD else 0), plugin
@@ -124,14 +124,14 @@ def filter_matrix(decision: Decision, whole: Mapping[str, Status] | None = None)
 
     Args:
         decision: with a full record.
-        whole: plugins that rejected the pod as a whole, and were switched off for this decision.
+        whole: plugins that rejected the pod as a whole, and were disabled for this decision.
     """
     rejected = dict(whole or {})
     count = len(decision.names)
     if decision.pre_filter is not None:
         plugin = decision.pre_filter.plugin or "PreFilter"
         rejected[plugin] = decision.pre_filter
-        # No filter was asked: nothing else is known.
+        # No filter ran, so nothing else is known.
         failing = np.ones((len(rejected), count), dtype=np.bool_)
         return FilterMatrix(decision.names, tuple(rejected), failing, np.ones(count, dtype=np.bool_), rejected, None)
     codes = decision.codes != 0
@@ -152,7 +152,7 @@ def filter_matrix(decision: Decision, whole: Mapping[str, Status] | None = None)
     failing = np.array(all_rows, dtype=np.bool_).reshape(len(all_rows), count)
     known = np.ones(count, dtype=np.bool_)
     if not decision.pre_filters:
-        # Stored records lack the nodes that PreFilter plugins left out.
+        # Stored records lack the nodes that PreFilter plugins excluded.
         known = decision.allowed.copy()
     known &= decision.examined | ~decision.allowed
     return FilterMatrix(decision.names, (*rejected, *names), failing, known, rejected, decision)

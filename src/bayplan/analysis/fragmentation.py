@@ -1,24 +1,23 @@
-"""Fragmentation: idle capacity that the workload at hand can't use, because it lies where its pods don't fit.
+"""Fragmentation: idle capacity that the given workload can't use because it is on nodes where its pods don't fit.
 
-Whether a pod fits a node is asked of the filters of its profile, on the cluster as it is at the end of the run; so taints,
-selectors and ports count like missing room does. For a shape of pods `m` (pods that ask for the same, see `pod_shapes`) and a
-resource `r`
+Whether a pod fits a node is decided by the filters of its profile, on the cluster at the end of the run, so taints, selectors
+and ports count as well as missing room. For a shape of pods `m` (pods with equal requests, see `pod_shapes`) and a resource `r`
 
     stranded_r(m) = sum of idle_r(n) over the nodes n on which one more pod of shape m does not fit
     idle_r(n)     = max(0, allocatable - requested) of r on node n
 
-and for the workload M, in which the shape `m` has the share `p_m` of the pods that ask for `r`
+and for the workload M, in which the shape `m` has the share `p_m` of the pods that request `r`
 
     fragmentation_r = sum of p_m * stranded_r(m) over M / sum of idle_r(n) over all nodes
 
-that is the part of what is idle that a pod drawn from the workload can't be given. This is the measure of FGD ("Beware of
+that is the share of the idle amount that a pod drawn from the workload can't use. This is the measure of FGD ("Beware of
 Fragmentation: Scheduling GPU-Sharing Workloads with Fragmentation Gradient Descent", USENIX ATC 2023) with two differences:
-nodes are looked at as a whole, not GPU by GPU, and pods that don't ask for a resource are left out of its sum, where FGD
-counts all GPUs as fragments for them.
+nodes are evaluated as a whole, not GPU by GPU, and pods that don't request a resource are left out of its sum, while FGD counts
+all GPUs as fragments for them.
 
-The workload is the `COMMON_SHAPES` commonest shapes of all pods of the run, those of DaemonSets left out (each of them wants
-one node only). A shape of which pods wait fits nowhere by definition; for these the report tells how much of what they ask
-for is idle on the nodes that lack nothing but room, and how much at most on one of them.
+The workload consists of the `COMMON_SHAPES` commonest shapes of all pods of the run, except those of DaemonSets (each of which
+fits only one node). A shape with waiting pods fits nowhere by definition; for these the report shows how much of the requested
+resources is idle on the nodes that lack only room, and the most on one of them.
 """
 
 from __future__ import annotations
@@ -41,20 +40,20 @@ from bayplan.state.cluster_state import ClusterState
 from bayplan.state.pod_info import FIRST_RESOURCE
 
 COMMON_SHAPES = 20
-"""So many of the commonest shapes stand for the workload."""
+"""The workload is represented by this many of its commonest shapes."""
 
 FIT = "NodeResourcesFit"
-"""The plugin that asks whether there is room."""
+"""The plugin that checks for room."""
 
 WAITING_SHAPES = 10
-"""So many shapes of waiting pods are told of."""
+"""Maximum number of shapes of waiting pods in the report."""
 
 
 class PodShape(msgspec.Struct, kw_only=True):
-    """Pods that ask for the same: requests, node selector, affinity, tolerations, ports, scheduler.
+    """Pods with the same requests, node selector, affinity, tolerations, ports and scheduler.
 
     Attributes:
-        pod: the first of them, without its node. example: the key of the first that waits, else of the first.
+        pod: the first of them, without its node. example: the key of the first that waits, or else of the first.
         pods: how many there were in the run. waiting: how many have no node at the end.
     """
 
@@ -65,13 +64,13 @@ class PodShape(msgspec.Struct, kw_only=True):
 
 
 class ShapeFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """Where one more pod of a shape would fit.
+    """Node counts and idle amounts for one more pod of a shape.
 
     Attributes:
-        example: a pod of this shape. pods, waiting: how many there were, and how many wait.
+        example: a pod of this shape. pods, waiting: number of pods, and of waiting pods.
         requests: amounts in units of the state.
-        allowed: nodes that pass all filters but NodeResourcesFit. fits: those of them on which one more would fit.
-        idle: per resource asked for, what is idle on the allowed nodes. idle_on_one: the most on one of them.
+        allowed: nodes that pass all filters except NodeResourcesFit. fits: those of them on which one more pod would fit.
+        idle: idle amount on the allowed nodes, by requested resource. idle_on_one: the most on one of them.
     """
 
     example: str
@@ -89,11 +88,11 @@ class ResourceFragmentation(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         resource: its name.
-        idle: what is idle on all nodes.
-        stranded: what of it a pod drawn from the workload can't use, in the mean. share: that by `idle`.
-        unusable: what is idle on nodes on which no shape of the workload that asks for the resource fits.
-        unusable_share: that by `idle`.
-        shapes: shapes of the workload that ask for it. pods: their pods.
+        idle: idle amount on all nodes.
+        stranded: mean part of it that a pod drawn from the workload can't use. share: `stranded` divided by `idle`.
+        unusable: idle amount on nodes where no shape of the workload that requests the resource fits.
+        unusable_share: `unusable` divided by `idle`.
+        shapes: shapes of the workload that request it. pods: their pods.
     """
 
     resource: str
@@ -110,9 +109,9 @@ class FragmentationFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Fragmentation at the end of a run.
 
     Attributes:
-        resources: of every resource that the workload asks for, in the order of the state.
+        resources: every resource that the workload requests, in the order of the state.
         waiting: the commonest shapes of waiting pods.
-        shapes: how many shapes there are in all. common_pods: pods of the shapes that stand for the workload.
+        shapes: number of shapes in all. common_pods: pods of the shapes that represent the workload.
         pods: pods of all shapes.
     """
 
@@ -124,9 +123,9 @@ class FragmentationFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def fragmentation(pods: Iterable[PodTimeline], scheduler: Scheduler) -> FragmentationFacts:
-    """Return the fragmentation of the cluster as it is now, for the pods of a run.
+    """Return the current fragmentation of the cluster, for the pods of a run.
 
-    Asks plans of the scheduler, as a cycle does, and changes nothing but what these keep.
+    Runs the scheduler's plans as a cycle does, and changes only their caches.
     """
     shapes = pod_shapes(pods, scheduler)
     common = commonest(shapes)
@@ -142,15 +141,15 @@ def fragmentation(pods: Iterable[PodTimeline], scheduler: Scheduler) -> Fragment
 
 
 def commonest(shapes: Iterable[PodShape]) -> list[PodShape]:
-    """Return the shapes that stand for the workload."""
+    """Return the shapes that represent the workload."""
     return sorted(shapes, key=lambda shape: -shape.pods)[:COMMON_SHAPES]
 
 
 def shapes_fragmentation(common: Sequence[PodShape], scheduler: Scheduler) -> list[ResourceFragmentation]:
-    """Return the fragmentation of every resource that a workload asks for, on the cluster as it is now.
+    """Return the current fragmentation of the cluster for every resource that a workload requests.
 
     Args:
-        common: the shapes that stand for the workload; those without a profile are left out. scheduler: whose filters are asked.
+        common: the shapes that represent the workload; those without a profile are left out. scheduler: whose filters are run.
     """
     state = scheduler.state
     common = [shape for shape in common if shape.pod.spec.scheduler_name in scheduler.profiles]
@@ -164,9 +163,9 @@ def shapes_fragmentation(common: Sequence[PodShape], scheduler: Scheduler) -> li
 
 
 def shapes_of_pods(pods: Iterable[Pod]) -> list[PodShape]:
-    """Return the shapes that stand for the workload, of pods themselves; those of DaemonSets are left out.
+    """Return the shapes that represent the workload, computed from pods alone, without those of DaemonSets.
 
-    Pods of one controller in one namespace are taken to be of one shape.
+    Pods of one controller in one namespace are assumed to have the same shape.
     """
     encode = msgspec.msgpack.Encoder().encode
     shapes: dict[bytes, PodShape] = {}
@@ -191,11 +190,11 @@ def shapes_of_pods(pods: Iterable[Pod]) -> list[PodShape]:
 
 
 def pod_shapes(pods: Iterable[PodTimeline], scheduler: Scheduler) -> list[PodShape]:
-    """Return the shapes of pods, in the order in which they came; pods of DaemonSets and of unknown schedulers are left out."""
+    """Return the shapes of pods in order of appearance, leaving out pods of DaemonSets and of unknown schedulers."""
     encode = msgspec.msgpack.Encoder().encode
     shapes: dict[bytes, PodShape] = {}
-    # Pods of one template share what they ask for: their shape is found by identity before anything is encoded. All that is
-    # named here lives as long as the pods do.
+    # Pods of one template share their requests: their shape is found by identity before anything is encoded. All objects
+    # identified here live as long as the pods do.
     known: dict[tuple[object, ...], PodShape] = {}
     for timeline in pods:
         pod = timeline.pod
@@ -228,7 +227,7 @@ def pod_shapes(pods: Iterable[PodTimeline], scheduler: Scheduler) -> list[PodSha
 def rows_that_fit(pod: Pod, scheduler: Scheduler) -> tuple[Bools, Bools]:
     """Return two bool[rows]: nodes that pass all filters of the pod's profile now, and those that pass all but NodeResourcesFit.
 
-    Nominations are not looked at.
+    Nominations are ignored.
     """
     state = scheduler.state
     count = state.nodes.count
@@ -247,7 +246,7 @@ def rows_that_fit(pod: Pod, scheduler: Scheduler) -> tuple[Bools, Bools]:
 
 
 def idle(state: ClusterState, resource: int) -> Ints:
-    """Return int64[rows]: what is allocatable of a resource and not requested, at least 0."""
+    """Return int64[rows]: the amount of a resource that is allocatable and not requested, at least 0."""
     count = state.nodes.count
     free: Ints = state.nodes.allocatable[resource, :count] - state.usage[FIRST_RESOURCE + resource, :count]
     return np.maximum(free, 0)

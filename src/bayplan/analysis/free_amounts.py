@@ -1,4 +1,4 @@
-"""What was free on a node when a decision was taken: worked out from the time lines of the pods."""
+"""Free amounts on nodes just before a decision, computed from the timelines of the pods."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 
 
 def free_amounts(source: RunSource, number: int, nodes: Iterable[str]) -> dict[str, Amounts]:
-    """Return per node and resource what was allocatable and not requested just before a decision.
+    """Return by node and resource the amount that was allocatable and not requested just before a decision.
 
-    Nodes that are gone by now are left out, as nothing is known of what they offered. ``pods`` is the number of pods that
-    may still come. What a Permit plugin held back at that moment is not seen.
+    Nodes deleted since then are left out, as their capacity is unknown. ``pods`` is the number of pods that could still be
+    added. Pods held by a Permit plugin at that time are not counted.
 
     Args:
         source: the run.
         number: of the decision.
-        nodes: which nodes to look at.
+        nodes: the nodes to report.
     """
     free = {
         name: node_amounts(node.status.allocatable) for name in nodes if (node := source.nodes.get(name)) is not None
@@ -36,7 +36,7 @@ def free_amounts(source: RunSource, number: int, nodes: Iterable[str]) -> dict[s
 
 
 def requested_by_time_lines(source: RunSource, number: int, nodes: Collection[str]) -> dict[str, Amounts]:
-    """Return what pods requested of nodes just before a decision, by going through all time lines; ``pods`` is their number."""
+    """Return what pods requested of nodes just before a decision, by going through all timelines; ``pods`` is their number."""
     found: dict[str, Amounts] = {}
     for pod in pods_there(source, number):
         if pod.node not in nodes:
@@ -58,13 +58,13 @@ def pods_there(source: RunSource, number: int) -> Iterator[PodTimeline]:
 
 
 def bound_at_once(source: RunSource, number: int) -> frozenset[str]:
-    """Return the keys of pods that got their node at the instant of a decision, but before it."""
+    """Return the keys of pods that got their node at the time of a decision, but before it."""
     records, keys = source.records, []
     time_ns = records[number].time_ns
     for earlier in range(number - 1, -1, -1):
         try:
             record = records[earlier]
-        except LookupError:  # A server keeps only so many.
+        except LookupError:  # A server keeps a limited number.
             break
         if record.time_ns != time_ns:
             break
@@ -74,7 +74,7 @@ def bound_at_once(source: RunSource, number: int) -> frozenset[str]:
 
 
 def was_there(pod: PodTimeline, time_ns: int, at_once: frozenset[str]) -> bool:
-    """Return whether a pod took room on its node just before a decision at that time."""
+    """Return whether a pod occupied its node just before a decision at that time."""
     if pod.bound_ns is None or pod.bound_ns > time_ns:
         return False
     if pod.ended_ns is not None and pod.ended_ns <= time_ns:

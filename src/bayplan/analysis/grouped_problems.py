@@ -1,4 +1,4 @@
-"""Problems that repeat, one line each: what it is, how often, and the first places."""
+"""Problems that repeat, one line each: the problem, its count, and the first places."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterable
 
 SHOWN_PLACES = 3
-"""Places that a line names at most; the others are counted."""
+"""Maximum number of places in a line; the others are counted."""
 
 _INDEX = re.compile(r"\[\d+\]")
 
 
 class ProblemGroups:
-    """Groups problems, in the order in which they came first."""
+    """Groups problems, in the order of their first occurrence."""
 
     def __init__(self) -> None:
         self._groups: dict[object, tuple[str, str, list[str]]] = {}
@@ -23,7 +23,7 @@ class ProblemGroups:
         Args:
             key: equal for problems of one group.
             alone: the line if the group has no other problem.
-            together: the line of a group of several; their number and places are added.
+            together: the line of a group of several; their number and places are appended.
             place: where the problem is.
         """
         self._groups.setdefault(key, (alone, together, []))[2].append(place)
@@ -55,7 +55,7 @@ def group_warnings(warnings: Iterable[tuple[str, str, str, str]]) -> ProblemGrou
 
 
 def group_messages(messages: Iterable[tuple[str, str, str]]) -> ProblemGroups:
-    """Group messages about objects that differ in the name of the object alone.
+    """Group messages about objects that differ only in the name of the object.
 
     Args:
         messages: object, its name, message.

@@ -1,4 +1,4 @@
-"""How near nodes that rejected a pod are to holding it: those it may use first, then by failing filters, then by missing room."""
+"""Rank rejecting nodes by nearness to fitting a pod: first the nodes it may use, then by failing filters, then by missing room."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ class Nearness:
     """The nodes of one decision.
 
     Args:
-        source: the run. number: of the decision in it. decision: its full record. pod: that it was about.
+        source: the run. number: of the decision in it. decision: its full record. pod: that was tried.
 
     Attributes:
-        matrix: what every filter says.
-        failing: int64[rows], how many filters reject the node; 0 where none was asked about it.
-        pinned: int64[rows], how many of them are about what the node is: whatever pods leave, it rejects the pod still.
-        short: int64[rows], what is missing of room, in thousandths of what the pod asks for, summed over resources.
-        unseen: bool[rows], nodes that no filter looked at, as enough others fit.
+        matrix: the results of all filters.
+        failing: int64[rows], number of filters that reject the node; 0 if none ran on it.
+        pinned: int64[rows], number of those on node properties, which reject the pod whichever pods leave the node.
+        short: int64[rows], missing room, in thousandths of the pod's requests, summed over resources.
+        unseen: bool[rows], nodes on which no filter ran, because enough others fit.
     """
 
     def __init__(self, source: RunSource, number: int, decision: Decision, pod: PodTimeline) -> None:
@@ -46,7 +46,7 @@ class Nearness:
         self.matrix: FilterMatrix = filter_matrix(decision)
         rejected: Bools = self.matrix.failing & self.matrix.known
         if decision.pre_filter is not None:
-            # No filter ran: no node is nearer than another.
+            # No filter ran, so no node is nearer than another.
             rejected = np.zeros_like(rejected)
         self.failing: Ints = rejected.sum(axis=0, dtype=np.int64)
         self.pinned: Ints = np.where(self.failing > 0, self.matrix.pinned_failures, 0)
@@ -69,15 +69,15 @@ class Nearness:
                     self.short[row] += min(missing * 1000 // wanted, _MOST_SHORT)
 
     def order(self) -> Index:
-        """Return all rows: fitting ones by total, the chosen one first among equals; then the others, the nearest first.
+        """Return all rows: fitting ones by total, the chosen one first among ties; then the others, the nearest first.
 
-        Of others that are as near as one another the first by name comes first; nodes that nobody looked at come last.
+        Equally near nodes are ordered by name; nodes that were not evaluated come last.
         """
         decision = self._decision
         names = np.array(decision.names, dtype=object)
         by_name = np.argsort(names, kind="stable") if len(names) else np.zeros(0, dtype=np.intp)
         others = np.array([name != decision.record.node for name in decision.names], dtype=np.int64)
-        # What PreFilter left out has no failing filter, and is no nearer for that.
+        # Nodes that PreFilter excluded have no failing filter, but are no nearer for that.
         unknown = ~decision.feasible & (self.failing == 0)
         keys = (
             self.short,
@@ -93,7 +93,7 @@ class Nearness:
         return found
 
     def nearest(self) -> int | None:
-        """Return the row of the node that is nearest to holding the pod; None where no filter rejected a node."""
+        """Return the row of the node that is nearest to fitting the pod; None if no filter rejected a node."""
         rows = self.order()
         found = rows[~self._decision.feasible[rows] & (self.failing[rows] > 0)]
         return int(found[0]) if len(found) else None
@@ -112,7 +112,7 @@ class Nearness:
         return ", ".join(self._short_of(reason, free) for reason in status.reasons) or status.message
 
     def _short_of(self, reason: str, free: Amounts) -> str:
-        """Return a reason of NodeResourcesFit with its amounts, where they say the same as the record."""
+        """Return a reason of NodeResourcesFit with its amounts, if they agree with the record."""
         resource = PODS if reason == TOO_MANY_PODS else reason.removeprefix(INSUFFICIENT)
         wanted, left = self._requests.get(resource, 0), free.get(resource, 0)
         if wanted <= left or resource == PODS:

@@ -1,7 +1,7 @@
-"""What would have to change about other pods for a node to be open: those that a pod keeps away from, needs, or is spread with.
+"""Remedies that concern other pods: those that a pod keeps away from, requires nearby, or is spread with.
 
-Only rules are told of that can be checked against the pods that were there; where the record and this count don't agree, nothing
-is said.
+Only rules that can be checked against the pods of that time are reported; if the record and this count disagree, there is no
+remedy.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ SHOWN_PODS = 3
 
 
 class Neighbours:
-    """The pods that were there when a pod was to be scheduled.
+    """The pods that existed when a pod was to be scheduled.
 
     Args:
         source: the run. number: of the decision.
@@ -43,7 +43,7 @@ class Neighbours:
         self._there = [(line.pod, source.nodes[line.node]) for line in there if line.pod is not None]
 
     def remedy(self, node: Node, reasons: Sequence[str]) -> str:
-        """Return what would have to change for a node that was rejected for these reasons; "" where that can't be told."""
+        """Return what would have to change for a node that was rejected for these reasons; "" if that is unknown."""
         if list(reasons) == [ANTI_AFFINITY]:
             return self._without_rivals(node)
         if list(reasons) == [THEIR_ANTI_AFFINITY]:
@@ -86,7 +86,7 @@ class Neighbours:
         return ""
 
     def _fewer(self, node: Node, constraint: TopologySpreadConstraint) -> str:
-        """Return how many pods too many the node's domain has; "" where it is not this constraint that is in the way."""
+        """Return by how many pods the node's domain exceeds the limit; "" if this constraint is not the obstacle."""
         key, selector = constraint.topology_key, _compiled(constraint.label_selector)
         domain = node.metadata.labels.get(key)
         if selector is None or domain is None or constraint.min_domains or constraint.match_label_keys:
@@ -123,7 +123,7 @@ class Neighbours:
 
 
 def _terms(pod: Pod, *, anti: bool) -> tuple[PodAffinityTerm, ...]:
-    """Return the required terms of a pod that can be told by labels and names of namespaces alone."""
+    """Return the required terms of a pod that can be described by labels and namespace names alone."""
     affinity = pod.spec.affinity
     side = None if affinity is None else affinity.pod_anti_affinity if anti else affinity.pod_affinity
     terms = () if side is None else side.required_during_scheduling_ignored_during_execution or ()
@@ -131,7 +131,7 @@ def _terms(pod: Pod, *, anti: bool) -> tuple[PodAffinityTerm, ...]:
 
 
 def _concerns(term: PodAffinityTerm, owner: Pod, other: Pod) -> bool:
-    """Return whether a term of a pod is about another pod."""
+    """Return whether a term of a pod matches another pod."""
     selector = _compiled(term.label_selector)
     namespaces = term.namespaces or (owner.metadata.namespace,)
     return selector is not None and other.metadata.namespace in namespaces and selector.matches(other.metadata.labels)

@@ -1,4 +1,4 @@
-"""The pods without a node, grouped by what the scheduler said about them."""
+"""The pods without a node, grouped by the scheduler's message about them."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from bayplan.engine.scheduler import Scheduler
 from bayplan.sim.result import PodFate, PodTimeline
 
 EXAMPLES = 3
-"""So many pods of a group are named."""
+"""Maximum number of pods named per group."""
 
 NOT_TRIED = "not tried yet"
 
 
 class PendingFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """Pods that wait with one and the same message.
+    """Waiting pods with the same message.
 
     Attributes:
         fate: pending, gated or unattended.
         message: upstream's text.
-        pods: how many. examples: the first of them.
+        pods: number of pods. examples: the first of them.
     """
 
     fate: str
@@ -32,7 +32,7 @@ class PendingFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def waiting_message(pod: PodTimeline, scheduler: Scheduler) -> str:
-    """Return why a pod without a node has none, in upstream's words: what its last attempt said, or what holds it back."""
+    """Return why a pod has no node, in upstream's words: the message of its last attempt, or of what holds it back."""
     if pod.fate is PodFate.UNATTENDED:
         return f'no profile for scheduler name "{pod.scheduler_name}"'
     if pod.fate is PodFate.GATED and pod.pod is not None:

@@ -1,4 +1,4 @@
-"""Find the pods that somebody means by a text: a name, a name with its namespace, the beginning of one, or a workload."""
+"""Find pods by a text: a name, a namespace and a name, a prefix, or a workload."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ ABBREVIATIONS = {
 """Short names of kinds, as in kubectl."""
 
 LISTED = 5
-"""So many candidates are named in a refusal."""
+"""Maximum number of candidates named in an error."""
 
 
 def find_pods(text: str, pods: Iterable[PodTimeline]) -> list[PodTimeline]:
-    """Return the time lines of the pod that is meant, or those of all pods of the workload that is meant.
+    """Return the timelines of the matching pod, or those of all pods of the matching workload.
 
     In this order: ``namespace/name``; ``name`` in any namespace; ``kind/name`` or ``kind/namespace/name`` of a workload (or of
-    an owner between, a ReplicaSet); the beginning of one pod's name. A pod that was made anew under the same name has
-    several time lines, the newest last.
+    an intermediate owner, a ReplicaSet); a prefix of one pod's name. A pod that was recreated under the same name has several
+    timelines, the newest last.
 
     Raises:
-        InputError: nothing is meant, or several things could be; says which.
+        InputError: nothing matches, or the text is ambiguous; lists the candidates.
     """
     named: dict[str, list[PodTimeline]] = {}
     for pod in pods:
@@ -62,7 +62,7 @@ def _the_one(text: str, keys: Sequence[str], named: dict[str, list[PodTimeline]]
 
 
 def _shared_workload(keys: Sequence[str], named: dict[str, list[PodTimeline]]) -> str:
-    """Return a hint to the workload of all these pods, empty if they don't share one."""
+    """Return a hint to the workload of all these pods; empty if they don't share one."""
     workloads = {named[key][-1].workload for key in keys}
     kind, _, owner = workloads.pop().partition(" ")
     return f" or '{kind.lower()}/{owner}'" if owner and not workloads else ""
@@ -106,7 +106,7 @@ def _unknown(text: str, named: dict[str, list[PodTimeline]]) -> InputError:
 
 
 def _expected(named: dict[str, list[PodTimeline]]) -> str:
-    """Return what would have been found, with the names if they are few."""
+    """Return what would have matched, with the names if they are few."""
     if not named:
         return "a pod of this run, which has none"
     if len(named) <= LISTED:

@@ -1,4 +1,4 @@
-"""How a search for pods to preempt went: the candidates, why one of them was taken, and why other nodes are none.
+"""The course of a search for pods to preempt: the candidates, why one was selected, and why other nodes are not candidates.
 
 The facts are those of the decision record (`bayplan.framework.preemption.account`): nothing is searched again.
 """
@@ -14,10 +14,10 @@ from bayplan.state.pod_info import JUST_STARTED_NS
 
 
 def preemption_report(source: RunSource, attempts: Sequence[Attempt], shown: Attempt | None) -> PreemptionReport | None:
-    """Return the search of the attempt that is shown; where it had none, of the last one before it that made room.
+    """Return the search of the shown attempt or, if it had none, of the last attempt before it that preempted.
 
     Args:
-        source: the run. attempts: of one life of a pod. shown: the attempt that is told in full.
+        source: the run. attempts: of one life of a pod. shown: the attempt that is shown in full.
     """
     if shown is None:
         return None
@@ -36,7 +36,7 @@ def _account(source: RunSource, attempt: Attempt) -> PreemptionAccount | None:
         return None
     try:
         return source.decision(attempt.number).preemption
-    except LookupError:  # A server keeps full records for some time only.
+    except LookupError:  # A server keeps full records for a limited time.
         return None
 
 

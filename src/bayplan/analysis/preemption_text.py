@@ -1,4 +1,4 @@
-"""Show a search for pods to preempt on a terminal: the candidates with their victims, why one was taken, and why not elsewhere."""
+"""Render a search for preemption victims on a terminal: candidates with their victims, and why one or none was selected."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from bayplan.framework.preemption.shortlist import CRITERIA
 
 SHOWN_CANDIDATES = 8
 SHOWN_VICTIMS = 3
-"""So many are shown, unless all are asked for; the rest is counted, and told by ``--json``."""
+"""Default number of entries shown; the rest is counted. ``--json`` prints all."""
 
 
 def render_preemption(found: PreemptionReport, *, all_nodes: bool) -> list[RenderableType]:
@@ -73,7 +73,7 @@ def _start(started_ns: int) -> str:
 
 
 def _verdict(candidate: CandidateReport, chosen: CandidateReport | None) -> str:
-    """Say by what another candidate was better."""
+    """Return the criterion by which another candidate was better."""
     if candidate.chosen or chosen is None:
         return ""
     if not candidate.lost_by:

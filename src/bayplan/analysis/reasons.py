@@ -1,4 +1,4 @@
-"""The reasons in a scheduler's message: ``0/5 nodes are available: 3 Insufficient cpu, 2 Too many pods.`` says two of them."""
+"""Parse a scheduler's message: ``0/5 nodes are available: 3 Insufficient cpu, 2 Too many pods.`` contains two reasons."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ LONGEST_REASON = 200
 _HEAD = re.compile(r"0/\d+ nodes are available: ?")
 _NEXT = re.compile(r", (?=\d+ )")
 _COUNTED = re.compile(r"(\d+) (.+)", re.DOTALL)
-# What PostFilter plugins say stands behind the full stop: DynamicResources first, then preemption.
+# Messages of PostFilter plugins follow the full stop: DynamicResources first, then preemption.
 _POST_FILTER = re.compile(r"(?:^|\. )(?:no new claims to deallocate.*|(?:[^.]*, )?preemption: .*)$", re.DOTALL)
 
 
@@ -20,7 +20,7 @@ class Reason(NamedTuple):
     """One reason.
 
     Attributes:
-        text: upstream's words. nodes: how many nodes were rejected for it; 0 where it is about the pod as a whole.
+        text: in upstream's words. nodes: number of nodes rejected for it; 0 if it concerns the pod as a whole.
     """
 
     text: str
@@ -29,9 +29,9 @@ class Reason(NamedTuple):
 
 @lru_cache(maxsize=20_000)
 def reasons_of(message: str) -> tuple[Reason, ...]:
-    """Return the reasons of a message, those of most nodes first; the message as a whole where it counts no nodes.
+    """Return the reasons of a message, most nodes first; or the whole message if it counts no nodes.
 
-    What preemption found is left out: it is about the same nodes.
+    The result of preemption is left out: it concerns the same nodes.
     """
     head = _HEAD.match(message)
     told = message[head.end() :] if head is not None else message
@@ -51,17 +51,17 @@ def reasons_of(message: str) -> tuple[Reason, ...]:
 
 
 def short_reasons(message: str, most: int = 2) -> str:
-    """Return the first reasons with their counts, as a row of a table has room for: ``Insufficient cpu (4,640), ...``."""
+    """Return the first reasons with their counts, short enough for a table row: ``Insufficient cpu (4,640), ...``."""
     reasons = reasons_of(message)
     told = [f"{each.text} ({each.nodes:,})" if each.nodes else each.text for each in reasons[:most]]
     return ", ".join(told) + (", ..." if len(reasons) > most else "")
 
 
 class ReasonCount(NamedTuple):
-    """How many pods wait for a reason.
+    """Number of pods that wait for a reason.
 
     Attributes:
-        text: upstream's words. pods: that have it among their reasons.
+        text: in upstream's words. pods: that have it among their reasons.
         mainly: for which no other reason rejects more nodes; each pod counts for one reason here.
     """
 
@@ -71,10 +71,10 @@ class ReasonCount(NamedTuple):
 
 
 def pods_by_reason(messages: Iterable[tuple[str, int]]) -> list[ReasonCount]:
-    """Count pods by reason, that of most pods first: what most nodes were rejected for, not what some node was for each pod.
+    """Count pods by reason, sorted by the number of pods for which it is the main reason.
 
     Args:
-        messages: what pods were told, with the number of pods that were told so.
+        messages: of pods, with the number of pods that have each message.
     """
     pods: dict[str, int] = {}
     mainly: dict[str, int] = {}

@@ -1,4 +1,4 @@
-"""Write full records in a form that needs no plugin to be read: reasons as texts, normalised scores as tables from raw ones."""
+"""Write full records so that no plugin is needed to read them: reasons as texts, normalised scores as tables from raw ones."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from bayplan.state.arrays import Index, Ints
 NOTHING: Ints = np.zeros(0, dtype=np.int64)
 
 MOST_COMPARED = 256
-"""For so many distinct raw scores is looked whether a normalised score depends on the raw one alone."""
+"""Maximum number of distinct raw scores for which to check whether a normalised score depends on the raw one alone."""
 
 NOT_NORMALIZED = -1
-"""Stands where a plugin's scores are taken as they are."""
+"""Marks a plugin whose scores are not normalised."""
 
 BY_ROW = -2
-"""Stands, while writing, for tables that each frame has of its own."""
+"""While writing, marks tables that each frame has of its own."""
 
 
 def write_records(records: Records, directory: Path) -> None:
-    """Write all full records to the tables of `RECORD_TABLES` in a directory that exists."""
+    """Write all full records to the tables of `RECORD_TABLES` in an existing directory."""
     with ExitStack() as stack:
         writers = {
             name: stack.enter_context(TableWriter(directory / f"{name}.parquet", schema))
@@ -41,7 +41,7 @@ def write_records(records: Records, directory: Path) -> None:
 
 
 class _RecordWriter:
-    """Numbers keyframes, node sets and normalisations as they come, and writes each once."""
+    """Numbers keyframes, node sets and normalisations in order of appearance, and writes each once."""
 
     def __init__(self, writers: dict[str, TableWriter]) -> None:
         self._writers = writers
@@ -49,13 +49,13 @@ class _RecordWriter:
         self._node_sets: dict[tuple[tuple[str | None, ...], bytes], int] = {}
         self._last: tuple[tuple[str | None, ...], Index, int] | None = None
         self._normalizations: dict[tuple[int, int, Params], int] = {}
-        # By keyframe and scales, where no table is of one frame alone; most frames have the scales of some other.
+        # By keyframe and scales, if no table belongs to one frame alone; most frames share their scales with another.
         self._numbers: dict[tuple[int, tuple[Params | None, ...]], list[int]] = {}
         self._written = 0
         self._values: dict[tuple[int, int], Ints] = {}
 
     def write(self, records: Records) -> None:
-        """Write the frames of all records in order; keyframes in the order in which frames name them first."""
+        """Write the frames of all records in order, and keyframes in the order of their first frames."""
         shut: dict[int, dict[tuple[int, int], None]] = {}
         frames: list[tuple[int, Frame]] = []
         for number in range(len(records)):
@@ -148,10 +148,10 @@ class _RecordWriter:
         return numbers
 
     def _normalization(self, frame: Frame, keyframe: Keyframe, part: int, scale: Params | None) -> int:
-        """Return the number of the table of normalised scores; what a plugin leaves alone needs none.
+        """Return the number of the table of normalised scores; plugins without normalisation need none.
 
-        A table goes from raw to normalised scores, and serves all frames with the same scale. Where a plugin looks at more
-        than the raw score (a node without a topology label scores 0), the table has the scores of all rows, for this frame.
+        A table maps raw to normalised scores, and serves all frames with the same scale. If a plugin uses more than the raw
+        score (a node without a topology label scores 0), the table contains the scores of all rows, for this frame.
         """
         if scale is None:
             return NOT_NORMALIZED

@@ -1,7 +1,7 @@
-"""What would have to change for a pod to fit, in the simple cases: where a node fails one filter and no other.
+"""Changes that would let a pod fit, in the simple cases: for nodes that fail exactly one filter.
 
-Only what can be checked is claimed: the verdict comes from the record, what would lift it from the objects and from what
-was free at that moment, and where both don't agree nothing is said.
+Only checked changes are reported: the result comes from the record, the remedy from the objects and the amounts free at that
+time, and if they disagree there is no remedy.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ FIT = "NodeResourcesFit"
 TAINTS = "TaintToleration"
 CORDON = "NodeUnschedulable"
 CORDON_TAINT = "node.kubernetes.io/unschedulable"
-"""The taint that a cordoned node is given: it is rejected twice for one reason."""
+"""The taint that a cordoned node is given, so that two filters reject it for one reason."""
 
 _NO_CLAIM = re.compile(r'persistentvolumeclaim "([^"]+)" not found')
 """The message of upstream's volume plugins for a claim that does not exist."""
@@ -48,7 +48,7 @@ class Remedy(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         plugin: the only filter that these nodes fail.
         text: the change.
-        nodes: the nodes that it would open, in row order; empty where it takes a node that isn't there.
+        nodes: the nodes that would then fit, in row order; empty if a new node is required.
     """
 
     plugin: str
@@ -57,7 +57,7 @@ class Remedy(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def remedies(source: RunSource, number: int, decision: Decision, pod: PodTimeline) -> list[Remedy]:
-    """Return what would open nodes that fail one filter alone, the change that opens most nodes first.
+    """Return the changes that make nodes fit which fail a single filter, the change for the most nodes first.
 
     Args:
         source: the run. number: of the decision in it.
@@ -103,7 +103,7 @@ def _missing_claim(plugin: str, message: str, pod: Pod) -> list[Remedy]:
 
 
 def _failing(source: RunSource, decision: Decision, pod: Pod) -> Bools:
-    """Return bool[filters, rows]: who rejects which node. The taint that comes with a cordon counts as that cordon."""
+    """Return bool[filters, rows]: which filter rejects which node. The taint that comes with a cordon counts as that cordon."""
     failing: Bools = (decision.codes != 0) & decision.examined
     if CORDON not in decision.filters or TAINTS not in decision.filters:
         return failing
@@ -116,7 +116,7 @@ def _failing(source: RunSource, decision: Decision, pod: Pod) -> Bools:
 
 
 def _grouped(plugin: str, nodes: Sequence[str], source: RunSource, tell: Callable[[Node], str]) -> list[Remedy]:
-    """Group nodes by what would have to change for each of them."""
+    """Group nodes by the change that each of them needs."""
     groups: dict[str, list[str]] = {}
     for name in nodes:
         node = source.nodes.get(name)
@@ -159,7 +159,7 @@ def _room(source: RunSource, number: int, reasons: dict[str, tuple[str, ...]], p
 def _shortfall(
     resources: tuple[str, ...], nodes: dict[str, dict[str, int]], requests: dict[str, int]
 ) -> tuple[tuple[float, str], Remedy]:
-    """Return what is short on the node that is nearest to having room, and how near it is; empty, they all would have it."""
+    """Return the shortfall of the node that is nearest to having room, and how near it is; all have it if empty."""
 
     def distance(name: str) -> tuple[float, str]:
         return (sum(nodes[name][resource] / requests[resource] for resource in resources), name)
@@ -174,7 +174,7 @@ def _shortfall(
 
 
 def _larger_node(source: RunSource, resource: str, nodes: list[str], requests: dict[str, int]) -> Remedy:
-    """Return what nodes offer that would be too small even if they were empty."""
+    """Return the allocatable amounts that are too small even on empty nodes."""
     largest = max(node_amounts(source.nodes[name].status.allocatable).get(resource, 0) for name in nodes)
     asked = format_amount(resource, requests[resource])
     which = f"{nodes[0]} offers" if len(nodes) == 1 else f"the largest of {format_count(len(nodes), 'node')} offers"

@@ -1,7 +1,7 @@
 """The report on a run, for a terminal, a pipe or an issue: 80 columns, colours on terminals only.
 
-`render_report` makes Rich renderables of `RunFacts`; the same facts are `summary.json` of a result directory. What is cut
-here for length is whole there.
+`render_report` turns `RunFacts` into Rich renderables; the same facts are `summary.json` of a result directory, in
+full length.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from bayplan.formats.manifest import WarningKind
 from bayplan.sim.result import SimulationResult, WallClock
 
 WIDTH = 80
-"""Columns where standard output is no terminal, and the fewest that the tables are made for."""
+"""Width if standard output is not a terminal, and the smallest width that the tables are designed for."""
 
 SHOWN_GROUPS = 8
 SHOWN_ZONES = 8
@@ -37,20 +37,20 @@ SHOWN_KINDS = 12
 NOTES = frozenset(kind.value for kind in WarningKind if kind.is_note)
 
 ALWAYS_SHOWN = ("pods", "cpu", "memory")
-"""Resources that are shown even where nobody asks for them."""
+"""Resources that are shown even if no pod requests them."""
 
 
 def print_report(result: SimulationResult, console: Console | None = None, *, facts: RunFacts | None = None) -> None:
-    """Print the report on a run to a console (standard output, if not given), real time included.
+    """Print the report on a run to a console (standard output by default), including real time.
 
-    `facts` are those of the result, where somebody has worked them out already.
+    `facts` are those of the result, if already computed.
     """
     console = console or report_console()
     print_parts(console, render_report(facts or run_facts(result), result.wall))
 
 
 def print_parts(console: Console, parts: Sequence[RenderableType]) -> None:
-    """Print renderables one below the other; without the blanks that tables end their lines with, where it is no terminal."""
+    """Print renderables one below the other; without trailing blanks unless the console is a terminal."""
     if console.is_terminal:
         console.print(*parts, sep="\n")
         return
@@ -60,7 +60,7 @@ def print_parts(console: Console, parts: Sequence[RenderableType]) -> None:
 
 
 def report_console() -> Console:
-    """Return a console on standard output: as wide as the terminal, `WIDTH` columns and plain text where there is none."""
+    """Return a console on standard output: as wide as the terminal, or `WIDTH` columns of plain text without one."""
     console = Console(highlight=False, emoji=False)
     if not console.is_terminal:
         console.width = WIDTH
@@ -71,8 +71,8 @@ def render_report(facts: RunFacts, wall: WallClock | None = None) -> list[Render
     """Return the report, part by part.
 
     Args:
-        facts: what there is to tell.
-        wall: real time of the run; it is left out where it is not given.
+        facts: of the run.
+        wall: real time of the run; left out if not given.
     """
     parts: list[RenderableType] = [_title(facts), _overview(facts, wall)]
     sections: list[tuple[str, Sequence[RenderableType]]] = [
@@ -100,7 +100,7 @@ def _grid() -> Table:
 
 
 def _figures(*columns: str) -> Table:
-    """Return a table of figures: names at the left, which are folded where there is too little room, numbers at the right."""
+    """Return a table of figures: names on the left, folded if there is too little room, and numbers on the right."""
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="")
     table.add_column(overflow="fold")
     for name in columns:
@@ -109,7 +109,7 @@ def _figures(*columns: str) -> Table:
 
 
 def _add(table: Table, *cells: str | Text, style: str = "") -> None:
-    """Add a row; texts are what they are, never markup."""
+    """Add a row of plain texts, without interpreting markup."""
     table.add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in cells), style=style)
 
 

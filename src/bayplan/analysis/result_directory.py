@@ -1,7 +1,6 @@
-"""Read a result directory: tables as Arrow, decisions as the arrays they were made from.
+"""Read a result directory: tables as Arrow, decisions as the arrays they were created from.
 
-No plugin is needed: reasons and normalised scores are in the files (see `result_layout`). Everything is read when it is first
-asked for.
+No plugin is needed: reasons and normalised scores are in the files (see `result_layout`). Everything is loaded on first use.
 """
 
 from __future__ import annotations
@@ -35,14 +34,14 @@ if TYPE_CHECKING:
 T = TypeVar("T", bound=KubernetesObject)
 
 NAMES_OF_FIELDS = {"pod": "key"}
-"""Columns of ``pods.parquet`` whose fields in `PodTimeline` have other names."""
+"""Columns of ``pods.parquet`` whose names differ from the fields of `PodTimeline`."""
 
 
 def open_result(path: Path | str) -> ResultDirectory:
     """Open a result directory.
 
     Raises:
-        InputError: it is none, or one that a later version has written.
+        InputError: it is not a result directory, or a later version wrote it.
     """
     directory = Path(path)
     if not directory.is_dir():
@@ -81,11 +80,11 @@ class StoredObjects:
 
 
 class ResultDirectory:
-    """A result that was written with ``--out``. Made by `open_result`.
+    """A result that was written with ``--out``. Created by `open_result`.
 
     Attributes:
-        path: where it is.
-        facts: what the report shows.
+        path: of the directory.
+        facts: that the report shows.
     """
 
     def __init__(self, path: Path) -> None:
@@ -108,7 +107,7 @@ class ResultDirectory:
         return self.facts.start_ns
 
     def table(self, name: str) -> pa.Table:
-        """Return a table: decisions, pods, templates, nodes, usage, events or objects; timeline where there is one.
+        """Return a table: decisions, pods, templates, nodes, usage, events or objects; timeline if there is one.
 
         Raises:
             InputError: there is no table of that name.
@@ -150,18 +149,18 @@ class ResultDirectory:
 
     @cached_property
     def pods(self) -> Sequence[PodTimeline]:
-        """Return the time lines of all pods, in the order of arrival; each with its pod's name, namespace and spec."""
+        """Return the timelines of all pods, in the order of arrival; each with its pod's name, namespace and spec."""
         table = self.table("pods").drop_columns(["requests"])
         names = [NAMES_OF_FIELDS.get(name, name) for name in table.column_names]
         columns = [column.to_pylist() for column in table.columns]
         return [self._timeline(dict(zip(names, values, strict=True))) for values in zip(*columns, strict=True)]
 
     def message_of(self, pod: PodTimeline) -> str:
-        """Return why a pod has no node, or what its last failed attempt said; "" where there is nothing to say."""
+        """Return why a pod has no node, or the message of its last failed attempt; "" if there is none."""
         return pod.message
 
     def requests_of(self, pod: PodTimeline) -> Amounts:
-        """Return what a pod takes of its node, in units of the state."""
+        """Return a pod's requests, in units of the state."""
         rows, requests = self._requests
         return dict(requests[rows[pod.uid]].as_py())
 
@@ -191,7 +190,7 @@ class ResultDirectory:
 
     @cached_property
     def nodes(self) -> dict[str, Node]:
-        """Return the nodes that are there at the end, by name: labels, spec and what they offer."""
+        """Return the nodes at the end, by name: labels, spec and allocatable resources."""
         decoder = msgspec.json.Decoder(Node)
         texts = self.table("nodes").column("object").to_pylist()
         found = [decoder.decode(text) for text in texts if text is not None]
@@ -223,7 +222,7 @@ class ResultDirectory:
 
     @cached_property
     def events(self) -> Sequence[SimulatedEvent]:
-        """Return the Kubernetes events, in the order in which they came first."""
+        """Return the Kubernetes events, in the order of their first occurrence."""
         return [SimulatedEvent(**row) for row in self.table("events").to_pylist()]
 
     def __repr__(self) -> str:

@@ -1,28 +1,28 @@
-"""The files of a result directory and their columns: what the writer writes and the reader reads.
+"""The files of a result directory and their columns: shared by writer and reader.
 
 A result directory holds what follows from input, configuration and seed: the same run gives the same bytes (with the same
 release of PyArrow). Times are nanoseconds of virtual time since 1970; amounts are those of the state: milli-CPU, bytes, pieces.
 
 - ``summary.json``: the facts of the report (`bayplan.analysis.run_facts.RunFacts`). Its presence marks a result directory.
-- ``decisions.parquet``: one row a cycle, in order.
-- ``pods.parquet``, ``templates.parquet``: time lines of pods; the specs they were made from, as JSON, each once.
+- ``decisions.parquet``: one row per cycle, in order.
+- ``pods.parquet``, ``templates.parquet``: timelines of pods; the specs they were created from, as JSON, each once.
 - ``nodes.parquet``, ``usage.parquet``, ``events.parquet``: nodes, usage by resource and zone, Kubernetes events.
 - ``objects.parquet``: the objects at the end that are neither nodes nor pods: volumes, claims, budgets, workloads.
-- ``timeline.parquet``: each pod's way through the scheduling queue (`bayplan.sim.traced_queue.QueueMove`), where it was noted.
-- ``records/``: full records, where there are any. A keyframe is all that the plugins of a plan said about all rows (nodes);
-  rows that changed later follow it (see `bayplan.engine.keyframe`). Reasons stand there as texts and normalised scores as
-  tables from raw ones, so that no plugin is needed to read them:
+- ``timeline.parquet``: each pod's way through the scheduling queue (`bayplan.sim.traced_queue.QueueMove`), if recorded.
+- ``records/``: full records, if there are any. A keyframe contains all plugin results of a plan for all rows (nodes), followed by
+  the rows that changed later (see `bayplan.engine.keyframe`). Reasons are stored as texts and normalised scores as tables from
+  raw ones, so that no plugin is needed to read them:
 
-  - ``frames.parquet``: one row a recorded cycle: its keyframe, how many of its changes count, tie set, overrides; as JSON what
-    extenders said (`bayplan.engine.extender_record`) and how a search for victims went (`bayplan.framework.preemption.account`).
-  - ``keyframes.parquet``: which nodes the rows are, which of them filters looked at, the rows that changed later.
-  - ``parts.parquet``: per keyframe and plugin the verdicts or raw scores of all rows (one value stands for as many
-    equal ones), then those of the changes; none where placements can't change them.
-  - ``reasons.parquet``: what the verdicts mean. ``normalizations.parquet``: normalised scores by raw scores; by row where
-    the raw score alone does not tell.
-  - ``node_sets.parquet``: node names by row, and at which place a search comes by them.
+  - ``frames.parquet``: one row per recorded cycle: its keyframe, how many of its changes count, tie set, overrides; as JSON the
+    results of extenders (`bayplan.engine.extender_record`) and the search for victims (`bayplan.framework.preemption.account`).
+  - ``keyframes.parquet``: the nodes of the rows, which of them filters ran on, the rows that changed later.
+  - ``parts.parquet``: per keyframe and plugin the verdicts or raw scores of all rows (a single value if all are
+    equal), then those of the changes; none if placements can't change them.
+  - ``reasons.parquet``: the statuses of the verdicts. ``normalizations.parquet``: normalised scores by raw scores; by row if
+    they depend on more than the raw score.
+  - ``node_sets.parquet``: node names by row, and the order in which a search visits them.
 
-Empty texts stand for what is not there; null is used where a number or a list is missing.
+Missing texts are empty; missing numbers and lists are null.
 """
 
 from __future__ import annotations

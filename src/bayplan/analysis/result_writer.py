@@ -29,7 +29,7 @@ Row = tuple[object, ...]
 
 
 def write_result(result: SimulationResult, directory: Path, facts: RunFacts) -> None:
-    """Write all files of a result, whose facts these are, into a directory that is there and empty."""
+    """Write all files of a result with these facts into an existing, empty directory."""
     templates = _Templates()
     rows = {
         "decisions": _decisions(result),
@@ -89,7 +89,7 @@ def _pods(result: SimulationResult, templates: _Templates) -> Iterator[Row]:
 
 
 def _requests(pod: Pod | None, template: int | None, known: dict[int, Amounts], gates: RequestGates) -> Amounts:
-    """Return what a pod takes of its node; the same for all pods of a template, unless one is being resized."""
+    """Return a pod's requests; the same for all pods of a template, unless one is being resized."""
     if pod is None or template is None:
         return {}
     status = pod.status
@@ -116,7 +116,7 @@ class _Templates:
         return self._numbers.setdefault(self._encode(spec), len(self._numbers))
 
     def rows(self) -> Iterator[Row]:
-        """Yield the templates; to be asked for when all pods have been numbered."""
+        """Yield the templates; call after all pods have been numbered."""
         for text, number in self._numbers.items():
             yield number, text.decode()
 
@@ -135,7 +135,7 @@ def _nodes(result: SimulationResult) -> Iterator[Row]:
 
 
 def described(node: Node) -> Node:
-    """Return what is kept of a node: name, labels, spec and what it offers."""
+    """Return the stored properties of a node: name, labels, spec and allocatable resources."""
     metadata = ObjectMeta(name=node.metadata.name, labels=node.metadata.labels)
     return replace(node, metadata=metadata, status=NodeStatus(allocatable=node.status.allocatable))
 

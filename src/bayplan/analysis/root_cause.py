@@ -40,7 +40,7 @@ class Lookup(Protocol):
 
 
 class NoObjects:
-    """Knows no objects: what sources have that keep none."""
+    """A lookup without objects, for sources that have none."""
 
     def get(self, kind: type[T], key: str) -> T | None:
         """Return None."""
@@ -48,7 +48,7 @@ class NoObjects:
 
 
 class SoleFilter(msgspec.Struct, frozen=True):
-    """A filter that alone keeps some nodes closed: without it, the pod would fit there."""
+    """A filter that alone rejects some nodes: without it, the pod would fit there."""
 
     plugin: str
     nodes: int
@@ -100,7 +100,7 @@ def root_cause(
 
 
 class _Words:
-    """Says in words what a filter has against all nodes."""
+    """Describes why a filter rejects all nodes."""
 
     def __init__(
         self, matrix: FilterMatrix, pod: Pod, nodes: Mapping[str, Node], requests: Amounts, lookup: Lookup
@@ -112,7 +112,7 @@ class _Words:
         self._lookup = lookup
 
     def of(self, plugin: str) -> str:
-        """Return what a filter says that rejects every node."""
+        """Return the sentence about a filter that rejects every node."""
         if plugin in self._matrix.whole:
             return self._matrix.whole[plugin].message or f"{plugin} rejects it"
         says: dict[str, Callable[[], str]] = {
@@ -128,7 +128,7 @@ class _Words:
         return found or f"{plugin} rejects every node: {self._reasons(plugin)}"
 
     def of_several(self, usable: int) -> str:
-        """Return what several filters say that together reject all nodes."""
+        """Return the sentence about several filters that together reject all nodes."""
         matrix, count = self._matrix, len(self._matrix.nodes)
         if usable:
             pinned = (matrix.pinned_failures == 0) & matrix.known
@@ -233,7 +233,7 @@ class _Words:
         return dict(_largest(counts))
 
     def _room(self) -> str:
-        """Return the resource of which no node offers enough even when it is empty; else how many are short of what."""
+        """Return the resource of which no node offers enough even when empty, or else how many nodes are short of what."""
         for resource, wanted in self._requests.items():
             if resource == PODS or not wanted:
                 continue
@@ -318,7 +318,7 @@ def _reaches(volume: PersistentVolume, node: Node) -> bool:
     return True
 
 
-# --- words that others use, too ---------------------------------------------------------------------------------------
+# --- helpers for other modules ----------------------------------------------------------------------------------------
 
 
 def untolerated_taints(pod: Pod, node: Node) -> list[Taint]:
@@ -338,7 +338,7 @@ def taint_text(taint: Taint) -> str:
 
 
 def requirement_text(requirement: NodeSelectorRequirement) -> str:
-    """Return an expression as people write it: ``disk In (ssd, nvme)``."""
+    """Return an expression in readable form: ``disk In (ssd, nvme)``."""
     values = f" ({', '.join(requirement.values)})" if requirement.values else ""
     return f"{requirement.key} {requirement.operator}{values}"
 

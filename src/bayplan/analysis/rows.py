@@ -65,8 +65,8 @@ class Rows(Sequence[Row], Generic[Row]):
     def to_arrow(self) -> pa.Table:
         """Return the rows as an Arrow table; fields that are documents become JSON texts.
 
-        Integers that end in ``_at_ns`` become timestamps (UTC), others that end in ``_ns`` durations, both in nanoseconds; their
-        columns are named without ``_ns``. Columns have the types of the fields, whether there are rows or not.
+        Integers that end in ``_at_ns`` become timestamps (UTC), others that end in ``_ns`` durations, both in nanoseconds;
+        their columns are named without ``_ns``. Columns have the types of the fields, even without rows.
         """
         import pyarrow as pa
 

@@ -1,7 +1,7 @@
-"""The facts about a run: what the report shows and what ``summary.json`` holds.
+"""The facts about a run, for the report and ``summary.json``.
 
-They follow from input, configuration and seed alone: no clock, no path, no command line is among them, so that the same run
-gives the same bytes anywhere. What a run cost in real time is `WallClock`, which only the report on a terminal shows.
+They follow from input, configuration and seed alone. They contain no clock, no path and no command line, so the same run gives
+the same bytes anywhere. The real time that a run took is in `WallClock`, which only the report on a terminal shows.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from bayplan.base.version import KUBERNETES_VERSION, __version__
 from bayplan.sim.result import PodFate, SimulationResult
 
 FORMAT = 1
-"""The format of result directories; moves when a reader of the older one would misunderstand."""
+"""The format of result directories; increased if older readers would misinterpret the files."""
 
 MOST_GROUPS = 100
-"""So many groups of pending pods are kept in the facts; the rest is counted."""
+"""Maximum number of groups of pending pods in the facts; the rest is counted."""
 
 FIRST_WARNINGS = 10_000
-"""So many warnings of the loaders are kept in the facts: all of them, but for input that is nothing but warnings."""
+"""Maximum number of loader warnings in the facts; only input full of warnings exceeds it."""
 
 
 class PodCounts(msgspec.Struct, frozen=True, kw_only=True):
-    """How many pods there were, and where they stand at the end.
+    """Number of pods, and their fates at the end.
 
     Attributes:
         total: all. imported: those that came with a node.
@@ -52,12 +52,12 @@ class PodCounts(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def waiting(self) -> int:
-        """Return how many have no node and could get one."""
+        """Return the number of pods that have no node and could get one."""
         return self.pending + self.gated + self.unattended
 
 
 class NodeCounts(msgspec.Struct, frozen=True, kw_only=True):
-    """How many nodes there are at the end, in how many zones, and how many came and went."""
+    """Number of nodes and zones at the end, and number of nodes added and removed."""
 
     total: int = 0
     zones: int = 0
@@ -66,11 +66,11 @@ class NodeCounts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DecisionCounts(msgspec.Struct, frozen=True, kw_only=True):
-    """How many cycles were run and how they ended; how they are recorded.
+    """Number of cycles by outcome, and how they are recorded.
 
     Attributes:
         total, scheduled, unschedulable, errors, skipped: cycles.
-        record_level: off, summary or full. record_bytes: about how much memory the records take.
+        record_level: off, summary or full. record_bytes: approximate memory that the records take.
     """
 
     total: int = 0
@@ -83,14 +83,14 @@ class DecisionCounts(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def bytes_per_record(self) -> float:
-        """Return about how much memory one record takes."""
+        """Return the approximate memory of one record, in bytes."""
         return self.record_bytes / self.total if self.total else 0.0
 
 
 class WarningFacts(msgspec.Struct, frozen=True, kw_only=True):
     """A warning about the input: its kind, file and line, object, problem and suggestion ("" for none).
 
-    Files are named without their folders, so that facts don't depend on the place of the input.
+    Files are named without their folders, so that facts don't depend on the location of the input.
     """
 
     kind: str
@@ -101,12 +101,12 @@ class WarningFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class InputFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """What was read and what was ignored.
+    """The input that was read, and what was ignored.
 
     Attributes:
-        files: how many files. objects: taken in, by kind. unused: left aside, by kind.
-        warnings: how many of each kind. first_warnings: the first of them.
-        failures: what controllers could not do, by object.
+        files: number of files. objects: loaded, by kind. unused: ignored, by kind.
+        warnings: number of each kind. first_warnings: the first of them.
+        failures: of controllers, by object.
     """
 
     files: int = 0
@@ -121,12 +121,12 @@ class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
     """All facts about one run. Times are nanoseconds of virtual time since 1970.
 
     Attributes:
-        format: of the result directory. version, kubernetes: whose decisions these are.
+        format: of the result directory. version, kubernetes: of Bayplan, and of the Kubernetes release it reproduces.
         seed, digest: see `SimulationResult`.
         start_ns, end_ns, stopped: see `SimulationResult`.
-        pending: the largest groups of pods without a node; pending_groups: how many groups there are.
-        missing_plugins: plugins that the configuration asks for and that this version lacks; they decided nothing.
-        instants, events: moments at which something happened, changes that the scheduler was told.
+        pending: the largest groups of pods without a node; pending_groups: number of groups.
+        missing_plugins: plugins in the configuration that this version lacks; they had no effect.
+        instants, events: times at which something happened, and changes sent to the scheduler.
     """
 
     format: int = FORMAT
@@ -159,7 +159,7 @@ class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def run_facts(result: SimulationResult) -> RunFacts:
-    """Return the facts about a run. Asks the scheduler of the result where pods would fit (see `fragmentation`)."""
+    """Return the facts about a run. Runs the scheduler's filters to find where pods would fit (see `fragmentation`)."""
     counters, records = result.counters, result.records
     groups = pending_groups(result.pods, result.scheduler)
     return RunFacts(
@@ -238,7 +238,7 @@ def _input_facts(result: SimulationResult) -> InputFacts:
 
 
 def _without_folders(text: str, files: Sequence[str]) -> str:
-    """Return a text in which files are named without the folders that they lie in."""
+    """Return a text with the folders removed from file names."""
     for file in files:
         folder, slash, name = file.rpartition("/")
         if slash and folder in text:

@@ -1,4 +1,4 @@
-"""What explanations are made from: a run that has just ended, a result directory, a running server. All offer the same."""
+"""The sources of explanations: a finished run, a result directory, or a running server, with one interface."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from bayplan.sim.result import PodTimeline, SimulatedEvent, SimulationResult
 
 
 class RecordSequence(Protocol):
-    """Summaries of cycles, in order. One that is not kept any more is a LookupError."""
+    """Summaries of cycles, in order. Raises LookupError for one that is no longer in memory."""
 
     def __len__(self) -> int: ...
     def __iter__(self) -> Iterator[Record]: ...
@@ -30,7 +30,7 @@ class RunSource(Protocol):
 
     @property
     def level(self) -> RecordLevel:
-        """How much was recorded."""
+        """The record level."""
         ...
 
     @property
@@ -50,12 +50,12 @@ class RunSource(Protocol):
 
     @property
     def pods(self) -> Sequence[PodTimeline]:
-        """Time lines of all pods, in the order of arrival."""
+        """Timelines of all pods, in the order of arrival."""
         ...
 
     @property
     def nodes(self) -> Mapping[str, Node]:
-        """The nodes that are there at the end."""
+        """The nodes at the end."""
         ...
 
     @property
@@ -68,39 +68,39 @@ class RunSource(Protocol):
         ...
 
     def decision(self, number: int) -> Decision:
-        """Return a full record as arrays; LookupError where there is none."""
+        """Return a full record as arrays; LookupError if there is none."""
         ...
 
     def message_of(self, pod: PodTimeline) -> str:
-        """Return why a pod has no node, or what its last failed attempt said; "" where there is nothing to say."""
+        """Return why a pod has no node, or the message of its last failed attempt; "" if there is none."""
         ...
 
     def requests_of(self, pod: PodTimeline) -> Amounts:
-        """Return what a pod takes of its node, in units of the state."""
+        """Return a pod's requests, in units of the state."""
         ...
 
     def requested_before(self, number: int, nodes: Collection[str]) -> Mapping[str, Amounts]:
-        """Return what pods requested of nodes just before a decision, ``pods`` being their number; empty nodes may be missing."""
+        """Return what pods requested of nodes just before a decision, with their number as ``pods``; empty nodes may be missing."""
         ...
 
 
 @runtime_checkable
 class CatalogSource(Protocol):
-    """A source that has claims, volumes and other objects, too."""
+    """A source that also has claims, volumes and other objects."""
 
     @property
     def catalog(self) -> Lookup:
-        """Where they are looked up."""
+        """The catalog of these objects."""
         ...
 
 
 def numbered_records_of(records: RecordSequence, key: str) -> list[tuple[int, Record]]:
-    """Return the records of a key with their numbers, by looking at all records: for sources without an index."""
+    """Return the records of a key with their numbers by scanning all records, for sources without an index."""
     return [(number, record) for number, record in enumerate(records) if record.pod == key]
 
 
 class SimulationSource:
-    """A simulation that has ended, as a source.
+    """A finished simulation as a source.
 
     Args:
         result: its outcome.

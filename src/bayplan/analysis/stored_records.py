@@ -1,4 +1,4 @@
-"""Full records as they lie in files: frames and keyframes, read when they are asked for."""
+"""Full records in files: frames and keyframes, loaded on first use."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from bayplan.state.arrays import Bools, Codes, Index, Ints
 Value = TypeVar("Value")
 
 KEPT_KEYFRAMES = 32
-"""So many keyframes are kept in memory."""
+"""Number of keyframes cached in memory."""
 
 
 def read_table(path: Path) -> pa.Table:
     """Return the table in a Parquet file.
 
     Raises:
-        InputError: the file is not there, or is no Parquet file.
+        InputError: the file does not exist, or is not a Parquet file.
     """
     try:
         return pq.read_table(path, partitioning=None)
@@ -45,7 +45,7 @@ def read_table(path: Path) -> pa.Table:
 
 
 class StoredKeyframe:
-    """A keyframe from files; what it offers is `bayplan.engine.decision.KeyframeValues`."""
+    """A keyframe from files, with the interface of `bayplan.engine.decision.KeyframeValues`."""
 
     def __init__(self, records: StoredRecords, number: int, row: dict[str, Any], parts: list[dict[str, Any]]) -> None:
         self.names, self.order = records.node_set(row["node_set"])
@@ -130,7 +130,7 @@ class StoredRecords:
         return self._node_sets[number]
 
     def statuses(self, keyframe: int, filters: list[str]) -> dict[tuple[int, int], Status]:
-        """Return what the verdicts of a keyframe mean, by filter number and verdict."""
+        """Return the statuses that a keyframe's verdicts stand for, by filter number and verdict."""
         rows = self._rows_of(self._reasons, "keyframe", keyframe).to_pylist()
         return {
             (row["filter"], row["verdict"]): Status(Code[row["code"]], tuple(row["reasons"]), filters[row["filter"]])
@@ -196,7 +196,7 @@ def _node_set(rows: list[dict[str, Any]]) -> tuple[tuple[str | None, ...], Index
 
 
 def _decoded(stored: str | None, kind: type[Value]) -> Value | None:
-    """Return what a column holds as JSON; None where there is nothing, or the column came later than the result."""
+    """Return the JSON value of a column; None if it is empty, or if the column is newer than the result."""
     return None if stored is None else msgspec.json.decode(stored, type=kind)
 
 

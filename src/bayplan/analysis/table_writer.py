@@ -1,4 +1,4 @@
-"""Write tables to Parquet row by row, in row groups of limited size, with nothing in the files but the rows."""
+"""Write tables to Parquet row by row, in row groups of limited size, without metadata in the files."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 
 ROWS_A_GROUP = 1 << 16
 ELEMENTS_A_GROUP = 1 << 22
-"""A row group ends after so many rows, or so many elements of lists."""
+"""Rows, or elements of lists, after which a row group ends."""
 
 COMPRESSION = "zstd"
 
@@ -30,7 +30,7 @@ class TableWriter:
         self._elements = 0
 
     def add(self, row: Sequence[object], *, elements: int = 0) -> None:
-        """Add a row, in the order of the schema; `elements` is about how many elements its lists have."""
+        """Add a row, in the order of the schema; `elements` is the approximate number of elements in its lists."""
         self._rows.append(row)
         self._elements += elements
         if self._elements >= ELEMENTS_A_GROUP or len(self._rows) >= ROWS_A_GROUP:

@@ -1,4 +1,4 @@
-"""How explanations are laid out on a terminal: headings, indented parts, tables without lines, lists of names."""
+"""The terminal layout of explanations: headings, indented parts, tables without lines, lists of names."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 SHOWN_NODES = 4
-"""So many nodes stand for all; the rest is counted, and told by ``--nodes`` and ``--json``."""
+"""Default number of nodes shown; the rest is counted. ``--nodes`` and ``--json`` print all."""
 
 
 def section(heading: str, body: Sequence[RenderableType]) -> list[RenderableType]:
@@ -33,7 +33,7 @@ def grid(*columns: str) -> Table:
 
 
 def shown_nodes() -> Table:
-    """Return a table of how many nodes, and what about them."""
+    """Return a table with numbers of nodes and a text about each group."""
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0), pad_edge=False)
     table.add_column(justify="right", no_wrap=True)
     table.add_column(overflow="fold")
@@ -41,14 +41,14 @@ def shown_nodes() -> Table:
 
 
 def add(table: Table, *cells: str | Text, style: str = "") -> None:
-    """Add a row; texts are what they are, never markup."""
+    """Add a row of plain texts, without interpreting markup."""
     table.add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in cells), style=style)
 
 
 def named(names: Sequence[str], all_nodes: bool, *, count: int | None = None) -> str:
-    """Return names in one text; where there are many, some and the number of the others.
+    """Return names in one text, truncated with the number of the others if there are many.
 
-    `count` is how many there are, where not all are known by name.
+    `count` is the total, if not all names are given.
     """
     count = len(names) if count is None else count
     shown = names if all_nodes or count <= SHOWN_NODES + 1 else names[:SHOWN_NODES]

@@ -13,7 +13,7 @@ NOTE_WIDTH = 100
 
 
 def print_timeline(result: SimulationResult) -> None:
-    """Print the moves of a run that noted them."""
+    """Print the moves of a run that recorded them."""
     moves = result.moves or ()
     pods = len(dict.fromkeys(move.uid for move in moves))
     many = "1 pod" if pods == 1 else f"{pods} pods"
@@ -32,7 +32,7 @@ def timeline_lines(moves: Sequence[QueueMove], start_ns: int) -> Iterator[str]:
 
 
 def seconds(time_ns: int) -> str:
-    """Return a time in seconds, with all nine digits behind the point."""
+    """Return a time in seconds with nine decimals."""
     return f"{time_ns // SECOND_NS}.{time_ns % SECOND_NS:09d}"
 
 

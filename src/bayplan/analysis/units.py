@@ -1,4 +1,4 @@
-"""Write amounts, durations and shares as people read them: always the same text for the same number."""
+"""Format amounts, durations and shares for people: always the same text for the same number."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def format_duration(duration_ns: int) -> str:
 
 
 def format_share(share: float) -> str:
-    """Return a share of 1 in percent, with a decimal where it is small: ``0 %``, ``0.4 %``, ``57 %``; never rounded up to 100 %."""
+    """Return a share of 1 in percent, with a decimal if it is small: ``0 %``, ``0.4 %``, ``57 %``; never rounded up to 100 %."""
     percent = share * 100
     if 0 < percent < 9.95:
         return "< 0.1 %" if percent < 0.05 else f"{percent:.1f} %"

@@ -1,4 +1,4 @@
-"""How full the cluster was: what pods requested of what nodes offer, at the end, in the mean over time and at the peak."""
+"""Utilisation of the cluster: requested relative to allocatable, at the end, as the mean over time and at the peak."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ class UtilisationFacts(msgspec.Struct, frozen=True, kw_only=True):
     """One resource, in the whole cluster or in one zone. Amounts are those of the state: milli-CPU, bytes, pieces.
 
     Attributes:
-        resource: its name; ``pods`` are the pods that nodes may hold.
+        resource: its name; ``pods`` are the pods that nodes may run.
         zone: the zone, "" for nodes without one, None for the cluster.
         nodes, allocatable, requested: at the end of the run.
-        share, mean_share, peak_share: requested by allocatable at the end, in the mean over time, and at the peak.
-        peak_requested, peak_ns: the most that was requested, and when that was so first.
+        share, mean_share, peak_share: requested divided by allocatable at the end, as the mean over time, and at the peak.
+        peak_requested, peak_ns: the highest requested amount, and when it was first reached.
     """
 
     resource: str
@@ -52,5 +52,5 @@ def utilisation(usages: Iterable[ResourceUsage]) -> list[UtilisationFacts]:
 
 
 def stable(share: float) -> float:
-    """Return a share with six decimals: what two machines that add in another order still agree on."""
+    """Return a share rounded to six decimals, so that machines that add in different orders agree."""
     return round(share, 6)

@@ -1,4 +1,4 @@
-"""The verdict about a pod: where it is or why it waits, in one sentence."""
+"""The verdict about a pod: its node or why it waits, in one sentence."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _AMOUNTS = re.compile(r" \(asks [^)]*\)")
 _NODES = re.compile(r"0/(\d+) nodes are available")
 
 SHOWN_VICTIMS = 3
-"""So many victims are named."""
+"""Maximum number of victims named."""
 
 
 def pod_verdict(source: RunSource, pod: PodTimeline, attempts: Sequence[Attempt]) -> str:
-    """Return where a pod is or why it waits, in one sentence: what ``bayplan explain``, our API and the page begin with.
+    """Return a pod's node or why it waits, in one sentence: the first line of ``bayplan explain``, the API's answer and the page.
 
     Args:
         source: the run. pod: one life of the pod. attempts: of that life, in order.
@@ -52,12 +52,12 @@ def unattended_text(scheduler_name: str) -> str:
 
 
 def waiting_message_of(pod: PodTimeline) -> str:
-    """Return what the scheduler said of a pod that waits, in upstream's words; "" for one that does not, or was not tried."""
+    """Return the scheduler's message about a waiting pod, in upstream's words; "" if it does not wait, or was not tried."""
     return pod.message if pod.bound_ns is None and pod.fate is PodFate.PENDING else ""
 
 
 def _why_waiting(source: RunSource, pod: PodTimeline, attempts: Sequence[Attempt]) -> str:
-    """Return in plain words what the last attempt found; upstream's own message stands with the attempt."""
+    """Return the outcome of the last attempt in plain words; upstream's own message is part of the attempt."""
     last = attempts[-1] if attempts else None
     if last is None or last.outcome != "unschedulable":
         return f"waits: {source.message_of(pod)}"
@@ -84,7 +84,7 @@ def _why_waiting(source: RunSource, pod: PodTimeline, attempts: Sequence[Attempt
 
 
 def _root_cause(source: RunSource, pod: PodTimeline, nearness: Nearness) -> RootCause | None:
-    """Return why a pod fits nowhere; None if nothing is known of the pod, or filters were not asked about every node."""
+    """Return why a pod fits nowhere; None if the pod is unknown, or filters did not run on every node."""
     matrix = nearness.matrix
     if pod.pod is None or not matrix.known.all():
         return None
@@ -93,7 +93,7 @@ def _root_cause(source: RunSource, pod: PodTimeline, nearness: Nearness) -> Root
 
 
 def _decision(source: RunSource, number: int) -> Decision | None:
-    """Return the full record of a cycle, or None where there is none (any more)."""
+    """Return the full record of a cycle, or None if there is none (any more)."""
     try:
         return source.decision(number) if source.records[number].frame >= 0 else None
     except LookupError:
@@ -101,7 +101,7 @@ def _decision(source: RunSource, number: int) -> Decision | None:
 
 
 def _short_message(message: str) -> str:
-    """Return a message of a scheduler without what is told of preemption: ``none of 5 nodes fits: Insufficient cpu (5)``."""
+    """Return a scheduler's message without its part about preemption: ``none of 5 nodes fits: Insufficient cpu (5)``."""
     nodes = _NODES.match(message)
     if nodes is None:
         return message
@@ -129,18 +129,18 @@ def _why_there(won: Attempt, attempts: Sequence[Attempt]) -> str:
 
 
 def _named(pods: Sequence[str]) -> str:
-    """Return pods as a sentence lists them; of many the first and how many more."""
-    # One that is left over is named: to count it takes as much room.
+    """Return pods as a sentence lists them; if there are many, the first ones and the number of the rest."""
+    # A single remaining pod is named: counting it would take as much room.
     shown = pods if len(pods) <= SHOWN_VICTIMS + 1 else pods[:SHOWN_VICTIMS]
     return format_list(shown, more=len(pods) - len(shown))
 
 
 def decision_text(record: Record, margin: int | None) -> str:
-    """Return a decision in one line, as lists have room for.
+    """Return a decision in one line, for lists.
 
     Args:
-        record: its summary. margin: how many points the chosen node was ahead of the best that was not as good; None where
-            there is no such node, or where nothing was recorded about it.
+        record: its summary. margin: how many points the chosen node was ahead of the best node outside the tie set; None if
+            there is no such node, or no record of it.
     """
     pod = record.pod
     if record.outcome is Outcome.SCHEDULED:
@@ -160,7 +160,7 @@ def decision_text(record: Record, margin: int | None) -> str:
 
 
 def attempt_difference(before: Attempt | None, after: Attempt) -> str:
-    """Return what is different in an attempt from the one before it; "" for the first, and where nothing is."""
+    """Return how an attempt differs from the previous one; "" for the first, and if nothing differs."""
     if before is None:
         return ""
     told = []

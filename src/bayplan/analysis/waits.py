@@ -1,4 +1,4 @@
-"""How long pods waited for their nodes, and how often they were tried."""
+"""Waiting times and numbers of attempts of pods."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from bayplan.sim.result import PodFate, PodTimeline
 
 
 class WaitFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """Waiting times of some pods, in nanoseconds of virtual time; all 0 where there are none.
+    """Waiting times of some pods, in nanoseconds of virtual time; all 0 if there are none.
 
     Attributes:
-        pods: how many.
+        pods: number of pods.
         median_ns, p95_ns, max_ns: by nearest rank.
     """
 
@@ -29,8 +29,8 @@ class AttemptFacts(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         pods: pods that were tried at least once.
-        total: attempts of them all.
-        most: the most that one pod had. most_pod: that pod; the first of several.
+        total: attempts of all pods.
+        most: maximum number of attempts of one pod. most_pod: that pod; the first of several.
         repeated: pods that were tried more than once.
     """
 
@@ -59,17 +59,17 @@ def waits_of(durations_ns: Iterable[int]) -> WaitFacts:
 
 
 def bound_waits(pods: Iterable[PodTimeline]) -> WaitFacts:
-    """Return how long pods waited that got a node in this run, from arrival to bound."""
+    """Return the waiting times of pods that got a node in this run, from arrival to binding."""
     return waits_of(wait for pod in pods if (wait := pod.wait_ns) is not None)
 
 
 def unbound_waits(pods: Iterable[PodTimeline], end_ns: int) -> WaitFacts:
-    """Return how long those have been waiting that still do, from arrival to the end of the run."""
+    """Return the waiting times of pods that still wait, from arrival to the end of the run."""
     return waits_of(end_ns - pod.arrived_ns for pod in pods if pod.fate in WAITING)
 
 
 def attempts_of(pods: Sequence[PodTimeline]) -> AttemptFacts:
-    """Return how often pods were tried."""
+    """Return the number of attempts by pod."""
     tried = [pod for pod in pods if pod.attempts]
     if not tried:
         return AttemptFacts()

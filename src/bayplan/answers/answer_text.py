@@ -1,4 +1,4 @@
-"""Answers as readable text: the verdict in the first line, then tables, then what the answer takes for granted."""
+"""Answers as readable text: the verdict in the first line, then tables, then the assumptions."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from bayplan.answers.what_if import Answer
 from bayplan.base.go_text.times import format_time
 
 SHOWN = 15
-"""Rows of a table that are shown, unless all are asked for; ``--json`` has them all."""
+"""Default number of table rows; ``--json`` has them all."""
 
 
 def columns(heads: Sequence[str], rows: Iterable[Sequence[object]], *, everything: bool = False) -> list[str]:
-    """Return rows as lines with aligned columns, indented; numbers to the right, the last column as it is."""
+    """Return rows as lines with aligned columns, indented; numbers on the right, the last column unpadded."""
     cells = [[f"{cell:,}" if isinstance(cell, int) else str(cell) for cell in row] for row in rows]
     if not cells:
         return []
@@ -39,7 +39,7 @@ def columns(heads: Sequence[str], rows: Iterable[Sequence[object]], *, everythin
 
 
 def listed(counts: Mapping[str, int], *, most: int = 3) -> str:
-    """Return the most frequent of some things with their numbers: ``Insufficient cpu (12), node(s) were unschedulable (1)``."""
+    """Return the most frequent items with their numbers: ``Insufficient cpu (12), node(s) were unschedulable (1)``."""
     found = [f"{name} ({count:,})" for name, count in list(counts.items())[:most]]
     more = len(counts) - most
     return ", ".join(found) + (f" and {more:,} more" if more > 0 else "")
@@ -51,7 +51,7 @@ def counted(count: int, noun: str) -> str:
 
 
 def assumed(assumptions: Iterable[str]) -> list[str]:
-    """Return what an answer takes for granted, as a section."""
+    """Return an answer's assumptions as a section."""
     found = [f"  - {text}" for text in assumptions]
     return ["", "Assumptions", *found] if found else []
 
@@ -60,7 +60,7 @@ def assumed(assumptions: Iterable[str]) -> list[str]:
 
 
 def capacity_text(answer: CapacityAnswer, *, everything: bool = False) -> list[str]:
-    """Return how many more copies fit."""
+    """Return the text about how many more copies fit."""
     lines = [_capacity_verdict(answer)]
     if answer.by_seed:
         counts = sorted(answer.by_seed.values())
@@ -119,7 +119,7 @@ def _capacity_verdict(answer: CapacityAnswer) -> str:
 
 
 def removal_text(answer: RemovalAnswer, *, everything: bool = False) -> list[str]:
-    """Return which nodes can go."""
+    """Return the text about nodes that can be removed."""
     count, bound = len(answer.removed), answer.bound
     priced = any(each.price != 1.0 for each in answer.removed)
     saved = f", saving {answer.price:,.2f}" if priced and count else ""
@@ -155,7 +155,7 @@ def removal_text(answer: RemovalAnswer, *, everything: bool = False) -> list[str
 
 
 def addition_text(answer: AdditionAnswer, *, everything: bool = False) -> list[str]:
-    """Return which nodes to add."""
+    """Return the text about nodes to add."""
     lines = [_addition_verdict(answer)]
     rows = [(each.node, each.shape, each.zone or "-", f"{each.price:g}", each.pods) for each in answer.nodes]
     lines += ["", *columns(("NODE", "SHAPE", "ZONE", "PRICE", "PODS"), rows, everything=everything)]
@@ -191,7 +191,7 @@ def _addition_verdict(answer: AdditionAnswer) -> str:
 def difference_text(
     answer: Answer, *, names: tuple[str, str] = ("before", "after"), everything: bool = False
 ) -> list[str]:
-    """Return what differs."""
+    """Return the text about differences."""
     told = {"moved": "moves", "waits": "would wait", "placed": "gets a node", "gone": "is gone", "new": "is new"}
     plural = {"moved": "move", "waits": "would wait", "placed": "get a node", "gone": "are gone", "new": "are new"}
     parts = [
@@ -209,7 +209,7 @@ def difference_text(
     plugins = Counter(each.plugin for each in answer.differences if each.plugin)
     if plugins:
         lines += ["", f"Plugins that decided: {listed(dict(plugins.most_common()), most=6)}"]
-    # What hurts comes first.
+    # Worse outcomes come first.
     rank = {kind: place for place, kind in enumerate(("waits", "gone", "moved", "placed", "new"))}
     pods = [
         (each.pod, each.kind, each.before or "-", each.after or "-", _why(each.plugin, each.reason))
@@ -221,7 +221,7 @@ def difference_text(
 
 
 def _why(plugin: str, reason: str) -> str:
-    # Of a scheduler's message the first sentence: what follows is about preemption.
+    # Only the first sentence of a scheduler's message: the rest is about preemption.
     reason = reason.partition(". ")[0]
     return f"{plugin}: {reason}" if plugin and reason else reason or plugin
 
@@ -236,7 +236,7 @@ def _figure(name: str, value: float) -> str:
 
 
 def start_text(answer: StartAnswer, *, everything: bool = False) -> list[str]:
-    """Return when pods start."""
+    """Return the text about when pods start."""
     last = "its last pod starts" if answer.pods > 1 else "it starts"
     horizon = format_duration(answer.horizon_ns)
     if answer.median_ns is not None and answer.earliest_ns is not None and answer.latest_ns is not None:

@@ -1,7 +1,7 @@
-"""How many more copies of a workload, or of a mix of workloads, fit; and what runs out first.
+"""Capacity: the number of further copies of a workload, or of a mix of workloads, that fit, and what runs out first.
 
-Copies are scheduled one after the other, in the proportions of the mix, until one finds no node. Nothing is estimated: the answer
-is what the scheduler does, spreading, affinity, volumes and quotas included.
+Copies are scheduled one after another, in the proportions of the mix, until one finds no node. Nothing is estimated: the answer
+is the scheduler's own, including spreading, affinity, volumes and quotas.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from bayplan.state.arrays import Bools
 from bayplan.state.cluster_state import ClusterState
 
 DEFAULT_LIMIT = 10_000
-"""Copies after which the search ends, unless somebody wants to know more."""
+"""Default number of copies after which the search ends."""
 
 ROOM = "Insufficient "
-"""How NodeResourcesFit begins what a node lacks."""
+"""Prefix of the resource messages of NodeResourcesFit."""
 
 
 class Share(msgspec.Struct, frozen=True):
@@ -44,7 +44,7 @@ class Share(msgspec.Struct, frozen=True):
 
 
 class WorkloadCapacity(msgspec.Struct, frozen=True, kw_only=True):
-    """How many more copies of one workload fit.
+    """Number of further copies of one workload that fit.
 
     Attributes:
         workload: e.g. ``deployment/shop/web``. copies: that were placed. share: copies in one mix.
@@ -56,14 +56,14 @@ class WorkloadCapacity(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GroupCapacity(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of one group of nodes.
+    """The result for one group of nodes.
 
     Attributes:
-        zone, pool: of the nodes. nodes: how many.
-        nodes_with_room: on how many of them the workload that ended the search would have fitted at the beginning.
-        nodes_left: on how many it still would.
+        zone, pool: of the nodes. nodes: number of nodes.
+        nodes_with_room: number of them that fitted the workload that ended the search, before the first copy.
+        nodes_left: number that still fit it.
         copies: that were placed there.
-        runs_out: what ended it on nodes that had room or took a copy, with their number, the most frequent reason first.
+        runs_out: why nodes that had room or took a copy reject the next copy, with node counts, the most frequent reason first.
     """
 
     zone: str
@@ -86,11 +86,11 @@ class Placement(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class VictimRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A pod that had to go for a copy.
+    """A pod that was evicted for a copy.
 
     Attributes:
         pod, node, preemptor, priority, controller: see `Eviction`.
-        new_node: where the pod that its controller makes instead would go in the end; "" if it would wait.
+        new_node: the final node of the pod that its controller would create in its place; "" if it would wait.
     """
 
     pod: str
@@ -102,17 +102,17 @@ class VictimRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CapacityAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """How many more copies fit.
+    """Number of further copies that fit.
 
     Attributes:
         copies: of all workloads together. mixes: complete ones.
         reached_limit: whether the search ended before something ran out.
         workloads, groups, placements, victims: see the types of their rows.
-        stopped_by: the workload of which the next copy found no node; "" if `reached_limit`.
-        message: why, in the scheduler's words, or those of a quota.
+        stopped_by: the workload whose next copy found no node; "" if `reached_limit`.
+        message: the reason, from the scheduler or a quota.
         runs_out: what ran out on nodes that had room at the beginning or took a copy, with the number of nodes.
-        by_seed: copies by seed, if several were asked for.
-        assumptions: what the answer takes for granted.
+        by_seed: copies by seed, if several were requested.
+        assumptions: that the answer makes.
     """
 
     copies: int
@@ -140,13 +140,13 @@ def capacity(
     """Return how many more copies of workloads fit.
 
     Args:
-        cluster: as it is now. mix: workloads with their proportions.
+        cluster: the current one. mix: workloads with their proportions.
         preempts: whether copies may evict pods of lower priority.
         limit: copies after which the search ends.
-        seeds: further seeds of the choice among equally good nodes, for the range of the answer.
+        seeds: further seeds for tie-breaking, to find the range of the answer.
 
     Raises:
-        InputError: a workload is not there, or can't be copied.
+        InputError: a workload does not exist, or can't be copied.
     """
     if not mix or any(share.count < 1 for share in mix) or limit < 1:
         raise InputError(
@@ -177,7 +177,7 @@ class _Filling:
         self._has_quotas = any(each.pod.metadata.namespace in quota_namespaces(cluster) for each in templates)
 
     def run(self, seed: int, seeds: Sequence[int]) -> CapacityAnswer:
-        """Search with one seed in full, and count with others."""
+        """Search with the first seed in full, and only count with the others."""
         answer = self._run(seed)
         if not seeds:
             return answer
@@ -185,7 +185,7 @@ class _Filling:
         return msgspec.structs.replace(answer, by_seed=by_seed)
 
     def _order(self) -> Iterator[int]:
-        """Yield workload numbers for ever: those of a mix in turn, as evenly as their counts allow."""
+        """Yield workload numbers forever: those of a mix in turn, as evenly as their counts allow."""
         turns = [
             number for place in range(max(self._counts)) for number, count in enumerate(self._counts) if place < count
         ]
@@ -291,7 +291,7 @@ def _pod_of(items: Sequence[KubernetesObject]) -> Pod:
 
 
 def rows_with_room(trial: Trial, pod: Pod) -> Bools:
-    """Return bool[rows]: the nodes that pass all filters for a pod now; nominations are not looked at."""
+    """Return bool[rows]: the nodes that pass all filters for a pod now; nominations are ignored."""
     state = trial.state
     count = state.nodes.count
     profile = trial.scheduler.profiles.get(pod.spec.scheduler_name)
@@ -361,7 +361,7 @@ def _groups(
 
 
 def _victims(trial: Trial, cluster: QuestionCluster) -> list[VictimRow]:
-    """Return the victims, and where the pods that replace them go now."""
+    """Return the victims, and the current nodes of the pods that replace them."""
     evictions: Sequence[Eviction] = tuple(trial.evictions)
     if not evictions:
         return []

@@ -1,4 +1,4 @@
-"""Changes to try on a cluster: nodes that come, go or change, zones that fail, workloads that are scaled, restarted or deleted.
+"""Changes to try on a cluster: add, delete or change nodes, fail zones, scale, restart or delete workloads.
 
 A change is written ``KIND=TARGET``, or ``KIND=TARGET:VALUE``; `CHANGES` lists them. Nodes are named, matched (``pool-a-*``) or
 selected by a label (``label:disk=ssd``).
@@ -49,7 +49,7 @@ class Change(msgspec.Struct, frozen=True):
 
 
 class Effect(msgspec.Struct):
-    """What a change did directly, before anything was scheduled.
+    """The direct effect of a change, before anything is scheduled.
 
     Attributes:
         displaced: pods that lost their node and come back. gone: keys of pods that don't. added: keys of new pods.
@@ -66,10 +66,10 @@ class Effect(msgspec.Struct):
 
 
 def parse_change(text: str) -> Change:
-    """Return the change that a text stands for.
+    """Parse a change.
 
     Raises:
-        InputError: it is none.
+        InputError: the text is not a change.
     """
     kind, equals, rest = text.partition("=")
     if not equals or kind not in CHANGES or not rest:
@@ -94,16 +94,16 @@ def parse_change(text: str) -> Change:
 
 
 def is_change(text: str) -> bool:
-    """Return whether a text has the form of a change, so that it is no source."""
+    """Return whether a text has the form of a change rather than of a source."""
     kind, equals, _ = text.partition("=")
     return bool(equals) and kind in CHANGES
 
 
 def apply_change(change: Change, trial: Trial, cluster: QuestionCluster, effect: Effect) -> None:
-    """Do what a change says; pods that it displaces are only noted.
+    """Apply a change; pods that it displaces are only recorded.
 
     Raises:
-        InputError: its target is not there, or its value can't be read.
+        InputError: its target does not exist, or its value can't be parsed.
     """
     CHANGES[change.kind].apply(change, trial, cluster, effect)
 
@@ -151,7 +151,7 @@ def _lose(nodes: Sequence[Node], trial: Trial, effect: Effect) -> None:
 
 
 def _displace(pod: Pod, effect: Effect) -> None:
-    """Note a pod that has lost its node."""
+    """Record a pod that has lost its node."""
     effect.added.pop(pod.key, None)
     if not comes_back(pod):
         effect.gone[pod.key] = "it ends with its node"
@@ -289,7 +289,7 @@ def _priority(change: Change, trial: Trial, cluster: QuestionCluster, effect: Ef
         raise InputError("priority", got=change.value, wanted="an integer of 32 bits")
     for pod in find_workload(change.target, cluster).pods:
         spec = replace(pod.spec, priority=priority)
-        # Without its version, so that the scheduler does not take it for an update that it knows.
+        # Without its version, so that the scheduler does not treat it as an update that it already knows.
         trial.put(replace(pod, metadata=replace(pod.metadata, resource_version=""), spec=spec))
     effect.notes["a priority is changed in place; a real cluster needs new pods for that"] = None
 
@@ -310,7 +310,7 @@ def _count(what: str, text: str) -> int:
 
 
 class _Kind(msgspec.Struct, frozen=True):
-    """How a kind of change is written after its target, if at all, and what carries it out."""
+    """The syntax of a kind of change after its target, if any, and the function that applies it."""
 
     value: str
     apply: Callable[[Change, Trial, QuestionCluster, Effect], None]

@@ -1,4 +1,4 @@
-"""Two clusters, or one cluster under two configurations: where the same pods are, and which plugin decided."""
+"""Compare two clusters, or one cluster under two configurations: the nodes of the same pods, and which plugin decided."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ def compare(
 ) -> Answer:
     """Return how two clusters differ, pod by pod; pods are the same if they have the same namespace and name.
 
-    For pods that are on different nodes each side decides once more, on its cluster as it is, which tells the plugin that judged
-    the two nodes differently.
+    For pods on different nodes each side decides again on its current cluster, which yields the plugin that judged the two
+    nodes differently.
 
     Args:
-        a, b: the clusters. names: what they are called. explained: moved pods whose decisive plugin is looked for at most.
+        a, b: the clusters. names: of the clusters. explained: maximum number of moved pods whose decisive plugin is determined.
     """
     a_nodes, b_nodes = (_nodes(cluster) for cluster in (a, b))
     moved = [key for key, node in a_nodes.items() if node and b_nodes.get(key) not in (None, "", node)]
@@ -54,7 +54,7 @@ def _nodes(cluster: QuestionCluster) -> dict[str, str]:
 def _side(cluster: QuestionCluster, pods: Sequence[str]) -> Side:
     with cluster.trial(preempts=False, records=RecordLevel.FULL) as trial:
         side = side_of(trial)
-        # Those that are nominated were tried when the trial began; here they wait, as they do in the cluster.
+        # Nominated pods were tried when the trial began; here they wait, as in the cluster.
         side.nodes = _nodes(cluster)
         side.messages |= {key: _message(pod) for key, pod in cluster.waiting.items()}
         side.measures = measures(trial, side, shapes_of_pods(cluster.all(Pod)))
@@ -63,7 +63,7 @@ def _side(cluster: QuestionCluster, pods: Sequence[str]) -> Side:
 
 
 def _message(pod: Pod) -> str:
-    """Return why a pod waits, as its status has it."""
+    """Return why a pod waits, from its status."""
     for condition in pod.status.conditions:
         if condition.type == "PodScheduled" and condition.status == "False":
             return condition.message

@@ -1,7 +1,7 @@
-"""Copies of pods: more of the same, and pods that come back after their node went away.
+"""Copies of pods: more of the same, and pods that come back after their node was removed.
 
-A copy asks for what its model asks for. Claims that belong to one pod only (of StatefulSets, ephemeral volumes, resource claim
-templates) are made for each copy, unbound; claims that pods share are shared by copies, too.
+A copy has the same requests and constraints as its model. Claims that belong to one pod only (of StatefulSets, ephemeral
+volumes, resource claim templates) are created for each copy, unbound; copies share the claims that their models share.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _BINDING = (BIND_COMPLETED, BOUND_BY_CONTROLLER, SELECTED_NODE)
 
 
 class Lookup(Protocol):
-    """Where claims and templates are looked up."""
+    """A lookup of claims and templates."""
 
     def get(self, kind: type[T], key: str) -> T | None:
         """Return an object, or None."""
@@ -82,7 +82,7 @@ class PodCopier:
         return [pod] if self._is_plain else self._with_claims(pod)
 
     def again(self) -> Pod:
-        """Return the very pod without its node, as if it had not been decided yet; its claims stay as they are."""
+        """Return the same pod without its node, as if it had not been decided yet; its claims stay unchanged."""
         metadata = replace(self.model.metadata, resource_version="")
         status = replace(self.model.status, phase="Pending", conditions=(), start_time=None, nominated_node_name="")
         return replace(self.model, metadata=metadata, spec=self.spec, status=status)
@@ -163,10 +163,10 @@ def _owner(pod: Pod) -> OwnerReference:
 
 
 def comes_back(pod: Pod) -> bool:
-    """Return whether a pod is made again elsewhere when its node goes away.
+    """Return whether a pod is recreated elsewhere when its node goes away.
 
-    Pods of DaemonSets, mirror pods, finished pods and pods that are being deleted are not. Pods without a controller would be lost
-    in a real cluster; here they come back as copies, which every answer says.
+    Pods of DaemonSets, mirror pods, finished pods and pods that are being deleted are not. Pods without a controller would be
+    lost in a real cluster; here they come back as copies, which every answer states.
     """
     owner = pod.metadata.controller()
     return (
@@ -178,9 +178,9 @@ def comes_back(pod: Pod) -> bool:
 
 
 def replacement(pod: Pod, objects: Lookup) -> list[KubernetesObject]:
-    """Return the objects of the pod that comes after a pod that is gone, the pod last.
+    """Return the objects of the pod that replaces a deleted one, the pod last.
 
-    It keeps the name, so that before and after can be compared; most controllers would make up a new one.
+    It keeps the name, so that before and after can be compared; most controllers would generate a new one.
     """
     return PodCopier(pod, objects).copy(pod.metadata.name, f"{pod.metadata.uid}-again")
 
@@ -189,18 +189,18 @@ def replacement(pod: Pod, objects: Lookup) -> list[KubernetesObject]:
 
 
 class Template:
-    """What more copies of a workload are made from.
+    """The template for further copies of a workload.
 
     Args:
         found: the workload.
-        cluster: where it is, and whose priority classes, limit ranges and quotas apply.
+        cluster: that contains it, and whose priority classes, limit ranges and quotas apply.
 
     Attributes:
-        pod: the model of the copies. model: the same without its node. label: what the workload is called.
-        comes_from: what the model was taken from, for the assumptions of an answer.
+        pod: the model of the copies. model: the same without its node. label: the name of the workload.
+        comes_from: the origin of the model, for the assumptions of an answer.
 
     Raises:
-        InputError: it has neither pods nor a template, or admission refuses its pods.
+        InputError: it has neither pods nor a template, or admission rejects its pods.
     """
 
     def __init__(self, found: Found, cluster: QuestionCluster) -> None:
@@ -211,7 +211,7 @@ class Template:
             self.pod = max(found.pods, key=lambda pod: pod.metadata.creation_timestamp or "")
             self.comes_from = f"pod {self.pod.key}"
             if not self.pod.metadata.uid:
-                # It never was in a cluster: what the API server would make of it.
+                # It was never in a cluster, so apply the API server's defaults and admission.
                 self.pod = replace(self.pod, spec=admission_of(cluster).admit(self.pod))
         elif found.item is not None and template is not None:
             self.pod = self._from_template(found.item, template)
@@ -253,7 +253,7 @@ class Template:
         return self._copier.copy(f"{self._base}-{self._next - 1}")
 
     def begin(self) -> None:
-        """Let the names of copies start again."""
+        """Restart the names of copies."""
         self._next = 0
 
 

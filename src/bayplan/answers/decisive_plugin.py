@@ -11,10 +11,10 @@ from bayplan.engine.decision import Decision
 
 
 class PluginOutput(Protocol):
-    """What the plugins said in one decision."""
+    """The plugin results of one decision."""
 
     def rejection(self, node: str) -> tuple[str, str] | None:
-        """Return the plugin that rejected a node, and its reason; None if none did, or the node was not there."""
+        """Return the plugin that rejected a node, and its reason; None if none did, or the node did not exist."""
         ...
 
     def points(self, node: str) -> Mapping[str, int] | None:
@@ -23,7 +23,7 @@ class PluginOutput(Protocol):
 
 
 class DecisionOutput:
-    """What the plugins said, by the full record.
+    """Plugin results from the full record.
 
     Args:
         decision: the record.
@@ -59,7 +59,7 @@ class DecisivePlugin(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         name: of the plugin.
-        a, b: what it said on each side: a reason if it rejected the other side's node, None where it let it pass; or by how many
+        a, b: its result on each side: a reason if it rejected the other side's node, None if it let it pass; or by how many
             weighted points it preferred the node of side a to that of side b.
     """
 
@@ -96,9 +96,9 @@ def _preferences(output: PluginOutput, a_node: str, b_node: str) -> dict[str, in
 
 
 def already_better(a: PluginOutput, b: PluginOutput, a_node: str, b_node: str) -> tuple[bool, str, int]:
-    """Return whether the node of side b was the better one on side a, too; and the scorer that prefers it most, by how much.
+    """Return whether the node of side b was also better on side a; and the scorer that prefers it most, with its points.
 
-    Then nothing that changed has moved the pod: it would not have stayed where it was, had it been decided again.
+    If so, the changes did not move the pod: it would also have moved if it had been scheduled again without them.
     """
     if a.rejection(a_node) is not None or a.rejection(b_node) is not None or b.rejection(a_node) is not None:
         return False, "", 0

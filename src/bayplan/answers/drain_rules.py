@@ -1,4 +1,4 @@
-"""What keeps a node from being drained, by the rules of ``kubectl drain`` and of the eviction API.
+"""Obstacles to draining a node, by the rules of ``kubectl drain`` and of the eviction API.
 
 Source: https://kubernetes.io/docs/tasks/administer-cluster/safely-drain-node/, k8s.io/kubectl/pkg/drain/filters.go and
 pkg/registry/core/pod/storage/eviction.go v1.36.3.
@@ -20,12 +20,12 @@ _FINISHED = ("Succeeded", "Failed")
 
 
 class DrainOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What may be done to pods when a node is drained: options of ``kubectl drain``. Pods of DaemonSets are ignored.
+    """Options of ``kubectl drain``. Pods of DaemonSets are always ignored.
 
     Attributes:
-        force: pods without a controller may go; here they come back as copies.
-        delete_emptydir_data: pods with emptyDir volumes may go.
-        disable_eviction: disruption budgets are not asked.
+        force: pods without a controller may be evicted; here they come back as copies.
+        delete_emptydir_data: pods with emptyDir volumes may be evicted.
+        disable_eviction: disruption budgets are ignored.
     """
 
     force: bool = False
@@ -34,14 +34,14 @@ class DrainOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Obstacle(msgspec.Struct, frozen=True):
-    """Why a node can't be drained: a pod, and what stands in the way."""
+    """A reason why a node can't be drained, and the pod concerned."""
 
     pod: str
     reason: str
 
 
 def stays_behind(pod: Pod) -> bool:
-    """Return whether a drain leaves a pod where it is, or need not care: DaemonSets, mirror pods, pods that are going or gone."""
+    """Return whether a drain ignores a pod: of a DaemonSet, mirror pod, finished, or already being deleted."""
     owner = pod.metadata.controller()
     return (
         MIRROR in pod.metadata.annotations
@@ -68,13 +68,13 @@ class Budgets:
             self._by_namespace.setdefault(item.metadata.namespace, []).append((selector, item))
 
     def refusal(self, pod: Pod) -> str:
-        """Return why the eviction API refuses a pod for good; "" if it can be evicted, perhaps after others are ready again."""
+        """Return why the eviction API rejects a pod permanently; "" if it can be evicted, perhaps after others are ready again."""
         budgets = [
             item
             for selector, item in self._by_namespace.get(pod.metadata.namespace, ())
             if selector.matches(pod.metadata.labels)
         ]
-        # Pods that have not started count for nobody.
+        # Pods that have not started do not count towards any budget.
         if not budgets or pod.status.phase == "Pending":
             return ""
         if len(budgets) > 1:
@@ -92,7 +92,7 @@ class Budgets:
 
 
 def obstacles(pods: Sequence[Pod], budgets: Budgets, options: DrainOptions) -> list[Obstacle]:
-    """Return what keeps a node with these pods from being drained."""
+    """Return what prevents a node with these pods from being drained."""
     found = []
     for pod in pods:
         if stays_behind(pod):

@@ -41,7 +41,7 @@ def explain_now(
     Args:
         trial: the cluster. pods: all pods, see `bayplan.answers.present.present_pods`. life: the pod.
         node: a node to follow through all plugins, with the smallest change that would turn each rejection.
-        best: how many nodes to compare by scores. now_ns: the time.
+        best: number of nodes whose scores to compare. now_ns: the time.
 
     Raises:
         InputError: there is no such node.
@@ -114,7 +114,7 @@ def _node_detail(known: NodeDetail | None, judged: Judgement, trial: TrialCluste
 
 
 def node_verdicts(judged: Judgement, trial: TrialCluster, node: str) -> list[PluginVerdict]:
-    """Return what every filter says about a node, and the smallest change that would turn each rejection."""
+    """Return the result of every filter for a node, and the smallest change that would turn each rejection."""
     matrix = judged.matrix
     row = matrix.nodes.index(node) if node in matrix.nodes else -1
     found: list[PluginVerdict] = []

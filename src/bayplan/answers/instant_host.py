@@ -1,4 +1,4 @@
-"""A host without time: what the scheduler asks for is done at once. Clusters in notebooks run on it."""
+"""A host without time, which executes the scheduler's requests at once. Clusters in notebooks run on it."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ Change = tuple[KubernetesObject | None, KubernetesObject | None]
 
 
 class InstantHost:
-    """Hands changes to a scheduler and does what it asks for: binds at once, deletes victims at once.
+    """Hands changes to a scheduler and executes its requests: binds at once, deletes victims at once.
 
     Args:
-        scheduler: its own; nobody else may hand it changes.
-        now_ns: the only time there is.
+        scheduler: its own; no other code may hand it changes.
+        now_ns: the constant time.
     """
 
     def __init__(self, scheduler: Scheduler, now_ns: int = 0) -> None:
@@ -30,11 +30,11 @@ class InstantHost:
         self.now_ns = now_ns
 
     def handle(self, old: KubernetesObject | None, new: KubernetesObject | None) -> None:
-        """Make one change, and do what the scheduler asks for because of it."""
+        """Make one change, and execute the scheduler's resulting requests."""
         self.carry_out(self.scheduler.handle(old, new, self.now_ns))
 
     def carry_out(self, actions: Iterable[Action]) -> None:
-        """Do what the scheduler asks for."""
+        """Execute the scheduler's requests."""
         scheduler = self.scheduler
         for action in actions:
             if isinstance(action, Bind):
@@ -48,7 +48,7 @@ class InstantHost:
                     self.handle(victim, None)
 
     def _write(self, action: Update) -> None:
-        """Write a volume or claim, and what follows from that."""
+        """Write a volume or claim, and its consequences."""
         state = self.scheduler.state
         row = state.nodes.row_of.get(action.node_name)
         node = None if row is None else state.nodes.nodes[row]

@@ -16,18 +16,18 @@ from bayplan.objects.pod import Pod
 from bayplan.objects.requests import accounted_requests
 
 _MOST_REJECTIONS = 12
-"""Plugins that reject the pod as a whole, one after the other: there are no more than that."""
+"""Maximum number of plugins that reject the pod as a whole, one after another."""
 
 
 @dataclass(frozen=True)
 class Judgement:
-    """A waiting pod with the verdicts of all filters.
+    """A waiting pod with the results of all filters.
 
     Attributes:
         pod: that waits.
-        decision: the last one; with plugins switched off that reject the pod as a whole. None where no scheduler is in charge.
+        decision: the last one, with the plugins disabled that reject the pod as a whole. None if no scheduler is responsible.
         matrix: of all filters and nodes. cause: why it fits nowhere; meaningless if it fits.
-        fits: whether some node takes it unchanged.
+        fits: whether it fits some node unchanged.
     """
 
     pod: Pod
@@ -38,7 +38,7 @@ class Judgement:
 
 
 def judge(trial: TrialCluster, pod: Pod) -> Judgement:
-    """Ask all plugins about a pod. A plugin that rejects it as a whole is noted and switched off for the next question.
+    """Run all plugins on a pod. A plugin that rejects it as a whole is recorded and disabled for the next run.
 
     Raises:
         InputError: no profile has the scheduler name that the pod asks for.

@@ -1,4 +1,4 @@
-"""Steps that create what a pod refers to and the cluster lacks: volumes, their claims, claims for devices."""
+"""Steps that create objects that a pod refers to and the cluster lacks: volumes, their claims, claims for devices."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ VOLUME_PLUGINS = frozenset(("VolumeBinding", "VolumeRestrictions", "VolumeZone",
 
 
 def missing_steps(judged: Judgement, trial: TrialCluster) -> Iterator[Step]:
-    """Yield what the pod refers to and what is not there: volumes and their claims, claims for devices, and both together."""
+    """Yield the missing objects that the pod refers to: volumes and their claims, claims for devices, and both together."""
     volumes, devices = _missing_volumes(judged, trial), _missing_devices(judged, trial)
     if volumes is not None:
         yield volumes
@@ -42,7 +42,7 @@ def missing_steps(judged: Judgement, trial: TrialCluster) -> Iterator[Step]:
 
 
 def _missing_volumes(judged: Judgement, trial: TrialCluster) -> Step | None:
-    """Return a volume for each claim that has none, with the claim if that is not there either; None if all have one."""
+    """Return a volume for each claim that has none, with the claim if that is missing, too; None if all have one."""
     if not set(judged.matrix.everywhere) & VOLUME_PLUGINS:
         return None
     pod = judged.pod
@@ -68,7 +68,7 @@ def _missing_volumes(judged: Judgement, trial: TrialCluster) -> Step | None:
 
 
 def _missing_devices(judged: Judgement, trial: TrialCluster) -> Step | None:
-    """Return the claims for devices that are not there; None if all are.
+    """Return the missing claims for devices; None if there are none.
 
     The requests of a claim that a user has to create are unknown, so the trial uses a claim without requests.
     """

@@ -26,10 +26,10 @@ _MAX_DOMAINS = 4
 
 
 def move_steps(judged: Judgement, trial: TrialCluster, only: str = "") -> Iterator[Step]:
-    """Yield sets of pods whose leaving may make room; budgets forbid none of them.
+    """Yield sets of pods whose removal may make room; budgets allow all of them.
 
     Args:
-        judged: the pod. trial: the cluster. only: a node on which all pods that could leave are a set, too; "" for none.
+        judged: the pod. trial: the cluster. only: a node for which all pods that could leave are also a set; "" for none.
     """
     budgets = DisruptionBudgets(trial.catalog)
     seen: set[tuple[str, ...]] = set()
@@ -49,7 +49,7 @@ def move_steps(judged: Judgement, trial: TrialCluster, only: str = "") -> Iterat
 def _step(node: str, infos: Sequence[PodInfo], trial: TrialCluster, place: int) -> Step:
     keys = [info.key for info in infos]
     named = format_list(keys[:SHOWN], more=max(0, len(keys) - SHOWN))
-    # Few and unimportant pods come first.
+    # Sets of few, unimportant pods come first.
     cost = min(0.05 * len(keys) + 0.001 * place, 0.99)
     return Step(
         StepKind.MOVE,
@@ -79,7 +79,7 @@ def _by_preemption(judged: Judgement, trial: TrialCluster) -> list[tuple[str, li
 
 
 def _by_devices(judged: Judgement, trial: TrialCluster) -> Iterator[tuple[str, list[str]]]:
-    """Yield single pods with devices on nodes that lack nothing else: preemption does not take devices away."""
+    """Yield single pods with devices on nodes that lack nothing else: preemption does not free devices."""
     matrix = judged.matrix
     if "DynamicResources" not in matrix.filters:
         return
@@ -96,7 +96,7 @@ def _by_devices(judged: Judgement, trial: TrialCluster) -> Iterator[tuple[str, l
 
 
 def _by_neighbours(judged: Judgement, trial: TrialCluster) -> Iterator[tuple[str, list[str]]]:
-    """Yield the pods of whole domains (zones, racks) that affinity or spreading has something against, the smallest first."""
+    """Yield the pods of whole domains (zones, racks) that violate affinity or spreading, the smallest domains first."""
     matrix, sets = judged.matrix, list[tuple[str, list[str]]]()
     for plugin in ("InterPodAffinity", "PodTopologySpread"):
         if plugin not in matrix.filters:
@@ -111,7 +111,7 @@ def _by_neighbours(judged: Judgement, trial: TrialCluster) -> Iterator[tuple[str
 
 
 def _rivals(pod: Pod, trial: TrialCluster, names: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
-    """Yield for each domain the pods that the pod keeps away from, and those that keep away from it."""
+    """Yield for each domain the pods that the pod's anti-affinity excludes, and those that exclude it."""
     own = _compiled(_anti_terms(pod))
     known: dict[int, list[_Term]] = {}
     others: dict[str, list[_Term]] = {}
@@ -139,7 +139,7 @@ def _rivals(pod: Pod, trial: TrialCluster, names: Sequence[str]) -> Iterator[tup
 
 
 def _crowded(pod: Pod, trial: TrialCluster, names: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
-    """Yield for each domain the first pods of those that are too many."""
+    """Yield for each domain of a hard spread constraint its least important pods: one, two and three of them."""
     for constraint in pod.spec.topology_spread_constraints:
         if constraint.when_unsatisfiable != "DoNotSchedule":
             continue

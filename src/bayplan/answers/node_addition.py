@@ -1,8 +1,9 @@
-"""Which nodes to add so that everything that waits is placed: a cheap set of given shapes, and a bound on how cheap one can be.
+"""Which nodes to add so that all waiting pods are placed: a cheap set of given shapes, and a lower bound of the price.
 
-Nodes are added one by one: the shape whose new node takes most of what waits for its money comes next. Afterwards nodes are taken
-away again, and exchanged for cheaper ones, while everything still finds its place. Each step is scheduled, so that affinity,
-spreading, taints, volumes and the pods of DaemonSets count; the answer is the outcome of scheduling everything on the final set.
+Nodes are added one by one: next comes the shape whose new node takes most of the waiting pods for its price. Afterwards nodes
+are removed again, or exchanged for cheaper ones, while all pods still find nodes. Each step is scheduled, so that affinity,
+spreading, taints, volumes and the pods of DaemonSets count; the answer is the outcome of scheduling everything on the final
+set.
 """
 
 from __future__ import annotations
@@ -30,17 +31,17 @@ MAX_NODES = 5_000
 """Nodes after which the search ends."""
 
 MAX_ROUNDS = 20
-"""How often nodes are added again because pods went elsewhere when everything was scheduled from the beginning."""
+"""Rounds of adding nodes again because pods went elsewhere when everything was scheduled from the beginning."""
 
 MAX_TRIES = 300
-"""Exchanges that are tried to improve an answer."""
+"""Maximum number of exchanges tried to improve an answer."""
 
 MAX_IMPROVED = 60
-"""Nodes up to which an answer is improved node by node; each try schedules what waits from the beginning."""
+"""Maximum number of nodes for which an answer is improved node by node; each try schedules the waiting pods from the beginning."""
 
 
 class AddedNode(msgspec.Struct, frozen=True, kw_only=True):
-    """A node to add: its name in the answer, its shape, price, and how many pods go there (those of DaemonSets not counted)."""
+    """A node to add: its name in the answer, its shape, price, and number of pods placed there (except those of DaemonSets)."""
 
     node: str
     shape: str
@@ -50,7 +51,7 @@ class AddedNode(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PlacedPod(msgspec.Struct, frozen=True, kw_only=True):
-    """A pod that waits, and its node once the nodes are there; "" and a reason if nothing helps."""
+    """A waiting pod and its node once the nodes are added; "" and a reason if nothing helps."""
 
     pod: str
     node: str
@@ -61,11 +62,11 @@ class AdditionAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """Which nodes to add.
 
     Attributes:
-        waiting: pods to be placed. placed_without: those that fit the cluster as it is.
+        waiting: pods to be placed. placed_without: those that fit the current cluster.
         nodes, pods: see the types of their rows. by_shape: nodes by the name of their shape.
-        price: of all nodes. bound: no set of these shapes can be cheaper. bound_method: how that is known.
+        price: of all nodes. bound: no set of these shapes can be cheaper. bound_method: how it was determined.
         still_waiting: pods that no shape helps.
-        assumptions: what the answer takes for granted.
+        assumptions: that the answer makes.
     """
 
     waiting: int
@@ -90,15 +91,15 @@ def nodes_to_add(
     copies: Mapping[str, int] | None = None,
     preempts: bool = False,
 ) -> AdditionAnswer:
-    """Return a cheap set of nodes with which everything that waits is placed.
+    """Return a cheap set of nodes with which all waiting pods are placed.
 
     Args:
-        cluster: as it is now. shapes: that can be had; one without a zone can be had in every zone of the cluster.
-        copies: further copies of workloads that are to be placed, by workload.
-        preempts: whether what waits may evict pods on the nodes that are there.
+        cluster: the current one. shapes: available ones; one without a zone is available in every zone of the cluster.
+        copies: further copies of workloads to place, by workload.
+        preempts: whether waiting pods may evict pods on the existing nodes.
 
     Raises:
-        InputError: there is no shape, or a workload is not there.
+        InputError: there is no shape, or a workload does not exist.
     """
     if not shapes:
         raise InputError("shapes", got="none", wanted="a shape", hint="--shape cpu=8,memory=32Gi,price=0.4")
@@ -135,7 +136,7 @@ class _Addition:
             template = Template(find_workload(text, cluster), cluster)
             self._items += [template.next() for _ in range(count)]
         self._gated = len(cluster.waiting) - len(waiting)
-        # Pods that differ in name only have one number; claims of their own tell pods apart.
+        # Pods that differ only in name share a number; pods with their own claims don't.
         numbers: dict[bytes, int] = {}
         self._alike = [numbers.setdefault(_ask(items), len(numbers)) for items in self._items]
         self._place_of = {items[-1].key: number for number, items in enumerate(self._items)}
@@ -145,7 +146,7 @@ class _Addition:
     def run(self) -> AdditionAnswer:
         """Add until nothing waits or nothing helps, with all shapes and with each alone; improve the best outcome."""
         families = list(dict.fromkeys(map(_family, self._shapes)))
-        # All shapes first: what none of them helps is known then, and of equal outcomes the first counts.
+        # All shapes first: this shows which pods no shape helps, and among equal outcomes the first counts.
         outcomes = [self._settled(self._shapes)]
         if len(families) > 1:
             outcomes += [self._settled([s for s in self._shapes if _family(s) == family]) for family in families]
@@ -196,7 +197,7 @@ class _Addition:
     def _best_shape(
         self, trial: Trial, waiting: Sequence[str], chosen: Sequence[NodeOffer], shapes: Sequence[NodeOffer]
     ) -> tuple[NodeOffer | None, float]:
-        """Return the shape that is worth most, and what it is worth; of equal ones the one that is rarest so far."""
+        """Return the shape with the highest value and that value; among equals the one with the fewest nodes so far."""
         counts = Counter(shape.name for shape in chosen)
         best: tuple[float, int] = (0.0, 0)
         found: NodeOffer | None = None
@@ -222,7 +223,7 @@ class _Addition:
         return min(family, key=lambda each: counts[each.name], default=None)
 
     def _worth(self, trial: Trial, waiting: Sequence[str], shape: NodeOffer, name: str) -> float:
-        """Return what a node of a shape would take of what waits, for its money; everything is put back."""
+        """Return the value of a node of a shape: the size of the waiting pods it takes, divided by its price. Undoes its changes."""
         daemons = add_node(trial, shape.node(name), self._daemons, self._cluster)
         left = self._place(trial, waiting)
         size = self._taken(trial, waiting, left)
@@ -239,7 +240,7 @@ class _Addition:
         return sum(self._size(trial, key) for key in before if key not in left)
 
     def _size(self, trial: Trial, key: str) -> float:
-        """Return how large a pod is: its largest share of what the cluster's nodes and the shapes offer in the mean."""
+        """Return the size of a pod: its largest share of the mean capacity of the cluster's nodes and the shapes."""
         vector = trial.state.pods[key].footprint.vector
         return float(np.max(vector[FIRST_RESOURCE:] / self._scale(trial, len(vector) - FIRST_RESOURCE))) + 1e-6
 
@@ -249,7 +250,7 @@ class _Addition:
         return found
 
     def _place(self, trial: Trial, keys: Sequence[str]) -> list[str]:
-        """Schedule pods one by one; return those that find no node. Pods that differ in name only are tried once."""
+        """Schedule pods one by one; return those that find no node. Pods that differ only in name are tried once."""
         left, hopeless = [], set[int]()
         for key in keys:
             place = self._place_of[key]
@@ -264,7 +265,7 @@ class _Addition:
     # The outcome, and better ones.
 
     def _schedule(self, chosen: Sequence[NodeOffer]) -> _Outcome:
-        """Schedule everything with all nodes there from the beginning."""
+        """Schedule everything with all nodes present from the beginning."""
         self._messages = {}
         with self._cluster.trial(preempts=self._preempts) as trial:
             names = []
@@ -276,12 +277,12 @@ class _Addition:
         return _Outcome(list(chosen), names, nodes, frozenset(left), dict(self._messages))
 
     def _improve(self, best: _Outcome) -> _Outcome:
-        """Take nodes away, and exchange them for cheaper ones, as long as nothing more waits."""
+        """Remove nodes, and exchange them for cheaper ones, as long as no more pods wait."""
         cheaper = sorted(self._shapes, key=lambda shape: shape.price)
         improved, tries_left = True, MAX_TRIES
         while improved and tries_left > 0:
             improved = False
-            # One of each shape: the others of its kind are as good.
+            # One of each shape: other nodes of the same shape are equivalent.
             places = {shape.name: place for place, shape in enumerate(best.shapes)}.values()
             for place in sorted(places, key=lambda place: -best.shapes[place].price):
                 rest = best.shapes[:place] + best.shapes[place + 1 :]
@@ -332,7 +333,7 @@ class _Addition:
         )
 
     def _bound(self, best: _Outcome) -> float:
-        """Return what the placed pods cost at least: for each resource, what free room does not hold at the cheapest rate."""
+        """Return the minimum price of the placed pods: for each resource, what free room can't hold, at the cheapest rate."""
         state = self._cluster.state
         # Adds rows, which stay.
         offers = [self._offer(shape) for shape in self._shapes]
@@ -361,7 +362,7 @@ class _Addition:
                     rate = float((prices[fits] / table[fits, row]).min())
                     demands.append((rate, float(vector[row]) * len(wanted[key])))
             free = self._free(row, usable)
-            # Free room costs nothing: at best it takes what would cost most.
+            # Free room costs nothing: at best it holds what would cost most.
             cost = 0.0
             for rate, amount in sorted(demands, reverse=True):
                 paid = max(amount - free, 0.0)
@@ -371,7 +372,7 @@ class _Addition:
         return bound
 
     def _free(self, row: int, usable: np.ndarray) -> float:
-        """Return what is free of a row of the usage matrix on the nodes that take pods."""
+        """Return the free amount of a row of the usage matrix on the schedulable nodes."""
         state = self._cluster.state
         count = state.nodes.count
         if row >= len(state.usage):
@@ -380,7 +381,7 @@ class _Addition:
         return float(np.maximum(offered[:count] - state.usage[row, :count], 0)[usable].sum())
 
     def _offer(self, shape: NodeOffer) -> np.ndarray:
-        """Return what a node of a shape offers, with rows as in the usage matrix."""
+        """Return the capacity of a node of a shape, with rows as in the usage matrix."""
         with self._cluster.state.trial() as state:
             row = state.add_node(shape.node("shape"))
             found = np.zeros(FIRST_RESOURCE + len(state.nodes.allocatable), dtype=np.float64)
@@ -405,14 +406,14 @@ class _Addition:
 
 
 def _ask(items: Sequence[KubernetesObject]) -> bytes:
-    """Return what makes pods alike for the scheduler."""
+    """Return a key that is equal for pods that the scheduler treats alike."""
     pod = items[-1]
     assert isinstance(pod, Pod)
     return msgspec.msgpack.encode((pod.metadata.namespace, pod.metadata.labels, pod.spec))
 
 
 def _looks_at_zones(items: Sequence[KubernetesObject]) -> bool:
-    """Return whether it may matter to a pod in which zone a node is."""
+    """Return whether the zone of a node may matter to a pod."""
     pod = items[-1]
     assert isinstance(pod, Pod)
     spec = pod.spec
@@ -420,7 +421,7 @@ def _looks_at_zones(items: Sequence[KubernetesObject]) -> bool:
 
 
 def _family(shape: NodeOffer) -> str:
-    """Return what shapes have in common that differ in their zone only."""
+    """Return a key that is equal for shapes that differ only in their zone."""
     return shape.name.removesuffix(shape.labels.get(ZONE, ""))
 
 
@@ -429,7 +430,7 @@ def _may_add(shape: NodeOffer, others: Sequence[NodeOffer]) -> bool:
 
 
 class _Outcome(msgspec.Struct, frozen=True):
-    """What became of a set of nodes: shapes and names, the node of each pod, and the pods that still wait."""
+    """The outcome for a set of nodes: shapes and names, the node of each pod, and the pods that still wait."""
 
     shapes: list[NodeOffer]
     names: list[str]

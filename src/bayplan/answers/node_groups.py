@@ -18,10 +18,10 @@ POOL_LABELS = (
     "node-pool",
     "pool",
 )
-"""Labels by which providers tell node pools; the first that a node has counts."""
+"""Labels that providers use for node pools, in order of precedence."""
 
 INSTANCE_TYPE = "node.kubernetes.io/instance-type"
-"""Stands for the pool of nodes that have none of these labels."""
+"""Used as the pool of nodes that have none of these labels."""
 
 
 class Group(NamedTuple):

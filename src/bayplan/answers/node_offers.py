@@ -25,7 +25,7 @@ OWN_LABELS = (HOSTNAME, "alpha.eksctl.io/instance-id", "topology.ebs.csi.aws.com
 """Labels that belong to one node and are not copied."""
 
 DEFAULT_PODS = "110"
-"""Pods that a kubelet allows unless it is told otherwise (maxPods)."""
+"""Pods that a kubelet allows by default (maxPods)."""
 
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
@@ -34,8 +34,8 @@ class NodeOffer(msgspec.Struct, frozen=True, kw_only=True):
     """A kind of node.
 
     Attributes:
-        name: what it is called. allocatable: what it offers. labels, taints: of every such node.
-        price: of one, in any unit. most: how many there can be; None for any number.
+        name: of the shape. allocatable: its capacity. labels, taints: of every such node.
+        price: of one, in any unit. most: maximum number; None for any number.
         declared_features: as nodes declare them.
     """
 
@@ -59,9 +59,9 @@ class NodeOffer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def offer_like(node: Node, *, name: str = "") -> NodeOffer:
-    """Return the shape of a node; taints that stand for its condition are left out.
+    """Return the shape of a node; taints that reflect its condition are left out.
 
-    The annotation ``bayplan.io/price`` tells what one costs, 1 if there is none.
+    The annotation ``bayplan.io/price`` gives the price of one node, by default 1.
     """
     price = _number(PRICE, node.metadata.annotations.get(PRICE, "1"))
     labels = {key: value for key, value in node.metadata.labels.items() if key not in OWN_LABELS}
@@ -80,7 +80,7 @@ def offers_of(cluster: QuestionCluster, prices: Mapping[str, float] | None = Non
     """Return the distinct shapes of the nodes of a cluster, named by pool and zone.
 
     Args:
-        cluster: as it is now. prices: by instance type or pool; 1 where there is none.
+        cluster: the current one. prices: by instance type or pool; 1 if there is none.
     """
     prices = prices or {}
     found: dict[bytes, NodeOffer] = {}
@@ -101,13 +101,13 @@ def offers_of(cluster: QuestionCluster, prices: Mapping[str, float] | None = Non
 
 
 def parse_offer(text: str, cluster: QuestionCluster | None = None) -> NodeOffer:
-    """Return the shape that a text describes.
+    """Parse a shape.
 
-    E.g. ``name=big,cpu=8,memory=32Gi,price=0.4,most=3,zone=a,label.disk=ssd,taint=gpu=yes:NoSchedule``.
-    ``like=NODE`` begins with the shape of a node of the cluster. Any other key is a resource.
+    E.g. ``name=big,cpu=8,memory=32Gi,price=0.4,most=3,zone=a,label.disk=ssd,taint=gpu=yes:NoSchedule``. ``like=NODE`` begins
+    with the shape of a node of the cluster. Any other key is a resource.
 
     Raises:
-        InputError: it can't be read.
+        InputError: it can't be parsed.
     """
     allocatable: dict[str, str | int | float] = {}
     labels: dict[str, str] = {}
@@ -158,10 +158,10 @@ def parse_offer(text: str, cluster: QuestionCluster | None = None) -> NodeOffer:
 
 
 def parse_prices(texts: Sequence[str]) -> dict[str, float]:
-    """Return prices by what they are of: ``m5.large=0.096``.
+    """Parse prices by name, e.g. ``m5.large=0.096``.
 
     Raises:
-        InputError: one can't be read.
+        InputError: one can't be parsed.
     """
     found = {}
     for text in texts:
@@ -185,10 +185,10 @@ def prices_by_node(cluster: QuestionCluster, prices: Mapping[str, float]) -> dic
 
 
 def parse_taint(text: str) -> Taint:
-    """Return the taint of a text as kubectl has it: ``key=value:Effect`` or ``key:Effect``.
+    """Parse a taint as kubectl writes it: ``key=value:Effect`` or ``key:Effect``.
 
     Raises:
-        InputError: it is none.
+        InputError: it is not a taint.
     """
     rest, colon, effect = text.rpartition(":")
     key, _, value = rest.partition("=")
@@ -211,7 +211,7 @@ def _number(key: str, value: str) -> float:
 
 
 def daemon_models(cluster: QuestionCluster) -> list[Pod]:
-    """Return one pod of each DaemonSet: what a new node gets before anything else."""
+    """Return one pod of each DaemonSet, to run on a new node before anything else."""
     found: dict[tuple[str, str], Pod] = {}
     for pod in cluster.all(Pod):
         owner = pod.metadata.controller()
@@ -238,7 +238,7 @@ def add_node(trial: Trial, node: Node, daemons: Sequence[Pod], cluster: Question
 
 
 def _bound_for(pod: Pod, node_name: str) -> Pod:
-    """Return a DaemonSet's pod as its controller makes it for a node: with that node's name in its affinity."""
+    """Return a DaemonSet's pod as its controller creates it for a node: with that node's name in its affinity."""
     affinity = pod.spec.affinity
     node_affinity = affinity.node_affinity if affinity is not None else None
     required = node_affinity.required_during_scheduling_ignored_during_execution if node_affinity is not None else None

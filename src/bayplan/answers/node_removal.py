@@ -1,8 +1,8 @@
 """Which nodes can be removed, in which order, with every pod still placed, and where each pod goes.
 
-All nodes of the answer are cordoned first, then drained one after the other, so that each pod moves once. Nodes are taken in the
-order of what would have to move. One that can't be emptied is put back and stays. What is left is replayed from the beginning until
-nothing is left out any more: the answer is a drain that the scheduler has carried out from beginning to end.
+All nodes of the answer are cordoned first, then drained one after another, so that each pod moves once. Nodes are ordered by
+how much would have to move. A node that can't be emptied is restored and stays. The rest is replayed from the beginning until
+no further node is left out: the answer is a drain that the scheduler has executed from beginning to end.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ from bayplan.state.cluster_state import ClusterState
 from bayplan.state.pod_info import FIRST_RESOURCE, POD_COUNT
 
 MAX_PASSES = 12
-"""Replays until nothing is left out; each leaves out at least one node, and the last ones hardly any."""
+"""Maximum number of replays; each leaves out at least one node, and the last ones very few."""
 
 PATIENT_PASSES = 3
-"""Replays after which a node that is left out takes the last one of the order with it, so that large clusters come to an end."""
+"""Replays after which each left-out node also drops the last node of the order, so that large clusters finish."""
 
 MAX_RETRIES = 3
-"""How often nodes that were left out are tried again once the others are gone."""
+"""Maximum number of retries of left-out nodes after the other nodes are gone."""
 
 MAX_RETRIED_MOVES = 2_000
-"""Moves of pods up to which they are tried again: with 5,000 nodes and 15,000 moves it found one node more in twice the time."""
+"""Maximum moves for which left-out nodes are retried: with 5,000 nodes and 15,000 moves this doubled the time for one more node."""
 
 MAX_MISSES = 50
-"""Nodes in a row that can't be emptied before a pass ends. Only nodes beyond those that the bound lets go are counted."""
+"""Consecutive nodes that can't be emptied before a pass ends. Only nodes beyond those that the bound allows are counted."""
 
 
 class RemovedNode(msgspec.Struct, frozen=True, kw_only=True):
@@ -116,9 +116,9 @@ def nodes_to_remove(
     """Return which nodes can be drained and removed with every pod still placed.
 
     Args:
-        cluster: as it is now. candidates: nodes that may go; None for all.
-        prices: by node; without any, each node counts 1 and the answer has as many nodes as can be.
-        options: of the drain. most: end when so many can go; None for as many as possible.
+        cluster: the current one. candidates: nodes that may be removed; None for all.
+        prices: by node; without any, each node counts 1 and the answer has as many nodes as possible.
+        options: of the drain. most: stop at this number of nodes; None for as many as possible.
     """
     return _Removal(cluster, candidates, prices or {}, options or DrainOptions(), most).run()
 
@@ -167,7 +167,7 @@ class _Removal:
             enough = bound.nodes if self._most is None else min(bound.nodes, self._most)
             if len(found.removed) >= enough or len(found.moves) > MAX_RETRIED_MOVES:
                 break
-            # Nodes that found no room while many others were closed may find some now.
+            # Nodes that found no room while many other nodes were cordoned may find some now.
             chosen = frozenset(found.removed)
             more = self._pass([*found.removed, *(name for name in order if name not in chosen)], len(chosen))
             left_out.update(more.left_out)
@@ -192,7 +192,7 @@ class _Removal:
         return _Pass([], [], left_out), MAX_PASSES
 
     def _in_order(self, names: Sequence[str]) -> list[str]:
-        """Return nodes with those first of which least has to move, for the money that each costs."""
+        """Return nodes by the load that would have to move relative to their price, the smallest first."""
         state = self._cluster.state
         load = moving_share(state)
 
@@ -202,7 +202,7 @@ class _Removal:
         return sorted(names, key=key)
 
     def _pass(self, order: Sequence[str], window: int) -> _Pass:
-        """Cordon the first nodes of an order, then drain all of it one by one."""
+        """Cordon the first nodes of an order, then drain all of them one by one."""
         found, misses = _Pass([], [], {}), 0
         with self._cluster.trial(preempts=False) as trial:
             nodes = {name: _node(trial.state, name) for name in order}
@@ -311,7 +311,7 @@ def drain(trial: Trial, name: str, cluster: QuestionCluster) -> tuple[Obstacle |
 
 
 def moving_share(state: ClusterState) -> np.ndarray:
-    """Return float64[rows]: the largest share of a node's cpu, memory or pods that its pods other than of DaemonSets take."""
+    """Return float64[rows]: the largest share of a node's cpu, memory or pods that its pods, except those of DaemonSets, take."""
     count = state.nodes.count
     taken = np.zeros((len(state.usage), count), dtype=np.int64)
     for info in state.pods.values():
@@ -339,5 +339,5 @@ def _cordoned(node: Node) -> Node:
 
 
 def cordoned(nodes: Iterable[Node]) -> list[Node]:
-    """Return nodes as they are when they are cordoned."""
+    """Return nodes in their cordoned form."""
     return [_cordoned(node) for node in nodes]

@@ -1,4 +1,4 @@
-"""Shapes of nodes that could be added: those that the cluster has, those of a catalogue, and one that is made for a pod."""
+"""Shapes of nodes that could be added: those of the cluster, those of a catalogue, and one tailored to a pod."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ class NodeShape(msgspec.Struct, frozen=True, kw_only=True):
     """A kind of node.
 
     Attributes:
-        name: for people. node: the template. count: how many nodes of the cluster are like that.
+        name: for people. node: the template. count: number of nodes of this shape in the cluster.
         price: of one; from a catalogue, or else by its size.
-        csi: what its CSI drivers say. slices: its devices.
+        csi: the objects of its CSI drivers. slices: its devices.
         differs: how it differs from its template, in words; empty for a shape that exists.
     """
 
@@ -69,9 +69,9 @@ class NodeShape(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def distance(self) -> int:
-        """Return in how many labels, taints and amounts it differs from its template.
+        """Return the number of labels, taints and amounts in which it differs from its template.
 
-        A taint counts three times: nodes that are reserved for others are rarely what is needed more of.
+        A taint counts three times: nodes reserved for other workloads are rarely the ones to add.
         """
         return sum((each.count(",") + 1) * (3 if each.startswith("without") else 1) for each in self.differs)
 
@@ -93,10 +93,10 @@ def size_price(node: Node) -> float:
 
 
 class ShapeCatalogue:
-    """The shapes of a cluster and those that a user names.
+    """The shapes of a cluster, and those that a user names.
 
     Args:
-        trial: the cluster. catalogue: nodes that can be had, one for each shape; their names are the shapes'.
+        trial: the cluster. catalogue: available nodes, one for each shape; their names are those of the shapes.
     """
 
     def __init__(self, trial: TrialCluster, catalogue: Sequence[Node] = ()) -> None:
@@ -168,7 +168,7 @@ class ShapeCatalogue:
         return list(found.values())
 
     def objects(self, shape: NodeShape, number: int = 0) -> tuple[KubernetesObject, ...]:
-        """Return the objects of one new node of a shape: the node, what CSI drivers and devices say, the pods of DaemonSets."""
+        """Return the objects of one new node of a shape: the node, its CSI and device objects, the pods of DaemonSets."""
         name = f"new-node-{number}" if number else "new-node"
         node = fresh_node(shape.node, name)
         found: list[KubernetesObject] = [node]
@@ -186,7 +186,7 @@ class ShapeCatalogue:
     # --- a node that is made for a pod --------------------------------------------------------------------------------
 
     def tailored(self, shape: NodeShape, pod: Pod) -> NodeShape:
-        """Return a shape changed so that it has the labels, the room and the lack of taints that a pod needs."""
+        """Return a shape with the labels and the room that a pod needs, and without taints that it does not tolerate."""
         node, differs = shape.node, list[str]()
         labels = self._wanted_labels(pod, node)
         missing = {key: text for key, text in labels.items() if node.metadata.labels.get(key) != text}
@@ -200,7 +200,7 @@ class ShapeCatalogue:
             ]
             if rest:
                 differs.append(f"with {', '.join(rest)}")
-        # Conditions and cordons don't come along with a new node.
+        # A new node has neither conditions nor cordons.
         taints = [each for each in untolerated_taints(pod, node) if not is_condition_taint(each)]
         if taints:
             left = tuple(each for each in node.spec.taints if each not in taints)
@@ -232,9 +232,9 @@ class ShapeCatalogue:
         return found
 
     def _larger(self, node: Node, pod: Pod) -> dict[str, str]:
-        """Return the resources of which a new node would have too little, with as much as it takes."""
+        """Return the resources of which a new node would have too little, with the required amounts."""
         taken: dict[str, int] = {}
-        # A node that this becomes runs the pods of DaemonSets, too.
+        # A node of this shape runs the pods of DaemonSets, too.
         runs = [made for daemon in self.daemons if (made := _daemon_on(daemon, node)) is not None]
         for each in (*runs, pod):
             for name, amount in accounted_requests(each, self._trial.state.request_gates).requests.items():
@@ -294,7 +294,7 @@ def _daemon_on(daemon: Pod, node: Node) -> Pod | None:
 
 
 def _labels_for(term: NodeSelectorTerm, labels: dict[str, str]) -> dict[str, str]:
-    """Return labels that make a node meet the expressions of a term, as far as labels can."""
+    """Return labels with which a node meets the expressions of a term, as far as labels can."""
     found: dict[str, str] = {}
     for each in term.match_expressions:
         values = each.values or ()

@@ -24,7 +24,7 @@ CORDON_TAINT = "node.kubernetes.io/unschedulable"
 """The taint that the node controller gives a cordoned node: one cordon, rejected by two filters."""
 
 _GIVEN_LABELS = ("kubernetes.io/", "topology.kubernetes.io/", "node.kubernetes.io/", "topology.k8s.io/")
-"""Prefixes of labels that describe hardware or location; relabelling would be a lie."""
+"""Prefixes of labels that describe hardware or location, which must not be changed by hand."""
 
 _MAX_NODES = 8
 _MAX_SHAPES = 12
@@ -32,7 +32,7 @@ _MAX_SHAPES = 12
 
 
 def node_steps(judged: Judgement, trial: TrialCluster, node: str = "") -> Iterator[Step]:
-    """Yield the steps that change a node that is there; `node` is the only one that counts, "" stands for all."""
+    """Yield the steps that change an existing node; `node` is the only one to consider, "" for all."""
     yield from _uncordons(judged, trial, node)
     yield from _labels(judged, trial, node)
 
@@ -50,7 +50,7 @@ def _uncordons(judged: Judgement, trial: TrialCluster, only: str) -> Iterator[St
         if only not in ("", matrix.nodes[row]):
             continue
         if node is None or any(is_condition_taint(each) and each.key != CORDON_TAINT for each in node.spec.taints):
-            # A node that is not well is not made well by lifting its cordon.
+            # Lifting the cordon of an unhealthy node does not make it healthy.
             continue
         name = node.metadata.name
         yield Step(
@@ -73,7 +73,7 @@ def _uncordoned(node: Node) -> Node:
 
 
 def _labels(judged: Judgement, trial: TrialCluster, only: str) -> Iterator[Step]:
-    """Yield nodes that lack nothing but labels which people give."""
+    """Yield nodes that lack only labels that people assign."""
     matrix, wanted = judged.matrix, judged.pod.spec.node_selector or {}
     if NODE_AFFINITY not in matrix.filters or not wanted:
         return
@@ -120,12 +120,12 @@ def added_nodes(pod: Pod, shapes: ShapeCatalogue, *, tailored: bool) -> Iterator
 
     Args:
         pod: that waits. shapes: see `ShapeCatalogue`.
-        tailored: yield nodes that are made for the pod, instead of those of shapes that there are.
+        tailored: yield nodes tailored to the pod instead of existing shapes.
     """
     known = shapes.shapes
     if tailored:
         made = [shapes.tailored(shape, pod) for shape in known]
-        # A node that is nearest to one that there is comes first.
+        # Nodes that are nearest to an existing one come first.
         chosen = sorted(made, key=lambda each: (each.distance, each.price, each.name))[:_MAX_SHAPES]
     else:
         chosen = [shape for shape in known if _could_do(shape, pod)][:_MAX_SHAPES]
@@ -144,7 +144,7 @@ def added_nodes(pod: Pod, shapes: ShapeCatalogue, *, tailored: bool) -> Iterator
 
 
 def _could_do(shape: NodeShape, pod: Pod) -> bool:
-    """Return whether a shape could do by its labels, taints and size; scheduling shows the rest."""
+    """Return whether a shape could fit by its labels, taints and size; scheduling decides the rest."""
     node = shape.node
     if any(not is_condition_taint(taint) for taint in untolerated_taints(pod, node)):
         return False

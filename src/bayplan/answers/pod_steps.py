@@ -29,7 +29,7 @@ from bayplan.objects.requests import fit_requests
 from bayplan.state.pod_info import FIRST_RESOURCE
 
 CONDITION_PREFIXES = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
-"""Taints that say that something is wrong with a node, or that it is not ready yet."""
+"""Taints that mark a node as unhealthy or not ready yet."""
 
 LEAVING_TAINTS = ("ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted", "karpenter.sh/disruption")
 """Taints of nodes that an autoscaler is about to remove."""
@@ -42,19 +42,19 @@ _MAX_SHRINKS = 3
 _MAX_CLASSES = 5
 _MEMORY_STEP = 1 << 20
 _SMALLEST_SHARE = 0.1
-"""A request is not shrunk below this share of what it was."""
+"""Smallest share of a request to which it may be reduced."""
 
 
 def is_condition_taint(taint: Taint) -> bool:
-    """Return whether a taint says that a node is not well, not ready or about to go: no pod should tolerate it to get there."""
+    """Return whether a taint marks a node as unhealthy, not ready or about to be removed: no pod should tolerate such a taint."""
     return taint.key.startswith(CONDITION_PREFIXES) or taint.key in LEAVING_TAINTS
 
 
 def pod_steps(judged: Judgement, trial: TrialCluster, node: str = "") -> Iterator[Step]:
-    """Yield the steps that change the pod, or create what it refers to.
+    """Yield the steps that change the pod, or create objects that it refers to.
 
     Args:
-        judged: the pod. trial: the cluster. node: the only one that counts; "" for all.
+        judged: the pod. trial: the cluster. node: the only one to consider; "" for all.
     """
     yield from _gates(judged)
     yield from missing_steps(judged, trial)
@@ -103,7 +103,7 @@ def _without_gate(name: str, pod: Pod) -> Pod:
 
 
 def _tolerations(judged: Judgement, trial: TrialCluster, only: str) -> Iterator[Step]:
-    """Yield the sets of taints that keep the pod away from nodes which are well, those of most nodes first."""
+    """Yield the sets of taints that keep the pod away from healthy nodes, those of most nodes first."""
     if TAINTS not in judged.matrix.filters:
         return
     number = judged.matrix.filters.index(TAINTS)
@@ -179,7 +179,7 @@ def _relaxations(pod: Pod) -> Iterator[Step]:
 
 
 def _unreadable(judged: Judgement) -> Iterator[Step]:
-    """Yield preferences that end the attempt with an error: the API server lets some through that the scheduler refuses."""
+    """Yield preferences that end the attempt with an error: the API server accepts some that the scheduler rejects."""
     affinity = judged.pod.spec.affinity
     node = affinity.node_affinity if affinity is not None else None
     is_error = judged.decision is not None and judged.decision.record.outcome is Outcome.ERROR
@@ -331,7 +331,7 @@ def _without_host_ports(pod: Pod) -> Pod:
 
 
 def selector_text(selector: LabelSelector | None) -> str:
-    """Return a label selector as people write one: ``app=web, tier In (a, b)``."""
+    """Return a label selector in readable form: ``app=web, tier In (a, b)``."""
     if selector is None:
         return "nothing"
     parts = [f"{key}={wanted}" for key, wanted in sorted((selector.match_labels or {}).items())]
@@ -372,13 +372,13 @@ def _shrinks(judged: Judgement, trial: TrialCluster, only: str) -> Iterator[Step
             cost=min(share, 0.999),
             nodes=frozenset(names),
             edit_pod=partial(_shrunk, dict(key), requests),
-            # The smallest cut of some resources is the only one worth having.
+            # Only the smallest cut of some resources is useful.
             group=f"shrink {' '.join(resource for resource, _ in key)}",
         )
 
 
 def _cut(requests: dict[str, int], trial: TrialCluster, name: str) -> dict[str, int] | None:
-    """Return what is free of the resources that a node is short of, rounded down; None if it is not worth it."""
+    """Return the free amounts of the resources that a node is short of, rounded down; None if the cut would be useless."""
     state = trial.state
     row = state.nodes.row_of[name]
     if state.usage.item(0, row) >= int(state.nodes.allowed_pods[row]):
@@ -400,7 +400,7 @@ def _cut(requests: dict[str, int], trial: TrialCluster, name: str) -> dict[str, 
 
 
 def _shrunk(cut: dict[str, int], requests: dict[str, int], pod: Pod) -> Pod:
-    """Return a pod whose containers share less, each in proportion; limits stay."""
+    """Return a pod whose containers' requests are reduced in proportion; limits stay."""
     spec = pod.spec
     for resource, left in cut.items():
         share = left / requests[resource]
@@ -436,7 +436,7 @@ def _less_of(resources: ResourceRequirements, resource: str, share: float) -> Re
 
 
 def _priorities(judged: Judgement, trial: TrialCluster) -> Iterator[Step]:
-    """Yield the priority classes above the pod's, the lowest first, and preemption if the pod does without."""
+    """Yield the priority classes above the pod's, the lowest first, and preemption if the pod does not preempt."""
     pod = judged.pod
     own = pod.spec.priority or 0
     if pod.spec.preemption_policy == "Never":

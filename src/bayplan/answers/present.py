@@ -28,8 +28,8 @@ _FINISHED = {"Succeeded": PodFate.SUCCEEDED, "Failed": PodFate.FAILED}
 def present_pods(objects: Iterable[KubernetesObject], profiles: Collection[str]) -> list[PodTimeline]:
     """Return the pods of a cluster with their workloads, in order.
 
-    Owners that the source does not have are known by name: a ReplicaSet ``web-5d8f`` whose pods carry the hash ``5d8f`` belongs
-    to the Deployment ``web``.
+    Owners that are missing from the source are inferred from names: a ReplicaSet ``web-5d8f`` whose pods carry the hash
+    ``5d8f`` belongs to the Deployment ``web``.
     """
     pods, owners = list[Pod](), dict[tuple[str, str, str], OwnerReference]()
     for item in objects:
@@ -98,7 +98,7 @@ def _time_ns(text: str | None) -> int:
 
 
 class PresentSource:
-    """One pod as the scheduler would decide about it now; see `bayplan.analysis.run_source.RunSource`.
+    """One pod with the scheduler's decision about it now; see `bayplan.analysis.run_source.RunSource`.
 
     Args:
         trial: the cluster. pods: all pods, see `present_pods`. life: the pod. now_ns: the time.

@@ -37,13 +37,14 @@ class SchedulerMaker(Protocol):
 
 
 class QuestionCluster:
-    """A cluster as it is now. Questions never change it: they try things in trials, which are undone.
+    """The current cluster. Questions never change it: they try things in trials, which are undone.
 
     Args:
-        objects: nodes, pods and whatever else scheduling reads, defaulted; of objects that stand twice, the last counts.
-        scheduler: makes the scheduler that decides.
+        objects: nodes, pods and everything else that scheduling reads, defaulted; if an object occurs twice, the last one
+            counts.
+        scheduler: creates the scheduler that decides.
         now_ns: time of the cluster, nanoseconds since 1970.
-        seed: of the choice among equally good nodes.
+        seed: for tie-breaking.
 
     Attributes:
         state: the columns; written by trials only.
@@ -97,7 +98,7 @@ class QuestionCluster:
         return "" if info is None else self.state.nodes.names[info.row] or ""
 
     def know(self, items: Iterable[KubernetesObject]) -> None:
-        """Take in objects that are asked about but not there yet: workloads and pods to copy, and what these refer to."""
+        """Add objects that the question is about but that do not exist yet: workloads and pods to copy, and what these refer to."""
         for item in items:
             self.objects.setdefault(type(item), {})[item.key] = item
             if not isinstance(item, Pod | Node):

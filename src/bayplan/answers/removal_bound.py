@@ -1,9 +1,9 @@
-"""How many nodes could be removed at most: a bound on every answer, so that one knows how good a found one is.
+"""An upper bound on the number of removable nodes, to judge how good an answer is.
 
-The bound looks at amounts only: pods may be cut into pieces and put anywhere. For each resource, the nodes that stay must offer
-(allocatable without what DaemonSets and mirror pods take there) as much as the other pods ask for. The fewest nodes that do are the
-largest ones, so the bound of one resource is exact for it; the bound is the smallest over all resources. Rules such as affinity or
-spreading can only make the true number smaller.
+The bound considers amounts only: pods may be split and put anywhere. For each resource, the remaining nodes must offer
+(allocatable without what DaemonSets and mirror pods take there) as much as the other pods request. The fewest nodes that do are
+the largest ones, so the bound of one resource is exact for it; the bound is the smallest over all resources. Rules such as
+affinity or spreading can only make the true number smaller.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ class RemovalBound(msgspec.Struct, frozen=True, kw_only=True):
     """A bound.
 
     Attributes:
-        nodes: that could be removed at most. price: that could be saved at most.
-        resource: that decides; "" if all candidates could go as far as amounts tell.
-        method: how it was found, in words.
+        nodes: maximum number that could be removed. price: maximum saving.
+        resource: that decides; "" if amounts would allow all candidates to be removed.
+        method: how the bound was found, in words.
     """
 
     nodes: int
@@ -41,7 +41,7 @@ def removal_bound(cluster: QuestionCluster, candidates: Sequence[str], prices: M
     """Return how many of some nodes could be removed at most.
 
     Args:
-        cluster: as it is now. candidates: nodes that no rule keeps. prices: by node, 1 where there is none.
+        cluster: the current one. candidates: nodes that no rule keeps. prices: by node, 1 if there is none.
     """
     state = cluster.state
     count = state.nodes.count
@@ -57,7 +57,7 @@ def removal_bound(cluster: QuestionCluster, candidates: Sequence[str], prices: M
     best, best_price, resource = int(may_go.sum()), float(price[may_go].sum()), ""
     for name, offered, usage, taken in _resources(cluster, fixed):
         rooms = np.maximum(offered - taken, 0)
-        # A node that is over-committed holds what it holds.
+        # An over-committed node keeps what it has.
         needed = int((usage - taken)[alive].sum()) - int(np.maximum(usage - offered, 0)[alive].sum())
         spare = needed - int(rooms[alive & ~may_go].sum())
         if spare <= 0:

@@ -1,4 +1,4 @@
-"""How a mix of workloads is written: ``deployment/web=3,db``."""
+"""Parse a mix of workloads: ``deployment/web=3,db``."""
 
 from __future__ import annotations
 

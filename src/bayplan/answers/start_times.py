@@ -1,8 +1,8 @@
 """When a waiting pod, or a Job, would start: the cluster simulated in virtual time until its pods have nodes.
 
-Room comes free when pods end. How long a pod runs is told by its annotation ``bayplan.io/run-time``, else by the history of its
-workload (finished pods of the same Job or CronJob that are still there), else by an assumption for pods that end by themselves.
-Pods of which nothing is known never end.
+Room becomes free when pods end. A pod's run time comes from its annotation ``bayplan.io/run-time``, or else from the history of
+its workload (existing finished pods of the same Job or CronJob), or else from an assumption for pods that end by themselves.
+All other pods never end.
 """
 
 from __future__ import annotations
@@ -34,15 +34,16 @@ DEFAULT_HORIZON_NS = 7 * DAY_NS
 DEFAULT_SEEDS = 5
 
 FIRST_STEP_NS = 10 * MINUTE_NS
-"""Virtual time of the first look; each further one is twice as long."""
+"""Virtual time before the first check; each further interval is twice as long."""
 
 
 class Start(msgspec.Struct, frozen=True, kw_only=True):
-    """When a pod starts under one seed.
+    """The start of a pod under one seed.
 
     Attributes:
-        pod, seed: which. starts_at_ns: when it gets its node, None if not before the horizon. wait_ns: that, from now.
-        node: where. message: why it waits, if it does at the horizon.
+        pod, seed: which. starts_at_ns: when it gets its node, None if not before the horizon. wait_ns: time from now until
+            then.
+        node: that it gets. message: why it waits, if it does at the horizon.
     """
 
     pod: str
@@ -57,12 +58,12 @@ class StartAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """When pods would start.
 
     Attributes:
-        asked: the pod or workload. pods: how many pods were waited for.
+        asked: the pod or workload. pods: number of its waiting pods.
         starts: per pod and seed.
-        earliest_ns, median_ns, latest_ns: of all seeds the time from now until the last pod has a node; None if under some seed it
-            has none before the horizon (then `earliest_ns` is that of the seeds that have).
-        horizon_ns: how far was looked.
-        assumptions: what the answer takes for granted.
+        earliest_ns, median_ns, latest_ns: over all seeds, the time from now until the last pod has a node; None if under some
+            seed it has none before the horizon (then `earliest_ns` is that of the seeds that have).
+        horizon_ns: simulated time.
+        assumptions: that the answer makes.
     """
 
     asked: str
@@ -86,12 +87,12 @@ def start_times(
     """Return when a waiting pod, or the pods of a workload, would start.
 
     Args:
-        cluster: as it is now. asked: the pod or workload.
-        assumed_run_ns: of pods that end by themselves and of which nothing else is known; None: they run for ever.
-        seeds: of ties and of what is drawn from histories. horizon_ns: virtual time to look ahead.
+        cluster: the current one. asked: the pod or workload.
+        assumed_run_ns: of pods that end by themselves and have no other known run time; None: they run forever.
+        seeds: for tie-breaking and drawing from histories. horizon_ns: virtual time to look ahead.
 
     Raises:
-        InputError: it is not there, or has nothing that waits.
+        InputError: it does not exist, or has no waiting pods.
     """
     found = find_workload(asked, cluster)
     waiting = [pod.key for pod in found.pods if pod.key in cluster.waiting]
@@ -174,10 +175,10 @@ def _simulate(cluster: QuestionCluster, runs: _Runs, seed: int, horizon_ns: int,
 
 
 class _Runs:
-    """How long pods run.
+    """Run times of pods.
 
     Args:
-        cluster: whose finished pods are the history. assumed_ns: for pods of which nothing is known.
+        cluster: whose finished pods are the history. assumed_ns: for pods with unknown run times.
     """
 
     def __init__(self, cluster: QuestionCluster, assumed_ns: int | None) -> None:

@@ -57,14 +57,15 @@ class Step:
     """One change.
 
     Attributes:
-        kind: see `StepKind`. text: the change, as an imperative. commands: how it is done, as far as kubectl can do it.
-        lifts: the filter that it is about. nodes: the nodes for which it is meant; None for any.
+        kind: see `StepKind`. text: the change, as an imperative. commands: that make it, as far as kubectl can.
+        lifts: the filter that it concerns. nodes: the nodes for which it is meant; None for any.
         cost: from 0 to 1, among steps of its kind.
-        edit_pod: makes the pod as it would be. edit_nodes: likewise for nodes, by name.
-        evicts: keys of pods that go. adds: new objects, in order. copies: makes the objects again for one more of them.
-        replaces: objects in the place of those of their names.
-        preempts: whether the pod makes others leave.
-        group: of steps that are as good as one another, one is shown; "" for a step without such.
+        edit_pod: returns the changed pod. edit_nodes: likewise for nodes, by name.
+        evicts: keys of pods that are evicted. adds: new objects, in order. copies: creates the objects again for one more of
+            them.
+        replaces: objects that replace those of the same names.
+        preempts: whether the pod preempts others.
+        group: of equivalent steps, one of which is shown; "" for a step without such.
     """
 
     kind: StepKind
@@ -92,7 +93,7 @@ def edited(pod: Pod, steps: Sequence[Step]) -> Pod:
 
 
 def changes_of(steps: Sequence[Step], trial: TrialCluster) -> list[Change]:
-    """Return what some steps change in the cluster: pods go first, then nodes change, then objects come."""
+    """Return the changes that some steps make to the cluster: first pods are deleted, then nodes change, then objects are added."""
     found: list[Change] = []
     for key in dict.fromkeys(key for step in steps for key in step.evicts):
         pod = trial.bound(key)

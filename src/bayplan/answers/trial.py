@@ -1,4 +1,4 @@
-"""The host of a trial: it carries out what the scheduler asks for at once, in virtual time, and notes what became of pods."""
+"""The host of a trial: it executes the scheduler's requests at once, in virtual time, and records the fate of pods."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ PATIENCE_NS = 240 * SECOND_NS
 
 
 class Eviction(Struct, frozen=True):
-    """A pod that had to go for another one.
+    """A pod that was evicted for another one.
 
     Attributes:
-        pod: ``namespace/name`` of the victim. node: where it was. preemptor: for whom. priority: of the victim.
-        controller: what makes it again, ``Kind/name``; "" if nothing does.
+        pod: ``namespace/name`` of the victim. node: of the victim. preemptor: the other pod. priority: of the victim.
+        controller: that recreates it, ``Kind/name``; "" if none does.
     """
 
     pod: str
@@ -39,18 +39,18 @@ class Eviction(Struct, frozen=True):
 
 
 class Trial:
-    """A scheduler whose decisions are carried out at once.
+    """A scheduler whose decisions are executed at once.
 
     Args:
-        scheduler: on a state whose writes somebody undoes.
+        scheduler: on a state whose writes the caller undoes.
         now_ns: virtual time of the beginning.
-        preempts: whether pods may evict others; otherwise no PostFilter plugin is asked.
+        preempts: whether pods may evict others; otherwise no PostFilter plugin runs.
 
     Attributes:
-        placed: node by key of every pod that was placed in this trial and is still there.
+        placed: node by key of every pod that was placed in this trial and still exists.
         messages: why pods that were tried have no node, by key.
-        evictions: pods that had to go, in order.
-        last_decision: by key the number of the last record about a pod, if records are kept.
+        evictions: evicted pods, in order.
+        last_decision: by key the number of the last record about a pod, if records are enabled.
     """
 
     def __init__(self, scheduler: Scheduler, now_ns: int, *, preempts: bool) -> None:
@@ -68,11 +68,11 @@ class Trial:
                 profile.post_filter = ()
 
     def begin_records(self, level: RecordLevel) -> None:
-        """Record what follows at a level, and forget what was recorded."""
+        """Record what follows at a level, and drop earlier records."""
         self.scheduler.records = Records(level)
         self.last_decision = {}
 
-    # What changes.
+    # Changes.
 
     def put(self, item: KubernetesObject) -> None:
         """Add an object, or replace the one of its kind and key."""
@@ -105,7 +105,7 @@ class Trial:
         return pod
 
     def _free_devices(self, pod: Pod) -> None:
-        """End the reservations of a pod that is gone; claims that nobody else uses give their devices back."""
+        """Remove a deleted pod from its claims' reservations; claims without other users release their devices."""
         uid = pod.metadata.uid
         for claim in list(self.state.catalog.all(ResourceClaim)):
             users = claim.status.reserved_for
@@ -136,7 +136,7 @@ class Trial:
         return [node for node in self.state.nodes.nodes if node is not None]
 
     def put_back(self, item: KubernetesObject, old: KubernetesObject | None) -> None:
-        """Undo a `put` of an object that is no pod and no node: put the older version back, or remove it."""
+        """Undo a `put` of an object other than a pod or node: restore the older version, or remove it."""
         self._carry_out(self.scheduler.handle(item, old, self.now_ns))
 
     def node_of(self, key: str) -> str:
@@ -144,7 +144,7 @@ class Trial:
         info = self.state.pods.get(key)
         return "" if info is None else self.state.nodes.names[info.row] or ""
 
-    # Pods are scheduled.
+    # Scheduling.
 
     def place(self, items: Iterable[KubernetesObject]) -> str:
         """Add objects, the last of them a pod, and schedule until nothing moves; return the node of the pod, or ""."""
@@ -200,7 +200,7 @@ class Trial:
                     self._evict(pod, action)
             elif isinstance(action, Nominate):
                 if pod is not None and pod.status.nominated_node_name != action.node_name:
-                    # Another version of the pod: one of the same version is taken for an update that came twice.
+                    # Another version of the pod: the same version would be treated as a duplicate update.
                     metadata = replace(pod.metadata, resource_version="")
                     status = replace(pod.status, nominated_node_name=action.node_name)
                     self._carry_out(scheduler.handle(pod, replace(pod, metadata=metadata, status=status), now_ns))

@@ -1,4 +1,4 @@
-"""A fork in which changes are tried: make them, schedule, look, take them back."""
+"""A fork for trials: make changes, schedule, read the result, undo the changes."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ class TrialResult(msgspec.Struct, frozen=True, kw_only=True):
     """The outcome of a trial.
 
     Attributes:
-        placed: the pods that were asked about, in order. displaced: the pods that the changes took off their nodes.
-        victims: pods that preemption took off their nodes for the pods that were asked about.
+        placed: the pods in question, in order. displaced: the pods that the changes took off their nodes.
+        victims: pods that were preempted by the pods in question.
     """
 
     placed: Sequence[Placement]
@@ -48,7 +48,7 @@ class TrialResult(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def count(self) -> int:
-        """Return how many of the pods that were asked about have a node."""
+        """Return the number of the pods in question that have a node."""
         return sum(bool(each.node) for each in self.placed)
 
     @property
@@ -70,17 +70,17 @@ class TrialHost:
         self._journal: list[Change] | None = None
 
     def begin(self) -> None:
-        """Note all changes from now on, for `undo`."""
+        """Record all changes from this point, for `undo`."""
         self._journal = []
 
     def handle(self, old: KubernetesObject | None, new: KubernetesObject | None) -> None:
-        """Make one change; whatever the scheduler asks for because of it is not done."""
+        """Make one change; the scheduler's resulting requests are not executed."""
         if self._journal is not None:
             self._journal.append((old, new))
         self._scheduler.handle(old, new, self._now_ns)
 
     def undo(self) -> None:
-        """Give back what pods have reserved, then take back all changes since `begin`, the last one first."""
+        """Release what pods have reserved, then undo all changes since `begin`, the last one first."""
         scheduler, now_ns = self._scheduler, self._now_ns
         for key in [waiting.queued.key for waiting in scheduler.waiting_pods]:
             scheduler.reject_waiting_pod(key, Status(Code.UNSCHEDULABLE, ("tried only",)), now_ns)
@@ -92,17 +92,17 @@ class TrialHost:
 
 
 class TrialCluster:
-    """A cluster in which nothing lasts.
+    """A cluster in which all changes are undone.
 
     Args:
-        state: a fork that nobody else writes to.
+        state: a fork that no other code writes to.
         make: see `MakeScheduler`.
-        waiting: all pods that wait; those nominated to a node are counted there, the others are left out.
+        waiting: all waiting pods; those nominated to a node are counted there, the rest is left out.
         now_ns: the time.
 
     Attributes:
         state: as given. nodes, catalog: its parts.
-        trials: how many were made.
+        trials: number of trials made.
     """
 
     def __init__(self, state: ClusterState, make: MakeScheduler, waiting: Iterable[Pod], now_ns: int = 0) -> None:
@@ -171,7 +171,7 @@ class TrialCluster:
         return None
 
     def decide(self, pod: Pod, without: Collection[str] = ()) -> Decision | None:
-        """Return the decision about a pod as the cluster is now, as if some plugins were switched off. The pod is not placed.
+        """Return the decision about a pod in the current cluster, as if some plugins were disabled. The pod is not placed.
 
         None if a PreEnqueue plugin keeps it out of the queue.
         """
@@ -186,7 +186,7 @@ class TrialCluster:
             self._withdraw(scheduler, pod)
 
     def decide_after(self, pod: Pod, changes: Sequence[Change], without: Collection[str] = ()) -> Decision | None:
-        """Return the decision about a pod after some changes, which are taken back."""
+        """Return the decision about a pod after some changes, which are undone."""
         host = self._host
         host.begin()
         try:
@@ -213,7 +213,7 @@ class TrialCluster:
         scheduler.handle(None, pod, self._now_ns)
 
     def _withdraw(self, scheduler: Scheduler, pod: Pod) -> None:
-        """Take a pod back out of a scheduler, whether it found a node or not."""
+        """Remove a pod from a scheduler, whether it found a node or not."""
         self._stop_waiting(pod, scheduler)
         if key_of(pod) in scheduler.bindings.pending:
             scheduler.binding_failed(key_of(pod), "tried only", self._now_ns)
@@ -228,12 +228,12 @@ class TrialCluster:
     # --- trying -------------------------------------------------------------------------------------------------------
 
     def attempt(self, pods: Sequence[Pod], changes: Sequence[Change] = (), *, preempts: bool = False) -> TrialResult:
-        """Make changes, schedule pods, then those that the changes took off their nodes; take everything back.
+        """Make changes, schedule pods, then the pods that the changes took off their nodes; undo everything.
 
         Args:
-            pods: that wait, as they would be.
-            changes: in order. A pod with a node that is deleted comes back without one, if a controller would make it again.
-            preempts: whether the pods may make others leave, which then are scheduled again, too.
+            pods: waiting ones, in their changed form.
+            changes: in order. A pod with a node that is deleted comes back without one, if a controller would recreate it.
+            preempts: whether the pods may preempt others, which are then scheduled again, too.
         """
         self.trials += 1
         host = self._host
@@ -265,7 +265,7 @@ class TrialCluster:
 
     @contextmanager
     def after(self, pods: Sequence[Pod]) -> Iterator[None]:
-        """Let some pods be scheduled for the time of a block, in which nothing but questions is asked."""
+        """Schedule some pods for the duration of a block, which may only run queries."""
         host = self._host
         host.begin()
         try:
@@ -277,9 +277,9 @@ class TrialCluster:
             host.undo()
 
     def _run(self, pods: int, *, preempts: bool) -> list[Pod]:
-        """Schedule until no pod is ready; return the pods that had to leave."""
+        """Schedule until no pod is ready; return the preempted pods."""
         scheduler, victims = self._scheduler, list[Pod]()
-        # A pod that makes others leave is tried again, and a plugin may wake others; no trial goes on for ever.
+        # A preempting pod is tried again, and a plugin may wake other pods, so the number of cycles is limited.
         for _ in range(3 * pods + 3):
             report = scheduler.schedule_one(self._now_ns)
             if report is None:
@@ -297,7 +297,7 @@ class TrialCluster:
         return victims
 
     def _free_devices(self, pod: Pod) -> None:
-        """End the reservations of a pod that has gone; claims without other users give their devices back."""
+        """Remove a deleted pod from its claims' reservations; claims without other users release their devices."""
         for claim in list(self.catalog.all(ResourceClaim)):
             if claim.metadata.namespace != pod.metadata.namespace:
                 continue
@@ -314,7 +314,7 @@ class TrialCluster:
             self._host.handle(claim, replace(claim, status=status))
 
     def _node_of(self, key: str) -> str:
-        """Return the node that a pod got; "" if it waits, be it for a permit."""
+        """Return the node that a pod got; "" if it waits, including for a permit."""
         if self._scheduler.waiting_pods.get(key) is not None:
             return ""
         info = self.state.pods.get(key)
@@ -322,7 +322,7 @@ class TrialCluster:
 
 
 def comes_back(pod: Pod) -> bool:
-    """Return whether a controller makes a pod again that has gone; those of DaemonSets belong to their node."""
+    """Return whether a controller recreates a deleted pod; those of DaemonSets belong to their node."""
     owner = pod.metadata.controller()
     return owner is not None and owner.kind not in ("DaemonSet", "Node")
 
@@ -334,7 +334,7 @@ def stays_on_node(pod: Pod) -> bool:
 
 
 def as_waiting(pod: Pod) -> Pod:
-    """Return a pod as its controller makes it again: without a node, and with the same claims."""
+    """Return a pod as its controller recreates it: without a node, and with the same claims."""
     status = PodStatus(phase="Pending", resource_claim_statuses=pod.status.resource_claim_statuses)
     metadata = replace(pod.metadata, deletion_timestamp=None, resource_version="")
     return replace(pod, metadata=metadata, spec=replace(pod.spec, node_name=""), status=status)

@@ -25,13 +25,13 @@ from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
 
 MAX_PAIRS = 60
-"""Pairs of steps that are tried, if no single step does but a new node."""
+"""Maximum number of pairs of steps to try, if no single step works except a new node."""
 
 MAX_NODES_IN_PAIRS = 6
-"""Shapes of new nodes that are tried together with other steps."""
+"""Maximum number of shapes of new nodes that are tried together with other steps."""
 
 MAX_OF_KIND = 3
-"""Steps of one kind that are shown."""
+"""Maximum number of steps of one kind in the answer."""
 
 MAX_ADDED_NODES = 50
 SHOWN = 3
@@ -41,13 +41,13 @@ class Suggestion(msgspec.Struct, frozen=True, kw_only=True):
     """One way to get a pod placed. It was tried: the scheduler placed the pod.
 
     Attributes:
-        rank: 1 for the first. kind: what is changed, see `StepKind`; of a pair the riskier one.
+        rank: 1 for the first. kind: of the change, see `StepKind`; of a pair the riskier one.
         text: what to do. risk: what it may cost others. cost: from 0 to 1, among suggestions of the same kind.
-        node: where the first pod that waits goes; "" if another one gets the place.
-        placed: how many of the waiting pods get a node. waiting: how many there are.
+        node: of the first waiting pod; "" if a different one gets the place.
+        placed: number of the waiting pods that get a node. waiting: number of waiting pods.
         moved: pods that leave their nodes and get other ones. evicted: pods that leave and then wait, or do not come back.
-        commands: how it is done, as far as kubectl can do it.
-        objects: documents of what is new or changed. deleted: keys of pods that are deleted.
+        commands: that make the change, as far as kubectl can.
+        objects: documents that are new or changed. deleted: keys of pods that are deleted.
     """
 
     rank: int
@@ -70,13 +70,13 @@ class Unblocking(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         verdict: in one sentence.
-        pods: those that were asked about. waiting: those of them that fit nowhere now.
-        fits: whether all fit as they are; then there is nothing to suggest.
+        pods: the pods in question. waiting: those of them that fit nowhere now.
+        fits: whether all fit unchanged; then there is nothing to suggest.
         cause: why the first of them fits nowhere; None if all fit.
         suggestions: the least risky first.
-        trials: how often the scheduler was asked.
+        trials: number of trials made.
         limits: what was not tried.
-        assumptions: what the answer takes for granted, see `bayplan.app.sources`.
+        assumptions: that the answer makes, see `bayplan.app.sources`.
     """
 
     verdict: str
@@ -96,11 +96,11 @@ class Unblocking(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def unblock(trial: TrialCluster, pods: Sequence[Pod], catalogue: Sequence[Node] = ()) -> Unblocking:
-    """Return what gets some pods placed.
+    """Return suggestions to get some pods placed.
 
     Args:
         trial: the cluster. pods: of one workload, or a single one; without nodes.
-        catalogue: nodes that can be had; shapes of the cluster if there are none.
+        catalogue: available nodes; shapes of the cluster if there are none.
 
     Raises:
         InputError: no profile has the scheduler name that a pod asks for.
@@ -114,7 +114,7 @@ def unblock(trial: TrialCluster, pods: Sequence[Pod], catalogue: Sequence[Node] 
         return Unblocking(
             verdict=_fitting(now), pods=keys, waiting=[], fits=True, cause=None, suggestions=[], trials=1, limits=[]
         )
-    # Those that fit take room from those that don't.
+    # Pods that fit take room from those that don't.
     with trial.after([pod for pod, place in zip(pods, now.placed, strict=True) if place.node]):
         judged = judge(trial, waiting[0])
     search = _Search(trial, judged, pods, now.count, ShapeCatalogue(trial, catalogue))
@@ -167,7 +167,7 @@ class _Search:
         self._steps: list[Step] = []
 
     def run(self) -> list[Suggestion]:
-        """Return what works, the least risky first."""
+        """Return the suggestions that work, the least risky first."""
         judged, trial = self._judged, self._trial
         found = [*self._by_itself()]
         found += self._try_all(chain(pod_steps(judged, trial), node_steps(judged, trial)), MAX_OF_KIND)
@@ -184,13 +184,13 @@ class _Search:
         return sorted(found, key=lambda each: (RANKS[StepKind(each.kind)], len(each.evicted), each.cost, each.text))
 
     def _by_itself(self) -> Iterator[Suggestion]:
-        """Yield what the scheduler is going to do by itself: preempt others."""
+        """Yield what the scheduler will do without help: preempt other pods."""
         done = self._try((Step(StepKind.WAIT, "wait", "DefaultPreemption", preempts=True),))
         if done is not None:
             yield done
 
     def _try_all(self, steps: Iterable[Step], most: int) -> list[Suggestion]:
-        """Return the steps that work, at most `most` of a kind."""
+        """Return the steps that work, at most `most` of one kind."""
         counts: dict[StepKind, int] = {}
         groups: set[str] = set()
         found: list[Suggestion] = []
@@ -209,7 +209,7 @@ class _Search:
     # --- pairs --------------------------------------------------------------------------------------------------------
 
     def _pairs(self) -> list[Suggestion]:
-        """Return what works of pairs of steps that lift different filters on the same nodes."""
+        """Return the pairs of steps that work, among those that lift different filters on the same nodes."""
         pairs = sorted(
             (pair for pair in combinations(self._steps, 2) if _go_together(*pair)),
             key=lambda pair: (max(RANKS[step.kind] for step in pair), sum(step.cost for step in pair)),
@@ -240,7 +240,7 @@ class _Search:
 
     @cached_property
     def _may_preempt(self) -> bool:
-        """Return whether there are pods that have to give way to the pod."""
+        """Return whether there are pods that the pod may preempt."""
         spec = self._judged.pod.spec
         own = spec.priority or 0
         return spec.preemption_policy != "Never" and any(
@@ -269,7 +269,7 @@ class _Search:
             more, result = grown
         found = self._suggestion([*steps, *more], pods, result, left)
         if breaks:
-            # Preemption breaks budgets if nothing else helps, which is worth a warning.
+            # Preemption violates budgets if nothing else helps, which deserves a warning.
             found = replace(found, kind=StepKind.EVICT.value, text=f"{found.text}, and breaks a disruption budget")
         return found
 
@@ -317,7 +317,7 @@ class _Search:
 
 
 def _text(step: Step, kind: StepKind, result: TrialResult, left: Sequence[str]) -> str:
-    """Return a step in words, with where the pods go that it moves."""
+    """Return a step in words, with the new nodes of the pods that it moves."""
     if step.kind is StepKind.MOVE:
         moved = [f"{each.pod} to {each.node}" for each in result.displaced if each.node]
         shown = [*moved, *(f"{key} would wait" for key in left)]
@@ -335,7 +335,7 @@ def _named(pods: Sequence[str]) -> str:
 
 
 def _go_together(first: Step, second: Step) -> bool:
-    """Return whether two steps could help together: they lift different filters, and are not about different nodes."""
+    """Return whether two steps could help together: they lift different filters, and do not concern different nodes."""
     if first.lifts and first.lifts == second.lifts:
         return first.kind is not second.kind and first.kind is StepKind.UNGATE
     if first.nodes is not None and second.nodes is not None and not first.nodes & second.nodes:

@@ -1,4 +1,4 @@
-"""Show on a terminal what gets a waiting pod placed: the verdict first, then ways, the least risky first."""
+"""Render on a terminal what gets a waiting pod placed: the verdict first, then suggestions, the least risky first."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bayplan.analysis.units import format_count, format_list
 from bayplan.answers.unblock import Suggestion, Unblocking
 
 SHOWN = 10
-"""Suggestions that are shown, without --all."""
+"""Maximum number of suggestions shown without --all."""
 
 _INDENT = (0, 0, 0, 4)
 SHOWN_PODS = 4

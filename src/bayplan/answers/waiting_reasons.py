@@ -17,10 +17,11 @@ SEVERAL = "several together"
 
 
 class WaitingReason(msgspec.Struct, frozen=True, kw_only=True):
-    """A filter that keeps pods from all nodes.
+    """A filter that rejects pods on all nodes.
 
     Attributes:
-        plugin: its name; ``several together`` if no single filter rejects every node, ``no scheduler`` if no profile is in charge.
+        plugin: its name; ``several together`` if no single filter rejects every node, ``no scheduler`` if no profile is
+            responsible.
         alone: pods that it alone blocks. pods: pods that it blocks, alone or with others.
         sentence: the root cause of the first of them. examples: the first of them.
     """

@@ -1,8 +1,8 @@
 """What if: a cluster before and after some changes, or under another configuration, pod by pod.
 
-Both sides are scheduled by the same rules: pods that wait now are tried on the cluster as it is (before) and as it would be
-(after), so that only what the changes bring about is a difference. Pods that lose their node come back through their controllers,
-or as copies if they have none, and keep their names. Pods that are evicted come back, too.
+Both sides are scheduled by the same rules: waiting pods are tried on the current cluster (before) and on the changed one
+(after), so that only the effects of the changes are differences. Pods that lose their node come back through their controllers,
+or as copies if they have none, and keep their names. Evicted pods come back, too.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from bayplan.objects.pod import Pod
 from bayplan.state.pod_info import FIRST_RESOURCE, POD_COUNT
 
 MAX_EXPLAINED = 500
-"""Pods that moved whose decisive plugin is looked for; each takes a cycle on either side."""
+"""Maximum number of moved pods whose decisive plugin is determined; each takes a cycle on either side."""
 
 MAX_RECORDED = 5_000
-"""Pods to be scheduled up to which full records are kept."""
+"""Maximum number of pods to schedule with full records enabled."""
 
 MAX_ROUNDS = 5
-"""How often evicted pods are scheduled again, as those may evict others."""
+"""Maximum number of times that evicted pods are scheduled again, as they may evict others."""
 
 
 class Reschedule(StrEnum):
-    """Which pods that have a node are decided again, on both sides."""
+    """Which placed pods are decided again, on both sides."""
 
     NEW = "new"
     ALL = "all"
@@ -45,7 +45,7 @@ class Reschedule(StrEnum):
 
 
 class DifferenceKind(StrEnum):
-    """How a pod differs."""
+    """The kind of a pod's difference."""
 
     MOVED = "moved"
     WAITS = "waits"
@@ -55,7 +55,7 @@ class DifferenceKind(StrEnum):
 
 
 class PodDifference(msgspec.Struct, frozen=True, kw_only=True):
-    """A pod that is elsewhere.
+    """A pod whose node differs.
 
     Attributes:
         pod, workload: which. kind: see `DifferenceKind`; ``new`` pods have a node or wait.
@@ -82,14 +82,14 @@ class Measure(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """What changes.
+    """The effects of changes.
 
     Attributes:
-        changes: what was tried. pods: on both sides together.
+        changes: that were tried. pods: on both sides together.
         differences, measures, evictions: see the types of their rows; evictions are those of the second side.
         counts: of each kind of difference, in the order of `DifferenceKind`.
-        explained: how many of the moved pods were looked at for the plugin that decided.
-        assumptions: what the answer takes for granted.
+        explained: number of moved pods whose decisive plugin was determined.
+        assumptions: that the answer makes.
     """
 
     changes: Sequence[str]
@@ -106,9 +106,10 @@ class Side(msgspec.Struct):
     """One side.
 
     Attributes:
-        nodes: by key of every pod, "" for one that waits. messages: of those.
+        nodes: by key of every pod, "" if it waits. messages: of waiting pods.
         reasons: why pods of this side are not on it, by key.
-        decision_of: what plugins said in the last decision about a pod; None if it was not decided here, or is not recorded.
+        decision_of: returns the plugin results of the last decision about a pod; None if it was not decided here, or not
+            recorded.
         evictions, measures: of this side. node_names: its nodes.
     """
 
@@ -131,17 +132,17 @@ def what_if(
     these: Collection[str] = (),
     explained: int = MAX_EXPLAINED,
 ) -> Answer:
-    """Return what changes would do.
+    """Return the effects of changes.
 
     Args:
-        cluster: as it is now. changes: in order.
-        scheduler: that decides afterwards, if it is another one. scheduler_label: what it is called in the answer.
-        reschedule: which pods with a node are decided again, on both sides: none (new pods only), all from an empty cluster, or
+        cluster: the current one. changes: in order.
+        scheduler: that decides afterwards, if different. scheduler_label: its name in the answer.
+        reschedule: which placed pods are decided again, on both sides: none (new pods only), all from an empty cluster, or
             `these` (pods or workloads).
-        explained: moved pods whose decisive plugin is looked for at most.
+        explained: maximum number of moved pods whose decisive plugin is determined.
 
     Raises:
-        InputError: a change names what is not there, or there is nothing to try.
+        InputError: a change names an object that does not exist, or there is nothing to try.
     """
     if not changes and scheduler is None:
         raise InputError("what-if", got="no change", wanted="a change, or another configuration", hint="lose-zone=ZONE")
@@ -200,7 +201,7 @@ def _pods_again(cluster: QuestionCluster, reschedule: Reschedule, these: Collect
         named = {pod.key: pod for text in these for pod in find_workload(text, cluster).pods}
         pods = [pod for pod in named.values() if pod.key in cluster.state.pods]
     found = [pod for pod in pods if comes_back(pod)]
-    # In the order in which they came: the queue puts those of higher priority first by itself.
+    # In order of arrival: the queue itself puts pods of higher priority first.
     return sorted(found, key=lambda pod: (pod.metadata.creation_timestamp or "", pod.key))
 
 
@@ -213,7 +214,7 @@ def _run(
     *,
     explain: Mapping[str, str] | None = None,
 ) -> Side:
-    """Schedule one side: what waits, what is decided again, and what changes displace."""
+    """Schedule one side: waiting pods, pods to decide again, and pods that changes displace."""
     level = RecordLevel.FULL if len(again) + len(cluster.waiting) <= MAX_RECORDED else RecordLevel.OFF
     with cluster.trial(preempts=True, records=level) as trial:
         for pod in again:
@@ -254,7 +255,7 @@ def _bring_back_victims(trial: Trial, cluster: QuestionCluster) -> None:
 
 
 def side_of(trial: Trial, gone: Mapping[str, str] | None = None) -> Side:
-    """Return where pods are at the end of a trial."""
+    """Return the nodes of pods at the end of a trial."""
     names = trial.state.nodes.names
     nodes = {key: names[info.row] or "" for key, info in trial.state.pods.items()}
     for key, pod in trial.scheduler.pods.items():
@@ -272,7 +273,7 @@ def side_of(trial: Trial, gone: Mapping[str, str] | None = None) -> Side:
 
 
 def _recorded(records: Records, numbers: Mapping[str, int]) -> Callable[[str], DecisionOutput | None]:
-    """Return what looks decisions up in records, by the pods' keys."""
+    """Return a function that looks up decisions in records by the pods' keys."""
 
     def decision_of(key: str) -> DecisionOutput | None:
         number = numbers.get(key)
@@ -284,9 +285,9 @@ def _recorded(records: Records, numbers: Mapping[str, int]) -> Callable[[str], D
 
 
 def hypothetical_decisions(trial: Trial, side: Side, pods: Iterable[str]) -> None:
-    """Decide about pods with a node again, each alone on the cluster as it is, so that it is known what plugins say.
+    """Decide about placed pods again, each alone on the current cluster, to learn the plugin results.
 
-    Pods that were decided in this trial are left out. The trial is of no use afterwards.
+    Pods that were decided in this trial are left out. The trial can't be used afterwards.
     """
     decided = side.decision_of
     wanted = [key for key in pods if decided(key) is None]
@@ -329,7 +330,7 @@ def measures(trial: Trial, side: Side, shapes: Sequence[PodShape]) -> dict[str, 
 
 
 def _moved(cluster: QuestionCluster, b: Side, most: int) -> dict[str, str]:
-    """Return the pods whose node on the second side is another one than now, though that one is there; no more than `most`."""
+    """Return the pods whose node on the second side differs from the current one, though that still exists; at most `most`."""
     found: dict[str, str] = {}
     for key in sorted(cluster.state.pods):
         node = cluster.node_of(key)
@@ -344,7 +345,7 @@ def _moved(cluster: QuestionCluster, b: Side, most: int) -> dict[str, str]:
 def differences(
     cluster: QuestionCluster, a: Side, b: Side, gone: Mapping[str, str], other: QuestionCluster | None = None
 ) -> tuple[list[PodDifference], int]:
-    """Return the pods that differ, by kind and name, and for how many moved ones the plugin that decided was looked for."""
+    """Return the pods that differ, by kind and name, and the number of moved ones whose decisive plugin was determined."""
     rows, looked_at = [], 0
     evicted = {each.pod: f"evicted for {each.preemptor}" for each in b.evictions}
     order = {kind: number for number, kind in enumerate(DifferenceKind)}

@@ -49,7 +49,7 @@ LISTED = 5
 
 
 class Objects(Protocol):
-    """Where workloads and pods are looked up."""
+    """A lookup of workloads and pods."""
 
     def get(self, kind: type[T], key: str) -> T | None:
         """Return an object, or None."""
@@ -105,7 +105,7 @@ class Found(Struct, frozen=True):
 def workload_of(pod: Pod, cluster: Objects) -> tuple[str, str]:
     """Return kind and name of the workload that a pod belongs to: its Deployment rather than its ReplicaSet; or Pod and its name.
 
-    The ReplicaSet tells its Deployment. Without it the name is cut: a Deployment names it after itself and the template's hash.
+    The ReplicaSet names its Deployment. Without it the name is cut: a Deployment names it after itself and the template's hash.
     """
     owner = pod.metadata.controller()
     if owner is None:
@@ -128,9 +128,9 @@ def is_current(pod: Pod) -> bool:
 
 
 def find_workload(text: str, cluster: Objects) -> Found:
-    """Return the workload or pod that is meant: ``kind/name``, ``kind/namespace/name``, ``namespace/name`` or ``name``.
+    """Return the workload or pod that a text refers to: ``kind/name``, ``kind/namespace/name``, ``namespace/name`` or ``name``.
 
-    A bare name means the workload of that name, or else the pod.
+    A bare name refers to the workload of that name, or else the pod.
 
     Raises:
         InputError: there is none, or there are several.
@@ -184,7 +184,7 @@ def _matching(kind: str, namespace: str, name: str, cluster: Objects) -> list[Fo
 
 
 def template_of(item: KubernetesObject) -> PodTemplateSpec | None:
-    """Return the pod template of a workload; None if it is none, or has none."""
+    """Return the pod template of a workload; None if it is not a workload or has no template."""
     if isinstance(item, CronJob):
         return item.spec.job_template.spec.template
     if isinstance(item, Deployment | StatefulSet | ReplicaSet | ReplicationController | DaemonSet | Job):

@@ -1,1 +1,1 @@
-"""Our own HTTP API, /bayplan/v1, and the operations of kube-scheduler-simulator: what a running server knows, told."""
+"""Bayplan's own HTTP API, /bayplan/v1, and the REST operations of kube-scheduler-simulator."""

@@ -1,4 +1,4 @@
-"""Answers as HTTP sends them: JSON with an ETag, packed where that saves something, made on a worker thread."""
+"""Build HTTP responses on a worker thread: JSON with an ETag, compressed if that saves something."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ _encoder = msgspec.json.Encoder()
 
 
 def json_answer(request: Request, document: msgspec.Struct | None, status: int = 200) -> Response:
-    """Return a document as an answer; 304 where the client has it already.
+    """Return a document as a response, or 304 if the client already has it.
 
     Args:
-        request: that is answered. document: of the type that `Operation.answer` names. status: of HTTP.
+        request: being answered. document: of the type that `Operation.answer` names. status: of HTTP.
     """
     return bytes_answer(request, _encoder.encode(document), status)
 
 
 def bytes_answer(request: Request, body: bytes, status: int = 200, media_type: str = JSON) -> Response:
-    """Return a body as an answer; 304 where the client has it already."""
+    """Return a body as a response, or 304 if the client already has it."""
     headers = {"cache-control": "no-cache", "vary": "accept-encoding"}
     if request.method in ("GET", "HEAD") and status == 200:
         tag = f'"{blake2b(body, digest_size=12).hexdigest()}"'

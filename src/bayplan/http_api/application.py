@@ -1,4 +1,4 @@
-"""The service as an ASGI application: /bayplan/v1 with its routes, checks and refusals, to be mounted beside the API."""
+"""The service as an ASGI application: the routes, checks and errors of /bayplan/v1, mounted next to the Kubernetes API."""
 
 from __future__ import annotations
 
@@ -35,12 +35,13 @@ _log = logging.getLogger("bayplan.http_api")
 
 
 class Service:
-    """Our own API of a running server.
+    """Bayplan's own API of a running server.
 
     Args:
-        subject: the server. token: what clients must show; empty lets everybody on this machine in.
+        subject: the server. token: that clients must send; if empty, every client on this machine is allowed.
         allowed_origins: see `Access`.
-        settled: returns what to await until a revision of the store is durable, or None; a write is not answered before.
+        settled: returns an awaitable that completes once a revision of the store is durable, or None; writes are answered after
+            it.
     """
 
     def __init__(
@@ -63,22 +64,22 @@ class Service:
         ]
 
     def start(self) -> None:
-        """Begin the work that goes on beside requests. On the loop, where it ends with it."""
+        """Start the background tasks. Call on the loop; they end with it."""
         self._stream = Stream(self.observation)
         self._stream.start()
 
     def end_streams(self) -> None:
-        """End all streams, so that a server that stops need not wait for them."""
+        """End all streams, so that the server can stop without waiting for them."""
         self._peer.end_streams()
         if self._stream is not None:
             self._stream.stop()
 
     def close(self) -> None:
-        """End the worker threads; when no request is answered any more."""
+        """Stop the worker threads. Call once no request is in flight."""
         self.observation.close()
 
     def answers(self, scope: Scope) -> bool:
-        """Say whether a request is for this API, or is one of the peer's operations."""
+        """Return whether a request is for this API or for one of the kube-scheduler-simulator operations."""
         path: str = scope["path"]
         return path.startswith(f"{ROOT}/") or path == ROOT or is_operation(path)
 
@@ -102,7 +103,7 @@ class Service:
         await response(scope, receive, send)
 
     async def _settle(self, request: Request, response: Response, request_id: str = "") -> Response:
-        """Return the response when what the request wrote is durable; if that fails, one that says so."""
+        """Return the response once the request's writes are durable, or an error response if that fails."""
         if self._settled is not None and request.method not in ("GET", "HEAD", "OPTIONS"):
             waiting = self._settled(self.observation.subject.backend.store.revision)
             if waiting is not None:
@@ -120,7 +121,7 @@ class Service:
         except ApiError:
             stream = None
         if stream is None or socket.scope["path"] != STREAM:
-            # Before it is accepted, closing refuses it.
+            # Closing before accepting rejects the WebSocket.
             await socket.close(1008)
             return
         await over_websocket(stream, socket)
@@ -144,7 +145,7 @@ class Service:
         except InputError as problem:
             refusal = refusal_of(problem)
         except ClientDisconnect:
-            # The client went away before all of its body was here, so this is never read.
+            # The client disconnected before sending its whole body, so this is never read.
             refusal = Refusal(HTTPStatus.BAD_REQUEST, "body", got="a part of it", wanted="all of it")
         except Exception:
             _log.exception("%s %s (%s)", request.method, request.scope["path"], request_id)
@@ -155,10 +156,10 @@ class Service:
         return answer
 
     def _operation(self, request: Request) -> Operation:
-        """Return what is asked for; the path parameters of the request are set.
+        """Return the operation that a request asks for, and set the request's path parameters.
 
         Raises:
-            Refusal: nobody, or nobody for that method.
+            Refusal: no operation has this path, or none has this path and method.
         """
         allowed: list[str] = []
         for route, operation in self._routes:

@@ -1,4 +1,4 @@
-"""The matrix of one attempt of a pod, with what was said at other extension points, or why there is none. On a worker thread."""
+"""The matrix of one attempt with the results of other extension points, or why there is none. On a worker thread."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ from bayplan.sim.result import PodFate
 
 
 class AskedPlugins(NamedTuple):
-    """What attempts are shown with.
+    """Settings that attempts are shown with.
 
     Attributes:
-        by_profile: the names of the plugins that each profile has at Filter and at Score. max_score: the largest normalised score.
+        by_profile: the names of each profile's plugins at Filter and at Score. max_score: the largest normalised score.
     """
 
     by_profile: Mapping[str, Mapping[str, Sequence[str]]]
@@ -60,13 +60,13 @@ def attempt_matrix(
     asked: AskedPlugins,
     decisions: Decisions | None,
 ) -> AnyMatrix:
-    """Return the matrix of an attempt, or what says why nothing is kept of it.
+    """Return the matrix of an attempt, or the reason why there is no record of it.
 
     Args:
         page: of the pod. attempt: its number or ``latest``.
-        wanted: returns what is wanted of a decision's matrix.
+        wanted: returns the query for a decision's matrix.
         asked: see `asked_plugins`.
-        decisions: of the running server, for what was said on the way to the binding; None for a fork.
+        decisions: of the running server, for the plugin results after the choice of a node; None for a fork.
 
     Raises:
         Refusal: there is no such attempt.
@@ -134,13 +134,13 @@ def _why_never_tried(page: PodPage) -> str:
 
 
 def _annotation_problem(page: PodPage, decisions: Decisions | None) -> str:
-    """Return why another scheduler's annotations can't be shown; empty if there are none, or all is well."""
+    """Return why another scheduler's annotations can't be shown; empty if there are none or they can be."""
     problem = "" if decisions is None else decisions.annotation_problems.get(page.key, "")
     return f"its result annotations can't be read: {problem}" if problem else ""
 
 
 def _annotated(decision: Decision, matrix: Matrix) -> Matrix:
-    """Return the matrix of another scheduler: its weights are unknown, and so is its profile."""
+    """Return the matrix of another scheduler, whose weights and profile are unknown."""
     said = [(each.plugin, each.code) for each in decision.pre_filters] + list(decision.pre_scores)
     used = {*decision.filters, *decision.scorers}
     return replace(
@@ -164,7 +164,7 @@ def _why_nothing(page: PodPage, number: int) -> str:
 
 
 def _points(decision: Decision) -> MatrixPoints:
-    """Return what plugins said at the points around filters and scores, as far as it is recorded."""
+    """Return the recorded plugin results of the extension points other than Filter and Score."""
     return MatrixPoints(
         pre_filter=[
             PreFilterAnswer(
@@ -189,7 +189,7 @@ def _points(decision: Decision) -> MatrixPoints:
 
 
 def _with_late_points(points: MatrixPoints, decisions: Decisions, number: int) -> MatrixPoints:
-    """Add what plugins said after the choice of a node, on the way to the binding; nothing if that is not kept."""
+    """Add the plugin results after the choice of a node (Reserve to Bind); nothing if they are not recorded."""
     late = decisions.late_points(number)
     if late is None:
         return points

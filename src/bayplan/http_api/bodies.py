@@ -1,4 +1,4 @@
-"""What clients send: bodies within a limit, read as the struct that an operation wants."""
+"""Read request bodies: limit their size and decode them as the operation's struct."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from starlette.requests import Request
 from bayplan.http_api.refusal import Refusal
 
 MOST_BYTES = 3 * 1024 * 1024
-"""As much as the Kubernetes API takes."""
+"""The request size limit of the Kubernetes API."""
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -47,7 +47,7 @@ async def read_struct(request: Request, kind: type[T], most: int = MOST_BYTES) -
     """Return the body as a struct; an empty body is an empty object.
 
     Raises:
-        Refusal: it is too large, no JSON, or not what is wanted.
+        Refusal: it is too large, is not JSON, or does not match the struct.
     """
     body = await read_body(request, most)
     try:

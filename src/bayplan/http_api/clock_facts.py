@@ -1,4 +1,4 @@
-"""The clock, told."""
+"""The state of the clock as a document."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ from bayplan.http_api.contract.decisions import ClockStatus
 
 
 def clock_document(clock: Clock) -> ClockStatus:
-    """Return what time it is, how fast it passes, and whose time it is: ``real`` or ``virtual``."""
+    """Return the time, its speed, and whether it is ``real`` or ``virtual``."""
     return ClockStatus(now=format_instant(clock.now_ns()), paused=clock.paused, speed=clock.speed, mode=clock.mode)

@@ -1,4 +1,4 @@
-"""What is read about the cluster as a whole: overview, nodes, decisions, queue, clock."""
+"""Handlers that read the cluster as a whole: overview, nodes, decisions, queue, clock."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ NODE_FLAGS = {"": 0, "cordoned": CORDONED, "not_ready": NOT_READY}
 
 
 async def root(observation: Observation, request: Request, query: Query) -> Response:
-    """Say who answers, and where the rest is."""
+    """Return the server's version and the paths of the API."""
     subject = observation.subject
     names = ("overview", "nodes", "pods", "decisions", "queue", "clock", "config", "snapshots", "forks", "plugins")
     document = Root(
@@ -63,7 +63,7 @@ async def root(observation: Observation, request: Request, query: Query) -> Resp
 
 
 async def overview(observation: Observation, request: Request, query: Query) -> Response:
-    """Say whether anything is wrong, and what."""
+    """Return whether anything is wrong, and what."""
     return json_answer(request, await observation.overview())
 
 
@@ -112,7 +112,7 @@ async def nodes(observation: Observation, request: Request, query: Query) -> Res
 
 
 def _blocks(node_name: str, pods: PodColumns) -> list[NodeBlock]:
-    """Return what the pods on a node take, the largest first."""
+    """Return the largest pods on a node by their requests, the largest first."""
     on_node = pods.used & np.isin(pods.status, (PodStatus.PLACED, PodStatus.TERMINATING))
     code = next((code for code, text in enumerate(pods.nodes) if text == node_name), -1)
     rows = np.flatnonzero(on_node & (pods.node == code))
@@ -130,7 +130,7 @@ def _blocks(node_name: str, pods: PodColumns) -> list[NodeBlock]:
 
 
 async def cells(observation: Observation, request: Request, query: Query) -> Response:
-    """Return the heat map of all nodes in one answer."""
+    """Return the heat map of all nodes in one response."""
     wanted = _node_filter(query)
     columns = (await observation.reading(query.text("run"))).nodes
     metric = query.one_of("metric", metrics_of(columns), "cpu")
@@ -144,7 +144,7 @@ async def cells(observation: Observation, request: Request, query: Query) -> Res
 
 
 async def node(observation: Observation, request: Request, query: Query) -> Response:
-    """Tell all about one node."""
+    """Return the details of one node."""
     offset, limit = query.page(default=MOST_ROWS)
     name = request.path_params["name"]
     columns = await observation.view.node_columns()
@@ -216,16 +216,16 @@ def _node_sentence(columns: NodeColumns, row: int, named_by: int) -> str:
 
 
 def _rejected(observation: Observation, pods: PodColumns, node_name: str) -> tuple[list[tuple[str, int]], bool, str]:
-    """Return why waiting pods were rejected by a node in their last attempts, whether that is all, and the plugin's failure if not.
+    """Return why a node rejected waiting pods in their last attempts, whether the list is complete, and a plugin's failure.
 
-    It is not all where there was no time, or where a plugin could not say why.
+    It is incomplete if time ran out, or if a plugin failed to give its reason.
     """
     deadline, decisions = Deadline(REJECTED_SECONDS), observation.subject.decisions
     counts: dict[str, int] = {}
     rows = np.flatnonzero(pods.used & (pods.status == PodStatus.WAITING)).tolist()
     exact, missing = True, ""
     for row in rows:
-        # One failure is enough: each may have lasted as long as a plugin's call may.
+        # Stop at the first failure: each may take as long as a plugin call is allowed to.
         if deadline.is_over or missing:
             exact = False
             break
@@ -267,7 +267,7 @@ async def decisions(observation: Observation, request: Request, query: Query) ->
         high = len(records) if before is None else min(before, len(records))
         numbers = [each for each in records.numbers_of(pod) if low <= each < high] if pod else range(low, high)
         deadline, found, exact = Deadline(), [], True
-        # Those after a number come from there on, all others from the newest one back.
+        # With a start number, page forward from it; otherwise page back from the newest.
         forwards = after is not None and before is None
         for count, number in enumerate(numbers if forwards else reversed(numbers)):
             if count % 1000 == 999 and deadline.is_over:
@@ -342,5 +342,5 @@ async def queue(observation: Observation, request: Request, query: Query) -> Res
 
 
 async def clock(observation: Observation, request: Request, query: Query) -> Response:
-    """Say what time it is."""
+    """Return the state of the clock."""
     return json_answer(request, clock_document(observation.subject.clock))

@@ -1,4 +1,4 @@
-"""The cluster as the service sees it: pods and nodes as columns, fed by every change and every decision."""
+"""The cluster as the service sees it: pods and nodes as columns, updated with every change and every decision."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from bayplan.sim.workloads import Workloads
 
 CHANGES_AT_ONCE = 400
 RECORDS_AT_ONCE = 2_000
-"""So many changes and decisions are taken in before others get their turn on the loop."""
+"""Changes and decisions that are processed before other tasks on the loop get a turn."""
 
 MOST_CHANGES = 5_000
-"""So many comings and goings of nodes are remembered, for the timeline."""
+"""Limit of remembered additions, removals and changes of nodes, for the timeline."""
 
 
 class NodeChange(NamedTuple):
-    """A node came, went or changed what it offers.
+    """A node was added or removed, or its spec or allocatable resources changed.
 
     Attributes:
         at_ns: when. node: its name. what: ``add``, ``remove`` or ``change``.
@@ -39,15 +39,15 @@ class NodeChange(NamedTuple):
 
 
 class ClusterView:
-    """Pods and nodes of a running server as columns. On the loop thread, but for what it hands out.
+    """Pods and nodes of a running server as columns. Runs on the loop thread; the copies it returns may be read on any thread.
 
     Args:
         subject: the server.
         gates: which requests count.
 
     Attributes:
-        pods, nodes: the tables. node_changes: the newest changes of nodes. timeline: of all decisions that are kept.
-        workloads: what made which pod.
+        pods, nodes: the tables. node_changes: the newest changes of nodes. timeline: of all decisions in memory.
+        workloads: the owner of each pod.
     """
 
     def __init__(self, subject: Subject, gates: RequestGates) -> None:
@@ -56,7 +56,7 @@ class ClusterView:
         self.nodes = NodeTable()
         self.node_changes: deque[NodeChange] = deque(maxlen=MOST_CHANGES)
         self.workloads = Workloads(subject.bridge.store)
-        # The node that each pod is counted on, and with how much.
+        # The node that each pod is counted on, and its requests there.
         self._placed: dict[str, tuple[str, Amounts]] = {}
         self._next_record = subject.decisions.oldest
         self.timeline = DecisionTimeline(self._next_record)
@@ -70,7 +70,7 @@ class ClusterView:
         return frozenset(profile.scheduler_name for profile in self._subject.settings.configuration.profiles)
 
     def _listen(self, changes: Sequence[ChangeEvent]) -> None:
-        """Note changes. Few are taken in at once; of many (a cluster is loaded, a snapshot restored) the rest waits."""
+        """Record changes. Process a few immediately; after many (a cluster load, a restored snapshot) defer the rest."""
         self._waiting.extend(change for change in changes if change.kind is Pod or change.kind is Node)
         if len(self._waiting) <= CHANGES_AT_ONCE:
             self._take_changes()
@@ -98,7 +98,7 @@ class ClusterView:
         self._count(new)
 
     def _count(self, pod: Pod) -> None:
-        """Count a pod where it is now, with what it takes now."""
+        """Count a pod on its current node with its current requests."""
         uid, node = pod.metadata.uid, pod.spec.node_name
         if is_finished(pod):
             node = ""
@@ -131,7 +131,7 @@ class ClusterView:
     # --- decisions ----------------------------------------------------------------------------------------------------
 
     async def catch_up(self) -> None:
-        """Take in what has changed and what was decided since last time, in slices between which others get their turn."""
+        """Process the changes and decisions since the last call, in slices that let other tasks run."""
         while self._waiting:
             self._take_changes()
             if self._waiting:
@@ -145,7 +145,7 @@ class ClusterView:
     def _take_records(self, end: int) -> None:
         decisions = self._subject.decisions
         first = max(self._next_record, decisions.oldest)
-        # Moved on first: two requests may catch up at once.
+        # Advance first: two requests may catch up concurrently.
         self._next_record = max(end, first)
         self.timeline.forget(decisions.oldest)
         for number in range(first, end):
@@ -159,11 +159,11 @@ class ClusterView:
     # --- for readers on other threads ---------------------------------------------------------------------------------
 
     async def pod_columns(self) -> PodColumns:
-        """Return the pods of this moment."""
+        """Return a frozen copy of the pods."""
         await self.catch_up()
         return self.pods.freeze()
 
     async def node_columns(self) -> NodeColumns:
-        """Return the nodes of this moment."""
+        """Return a frozen copy of the nodes."""
         await self.catch_up()
         return self.nodes.freeze()

@@ -1,4 +1,4 @@
-"""Compare: two runs side by side, as a whole and by what the plugins said of one pod."""
+"""Handlers for comparisons: two runs side by side, and the plugin results for one pod in both."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from bayplan.sim.result import PodFate, SimulationResult
 
 
 async def placements(observation: Observation, request: Request, query: Query) -> Response:
-    """Return the node of every pod in one answer, for those who compare."""
+    """Return the node of every pod in one response, for comparisons."""
     columns = await observation.view.pod_columns()
     instance = observation.subject.instance
 
@@ -50,7 +50,7 @@ async def placements(observation: Observation, request: Request, query: Query) -
 
 
 def nodes_of(pods: PodColumns) -> dict[str, str]:
-    """Return the node of each pod that is not finished, "" for those that wait."""
+    """Return the node of each unfinished pod, "" if it waits."""
     names, found = pods.nodes, {}
     finished = int(PodStatus.FINISHED)
     for key, code, status in zip(pods.keys, pods.node.tolist(), pods.status.tolist(), strict=True):
@@ -70,7 +70,7 @@ async def compare(observation: Observation, request: Request, query: Query) -> R
 
 
 async def compare_pod(observation: Observation, request: Request, query: Query) -> Response:
-    """Tell what the plugins said of one pod in the last attempts of two runs."""
+    """Compare the plugin results for one pod in the last attempts of two runs."""
     namespace, name = request.path_params["namespace"], request.path_params["name"]
     sides = _sides(request, query)
     a, b = await asyncio.gather(*(_matrix(observation, side, namespace, name) for side in sides))
@@ -94,7 +94,8 @@ def _sides(request: Request, query: Query) -> list[str]:
     names = [query.text(name, NOW) for name in ("a", "b")]
     site = request.headers.get("sec-fetch-site", "none")
     if any(_is_remote(name) for name in names) and site not in ("none", "same-origin"):
-        # An image in somebody else's page could make this server ask any address that it reaches; another port is another site.
+        # An image on a foreign page could make this server send requests to any address it can reach; another port is another
+        # site.
         raise Refusal(HTTPStatus.FORBIDDEN, "compare", got="a request from another site's page", wanted="one from ours")
     return names
 
@@ -133,7 +134,7 @@ async def _side(observation: Observation, name: str) -> Side:
 
 
 def _last_numbers(result: SimulationResult) -> dict[str, int]:
-    """Return the number of the last decision about each pod that is not left out as being none."""
+    """Return the number of each pod's last decision, ignoring skipped ones."""
     return {record.pod: number for number, record in enumerate(result.records) if record.outcome is not Outcome.SKIPPED}
 
 
@@ -147,9 +148,9 @@ def _said(decisions: Decisions, pod: str) -> Said | None:
 
 
 class _Told(NamedTuple):
-    """The matrix of a decision in columns, and what the plugins said in it; None where nothing is kept.
+    """The matrix of a decision in columns and its plugin results; None without a full record.
 
-    A matrix is cut in clusters that are very large, so that what was said comes from the full record where that is here.
+    In very large clusters the matrix is truncated, so the plugin results come from the full record if it is on this server.
     """
 
     matrix: AnyMatrix
@@ -157,7 +158,7 @@ class _Told(NamedTuple):
 
 
 async def _matrix(observation: Observation, side: str, namespace: str, name: str) -> _Told:
-    """Return what is told of the last attempt of a pod in a run."""
+    """Return the matrix and plugin results of a pod's last attempt in a run."""
     if _is_remote(side):
         matrix = await RemoteServer(side).matrix(namespace, name, f"form=columns&limit={MOST_ROWS}")
         return _Told(matrix, None if isinstance(matrix, NoMatrix) else MatrixSaid(matrix))

@@ -1,4 +1,4 @@
-"""Two runs side by side: the pods that differ, and the first plugin that decided otherwise."""
+"""Compare two runs: the pods that differ, and the first plugin that decided differently."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ KINDS = ("moved", "only_a", "only_b")
 
 
 class Said(Protocol):
-    """What the plugins said in one decision."""
+    """The plugin results of one decision."""
 
     def rejection(self, node: str) -> tuple[str, str] | None:
-        """Return the plugin that rejected a node, and its reason; None where none did, or the node was not there."""
+        """Return the plugin that rejected a node, and its reason; None if no plugin did or the node did not exist."""
         ...
 
     def points(self, node: str) -> Mapping[str, int] | None:
-        """Return the weighted points of a node by scorer; None where it was not there."""
+        """Return the weighted points of a node by scorer; None if the node did not exist."""
         ...
 
 
 class DecisionSaid:
-    """What the plugins said, by the full record.
+    """Plugin results from the full record.
 
     Args:
         decision: the record.
@@ -66,13 +66,13 @@ class DecisionSaid:
 
 
 class MatrixSaid:
-    """What the plugins said, by another server's matrix in columns. Of nodes beyond its last row nothing is known.
+    """Plugin results from another server's matrix in columns. Nodes beyond its last row are unknown.
 
     Args:
-        matrix: as our API answers.
+        matrix: in the format of this API.
 
     Raises:
-        ValueError: it is in rows, or its columns are of different lengths.
+        ValueError: it is in rows, or its columns have different lengths.
     """
 
     def __init__(self, matrix: Matrix) -> None:
@@ -106,10 +106,10 @@ class Side:
     """One of the runs.
 
     Attributes:
-        facts: what is known of it, its name included.
-        nodes: the node of each pod by ``namespace/name``, "" for one that waits.
-        said: returns what the plugins said in the decision that gave a pod its node, or in its last one; None where that is not
-            known here.
+        facts: a description of the run, including its name.
+        nodes: the node of each pod by ``namespace/name``, "" if it waits.
+        said: returns the plugin results of the decision that placed a pod, or of its last one; None if this server has no
+            record.
     """
 
     facts: ComparedRun
@@ -119,11 +119,11 @@ class Side:
 
 @dataclass(frozen=True)
 class Difference:
-    """A pod that has another place.
+    """A pod whose node differs.
 
     Attributes:
-        pod: ``namespace/name``. kind: one of `KINDS`; ``only_a`` if it has a node in a only, or is there only.
-        a_node, b_node: where it is; "" nowhere.
+        pod: ``namespace/name``. kind: one of `KINDS`; ``only_a`` if only a placed it, or it exists only there.
+        a_node, b_node: its node on each side, or "".
     """
 
     pod: str
@@ -133,7 +133,7 @@ class Difference:
 
 
 def differences(a: Side, b: Side) -> tuple[list[Difference], int]:
-    """Return the pods that differ, by name, and how many pods there are on either side. One that only one side has differs."""
+    """Return the pods that differ, by name, and the number of pods on either side. A pod that exists on one side only differs."""
     found = []
     pods = {**a.nodes, **b.nodes}
     for pod in pods:
@@ -149,7 +149,7 @@ def differences(a: Side, b: Side) -> tuple[list[Difference], int]:
 
 
 def comparison_document(a: Side, b: Side, kind: str, offset: int, limit: int) -> Comparison:
-    """Return how two runs differ, with a page of the pods.
+    """Return how two runs differ, with one page of the pods.
 
     Args:
         a, b: the runs. kind: one of `KINDS`, or "" for all. offset, limit: of the page.
@@ -198,10 +198,10 @@ def _row(a: Side, b: Side, difference: Difference) -> PodDifference:
 
 
 def first_plugin(a: Said | None, b: Said | None, a_node: str, b_node: str) -> FirstPlugin | None:
-    """Return the first plugin that decided otherwise about two nodes; None where nothing is known of that.
+    """Return the first plugin that decided differently about two nodes; None if that is unknown.
 
-    A filter that rejected the other side's node comes first, with its reason. Else it is the scorer, in the order of the
-    profile, whose preference for the one node over the other (in weighted points) is another on both sides.
+    A filter that rejected the other side's node comes first, with its reason. Otherwise it is the first scorer, in the order of
+    the profile, whose preference for one node over the other (in weighted points) differs between the sides.
     """
     if a is None or b is None:
         return None
@@ -218,7 +218,7 @@ def first_plugin(a: Said | None, b: Said | None, a_node: str, b_node: str) -> Fi
 
 
 def _preferences(said: Said, a_node: str, b_node: str) -> dict[str, int]:
-    """Return by how many points each scorer preferred the one node to the other."""
+    """Return by how many points each scorer preferred one node to the other."""
     a_points, b_points = said.points(a_node), said.points(b_node)
     if a_points is None or b_points is None:
         return {}

@@ -1,4 +1,4 @@
-"""The scheduler's configuration: as it was given, what it comes to, what is wrong with another one and what that would change."""
+"""The scheduler's configuration as given and with defaults applied; validation of another configuration and its effect."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ WIDTH = 110
 
 
 def configuration_document(settings: Settings) -> Configuration:
-    """Return the configuration that decides now."""
+    """Return the configuration in use."""
     return Configuration(
         text=settings.configuration_text,
         effective=_effective(settings.configuration),
@@ -41,7 +41,7 @@ def configuration_document(settings: Settings) -> Configuration:
 
 
 def default_document(settings: Settings) -> DefaultConfiguration:
-    """Return the configuration that decides where none is given, also as text to begin with."""
+    """Return the default configuration, also as text to start from."""
     effective = effective_document(settings.default_configuration())
     return DefaultConfiguration(text=yaml_text(effective), effective={**effective})
 
@@ -57,9 +57,9 @@ def yaml_text(document: Mapping[str, JsonValue]) -> str:
 
 
 def extension_points(settings: Settings, configuration: SchedulerConfiguration) -> ExtensionPoints:
-    """Return which plugins run at which point, by profile, in their order, with their weights and where they come from.
+    """Return which plugins run at which extension point, by profile, in order, with weight and source.
 
-    That is ``default``, ``configuration``, or the file of a custom plugin.
+    The source is ``default``, ``configuration``, or the file of a custom plugin.
     """
     usual = settings.default_configuration().profiles[0]
     found: ExtensionPoints = {}
@@ -79,10 +79,10 @@ def extension_points(settings: Settings, configuration: SchedulerConfiguration) 
 
 
 def validation_document(settings: Settings, text: str, waiting: int) -> Validation:
-    """Return what is wrong with a configuration; where nothing is, what it comes to and what it would change.
+    """Return the errors of a configuration or, if it is valid, its effective form and its effect.
 
     Args:
-        settings: of the server. text: YAML or JSON. waiting: how many pods would be tried again.
+        settings: of the server. text: YAML or JSON. waiting: how many pods would be retried.
     """
     found = settings.examine(text)
     problems = _problems(settings, found, text)
@@ -104,7 +104,7 @@ def validation_document(settings: Settings, text: str, waiting: int) -> Validati
 def _with_custom_plugins(
     settings: Settings, configuration: SchedulerConfiguration | None
 ) -> SchedulerConfiguration | None:
-    """Return a configuration with the custom plugins that the server enables, with the weights that they have now."""
+    """Return a configuration with the custom plugins that the server enables, at their current weights."""
     if configuration is None:
         return None
     weights: dict[str, int] = {}
@@ -132,10 +132,10 @@ def _problems(settings: Settings, found: Examination, text: str) -> list[Configu
 
 
 def check(settings: Settings, text: str) -> SchedulerConfiguration:
-    """Return what a configuration comes to, custom plugins included.
+    """Return the effective form of a configuration, including custom plugins.
 
     Raises:
-        Refusal: something is wrong with it; says what, one thing a line.
+        Refusal: the configuration is invalid; the message lists the errors, one a line.
     """
     found = settings.examine(text)
     configuration = _with_custom_plugins(settings, found.configuration)
@@ -152,7 +152,7 @@ def check(settings: Settings, text: str) -> SchedulerConfiguration:
 
 
 def refused(problem: ConfigurationError) -> Refusal:
-    """Return the refusal of a configuration that could not be taken after all."""
+    """Return the error for a configuration that failed when it was applied."""
     return Refusal(HTTPStatus.UNPROCESSABLE_ENTITY, problem.what, got=problem.got, wanted=problem.wanted)
 
 
@@ -160,7 +160,7 @@ def refused(problem: ConfigurationError) -> Refusal:
 
 
 def differences(before: SchedulerConfiguration, after: SchedulerConfiguration) -> Iterator[str]:
-    """Yield what is different in another configuration, one thing a line."""
+    """Yield the differences from another configuration, one a line."""
     old = {profile.scheduler_name: profile for profile in before.profiles}
     new = {profile.scheduler_name: profile for profile in after.profiles}
     yield from (f"profile {name} goes" for name in old if name not in new)
@@ -190,7 +190,7 @@ def _plugin_differences(
 
 
 def _rest(configuration: SchedulerConfiguration) -> dict[str, object]:
-    """Return what is told of a configuration beside its plugins."""
+    """Return the parts of a configuration that are reported, except its plugins."""
     document: dict[str, object] = dict(effective_document(configuration))
     profiles = document.pop("profiles", None)
     for profile in profiles if isinstance(profiles, list) else []:

@@ -1,4 +1,4 @@
-"""What changes the running server: clock and steps, queue, configuration, plugins, snapshots."""
+"""Handlers that change the running server: clock and steps, queue, configuration, plugins, snapshots."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from bayplan.http_api.sources import sources_of
 from bayplan.http_api.subject import NamedSnapshot
 
 QUEUE_SECONDS = 2.0
-"""So long the engine has to do something to its queue."""
+"""Time that the engine has to change its queue."""
 
 DOCUMENTATION = "https://kubernetes.io/docs/reference/scheduling/config/#scheduling-plugins"
 
@@ -46,20 +46,20 @@ DOCUMENTATION = "https://kubernetes.io/docs/reference/scheduling/config/#schedul
 
 
 class ClockChange(msgspec.Struct, forbid_unknown_fields=True):
-    """How the clock should go on; what is left out stays."""
+    """New settings of the clock; absent fields keep their values."""
 
     paused: bool | None = None
     speed: float | None = None
 
 
 class Step(msgspec.Struct, forbid_unknown_fields=True):
-    """What to step by."""
+    """The kind of step."""
 
     by: Literal["decision", "event"] = "decision"
 
 
 async def set_clock(observation: Observation, request: Request, query: Query) -> Response:
-    """Pause the clock, let it go on, or give it a speed."""
+    """Pause or resume the clock, or set its speed."""
     wanted, clock = await read_struct(request, ClockChange), observation.subject.clock
     if wanted.speed is not None:
         clock.set_speed(wanted.speed)
@@ -72,7 +72,7 @@ async def set_clock(observation: Observation, request: Request, query: Query) ->
 
 
 async def step_clock(observation: Observation, request: Request, query: Query) -> Response:
-    """Take one decision, or go to the next instant at which something happens; the clock stands still from then on."""
+    """Make one decision, or advance to the next event, and leave the clock paused."""
     step, subject = await read_struct(request, Step), observation.subject
     before = len(subject.decisions)
     done = await (subject.step_decision() if step.by == "decision" else subject.step_event())
@@ -86,7 +86,7 @@ async def step_clock(observation: Observation, request: Request, query: Query) -
 
 
 async def flush_queue(observation: Observation, request: Request, query: Query) -> Response:
-    """Have all pods in backoff, and all unschedulable ones, tried again now. Gates still hold theirs back."""
+    """Retry all pods in backoff and all unschedulable pods now. Gated pods stay gated."""
     now_ns = observation.subject.clock.now_ns()
 
     def flush(scheduler: Scheduler) -> int:
@@ -100,7 +100,7 @@ async def flush_queue(observation: Observation, request: Request, query: Query) 
 
 
 async def retry_pod(observation: Observation, request: Request, query: Query) -> Response:
-    """Have one waiting pod tried again now."""
+    """Retry one waiting pod now."""
     key = f"{request.path_params['namespace']}/{request.path_params['name']}"
     now_ns = observation.subject.clock.now_ns()
 
@@ -119,19 +119,19 @@ async def retry_pod(observation: Observation, request: Request, query: Query) ->
 
 
 async def config(observation: Observation, request: Request, query: Query) -> Response:
-    """Tell the configuration that decides now."""
+    """Return the configuration in use."""
     settings = observation.subject.settings
     return await observation.off_loop(lambda: json_answer(request, configuration_document(settings)))
 
 
 async def default_config(observation: Observation, request: Request, query: Query) -> Response:
-    """Tell the configuration that decides where none is given."""
+    """Return the configuration that is used if none is given."""
     settings = observation.subject.settings
     return await observation.off_loop(lambda: json_answer(request, default_document(settings)))
 
 
 async def validate_config(observation: Observation, request: Request, query: Query) -> Response:
-    """Say what is wrong with a configuration, or what it would change; nothing is changed."""
+    """Return the errors of a configuration, or its effect, without applying it."""
     text, settings = await read_text(request), observation.subject.settings
     pods = await observation.view.pod_columns()
     waiting = pods.counts()[PodStatus.WAITING.text]
@@ -139,7 +139,7 @@ async def validate_config(observation: Observation, request: Request, query: Que
 
 
 async def put_config(observation: Observation, request: Request, query: Query) -> Response:
-    """Go on with another configuration, at once and as a whole."""
+    """Apply another configuration, at once and as a whole."""
     text, subject = await read_text(request), observation.subject
     settings = subject.settings
     await observation.off_loop(lambda: check(settings, text))
@@ -153,12 +153,12 @@ async def put_config(observation: Observation, request: Request, query: Query) -
 
 
 async def plugins(observation: Observation, request: Request, query: Query) -> Response:
-    """List the plugins that there are, with what went wrong in them."""
+    """List the available plugins with their failures."""
     return json_answer(request, _plugins(observation))
 
 
 async def reload_plugins(observation: Observation, request: Request, query: Query) -> Response:
-    """Read the files of custom plugins again."""
+    """Reload the files of custom plugins."""
     await observation.subject.reload_plugins()
     observation.queue.forget()
     return json_answer(request, _plugins(observation))
@@ -190,7 +190,7 @@ def _plugins(observation: Observation) -> PluginList:
 
 
 def _incidents(observation: Observation) -> dict[str, list[PluginIncident]]:
-    """Return by plugin what went wrong in it: each exception once at each extension point, with how often it was raised."""
+    """Return the failures by plugin: each exception once per extension point, with its number of occurrences."""
     found: dict[str, dict[tuple[str, str], PluginIncident]] = {}
     for failure in observation.subject.engine.status().plugin_failures:
         of_plugin = found.setdefault(failure.plugin, {})
@@ -224,12 +224,12 @@ def _snapshots(observation: Observation) -> SnapshotList:
 
 
 async def snapshots(observation: Observation, request: Request, query: Query) -> Response:
-    """List the moments that are kept."""
+    """List the snapshots."""
     return json_answer(request, _snapshots(observation))
 
 
 async def take_snapshot(observation: Observation, request: Request, query: Query) -> Response:
-    """Keep the cluster as it is now."""
+    """Take a snapshot of the cluster."""
     wanted = await read_struct(request, SnapshotName)
     if any(kept.name == wanted.name for kept in observation.subject.snapshots()):
         raise Refusal(HTTPStatus.CONFLICT, "snapshot", got=f"'{wanted.name}', which is taken", hint="another name")
@@ -248,24 +248,24 @@ def _known(observation: Observation, request: Request) -> str:
 
 
 async def restore_snapshot(observation: Observation, request: Request, query: Query) -> Response:
-    """Go back to a moment."""
+    """Restore a snapshot."""
     observation.subject.restore_snapshot(_known(observation, request))
     return json_answer(request, Restored(revision=observation.subject.backend.store.revision))
 
 
 async def delete_snapshot(observation: Observation, request: Request, query: Query) -> Response:
-    """Forget a moment."""
+    """Delete a snapshot."""
     observation.subject.delete_snapshot(_known(observation, request))
     return json_answer(request, _snapshots(observation))
 
 
 async def reset(observation: Observation, request: Request, query: Query) -> Response:
-    """Go back to the cluster as it was when the server was ready."""
+    """Restore the cluster to its state when the server became ready."""
     observation.subject.reset()
     return json_answer(request, Restored(revision=observation.subject.backend.store.revision))
 
 
 async def sources(observation: Observation, request: Request, query: Query) -> Response:
-    """List the sources that are followed."""
+    """List the source clusters that are followed."""
     items = sources_of(observation.subject.backend)
     return json_answer(request, SourceList(**whole(items), items=items))

@@ -1,4 +1,4 @@
-"""Decisions as lists show them: the summary with the margin over the runner-up, which takes the full record to tell."""
+"""Decision summaries for lists, with the margin over the runner-up, which requires the full record."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from bayplan.http_api.query import Deadline
 from bayplan.http_api.subject import Decisions
 
 MOST_MARGINS = 20_000
-"""So many margins are kept: telling one takes a full record, which is put together from its changes."""
+"""Maximum number of cached margins: computing one takes a full record, which is rebuilt from its changes."""
 
 
 class Margin(NamedTuple):
-    """How much better the chosen node was.
+    """By how much the chosen node won.
 
     Attributes:
-        points: ahead of the best node outside of the tie set; None where there is none.
+        points: ahead of the best node outside the tie set; None if there is none.
         runner_up: that node, or "".
     """
 
@@ -46,7 +46,7 @@ def margin_of(decision: Decision) -> Margin:
     if not len(outside) or best < 0:
         return UNKNOWN
     if decision.record.node not in tied:
-        # Other weights decided than the annotations of another scheduler show.
+        # Another scheduler decided, with weights that its annotations don't show.
         return UNKNOWN
     second = int(total[outside].max())
     names = [decision.names[row] for row in np.flatnonzero(total == second).tolist()]
@@ -67,7 +67,7 @@ class DecisionSummaries:
         self._lock = Lock()
 
     def margin(self, number: int, record: Record, deadline: Deadline | None = None) -> Margin:
-        """Return the margin of a decision; unknown where there is no full record, or no time to put it together."""
+        """Return the margin of a decision; unknown without a full record, or if time ran out."""
         if record.outcome is not Outcome.SCHEDULED or record.frame < 0 or record.feasible_nodes < 2:
             return UNKNOWN
         with self._lock:
@@ -120,7 +120,7 @@ class DecisionSummaries:
         return self.of(range(end - 1, max(end - count, self._decisions.oldest) - 1, -1), deadline)
 
     def of(self, numbers: Iterable[int], deadline: Deadline | None = None) -> list[DecisionSummary]:
-        """Return summaries of some decisions, as far as they are kept."""
+        """Return summaries of some decisions, leaving out those no longer in memory."""
         found = []
         for number in numbers:
             try:

@@ -17,17 +17,17 @@ MOST_BINS = 4000
 
 SCHEDULED, WAITS, ERROR, SKIPPED = Outcome.SCHEDULED, Outcome.UNSCHEDULABLE, Outcome.ERROR, Outcome.SKIPPED
 PREEMPTS = 8
-"""Set in a mark where the decision made room on a node."""
+"""Bit of a mark: the decision preempted pods."""
 
 _SPARE = 100_000
 
 
 @dataclass(frozen=True, eq=False)
 class TimelineColumns:
-    """The timeline of a moment.
+    """The timeline, frozen.
 
     Attributes:
-        first: number of the first decision. times_ns, marks: int64, of it and those that follow.
+        first: number of the first decision. times_ns, marks: int64, of the first decision and all later ones.
     """
 
     first: int
@@ -36,10 +36,10 @@ class TimelineColumns:
 
 
 class DecisionTimeline:
-    """Decisions as they come. On the loop thread.
+    """The decisions in order. Use on the loop thread.
 
     Args:
-        first: number of the first one that will come.
+        first: number of the first decision to be added.
     """
 
     def __init__(self, first: int) -> None:
@@ -47,7 +47,7 @@ class DecisionTimeline:
         self._times, self._marks = array("q"), array("B")
 
     def add(self, number: int, record: Record) -> None:
-        """Add a decision; those between, which nobody could read any more, count as skipped."""
+        """Add a decision; missing numbers before it, whose records are already gone, count as skipped."""
         while self._first + len(self._times) < number:
             self._times.append(record.time_ns)
             self._marks.append(SKIPPED)
@@ -55,14 +55,14 @@ class DecisionTimeline:
         self._marks.append(record.outcome | PREEMPTS * bool(record.nominated_node))
 
     def forget(self, oldest: int) -> None:
-        """Let go of decisions that are not kept any more, many at a time."""
+        """Drop decisions that are no longer in memory, many at a time."""
         gone = oldest - self._first
         if gone > _SPARE:
             del self._times[:gone], self._marks[:gone]
             self._first = oldest if self._times else max(oldest, self._first)
 
     def freeze(self) -> TimelineColumns:
-        """Return the timeline as it is now."""
+        """Return a frozen copy of the timeline."""
         return TimelineColumns(
             self._first,
             np.frombuffer(self._times, dtype=np.int64).copy() if self._times else np.zeros(0, dtype=np.int64),
@@ -76,10 +76,10 @@ def density_document(
     """Return how many decisions of each kind there were in equal parts of a span.
 
     Args:
-        timeline: of a moment. node_changes_ns: when nodes came, went or changed.
-        span: first and last decision, or instant in nanoseconds; what lies outside of what is known is cut off.
-        bins: how many parts.
-        by_time: whether parts are equal in time; else in numbers of decisions.
+        timeline: frozen. node_changes_ns: when nodes were added, removed or changed.
+        span: first and last decision, or instants in nanoseconds; clipped to what is known.
+        bins: number of parts.
+        by_time: whether parts are equal in time; otherwise in number of decisions.
     """
     times, marks, first = timeline.times_ns, timeline.marks, timeline.first
     newest = first + len(times) - 1
@@ -119,7 +119,7 @@ def density_document(
 
 
 def _counts(chosen: np.ndarray[tuple[int, ...], np.dtype[np.bool_]], starts: Ints, stops: Ints) -> list[int]:
-    """Return how many are chosen from each start to its stop."""
+    """Return the number of chosen entries from each start to its stop."""
     sums = np.concatenate(([0], np.cumsum(chosen)))
     counted: list[int] = (sums[np.maximum(stops, starts)] - sums[starts]).tolist()
     return counted

@@ -1,7 +1,7 @@
-"""Many objects in one request: each is made whole, or deleted, for itself, with an outcome of its own.
+"""Many objects in one request: each is created or deleted as a whole and independently, with its own outcome.
 
-Nothing is undone, whatever becomes of the others: an object that the API refuses says why, one that is there already says so. So a
-batch whose answer was lost can be sent again. Other requests get their turn after a few milliseconds each.
+Nothing is rolled back if an entry fails. A refused object reports the reason and an existing one reports that it exists, so a
+batch whose response was lost can be sent again. Other requests get a turn every few milliseconds.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from bayplan.base.plain_data import Plain
 
 MOST_BATCH_BYTES = 32 << 20
 SLICE_NS = 2_000_000
-"""After so long others get their turn; one object may go beyond it."""
+"""Length of a slice, after which other tasks get a turn; a single object may exceed it."""
 
 
 _AN_OBJECT = msgspec.Meta(description="A Kubernetes object, as its API has it.", extra_json_schema={"type": "object"})
 
 
 class Outcome(msgspec.Struct, omit_defaults=True):
-    """What became of one entry of a batch.
+    """The outcome of one entry of a batch.
 
     Attributes:
-        outcome: ``created``, ``exists`` (nothing was changed), ``deleted``, ``absent`` (so nothing was deleted) or ``refused``.
-        code: that the Kubernetes API would have answered with. message: its words, where it refuses.
-        kind, namespace, name: of the object. uid, resource_version: as it is now, or was when it was deleted.
-        warnings: for the writer. object: as it is now, where that was asked for.
+        outcome: ``created``, ``exists`` (nothing was changed), ``deleted``, ``absent`` (nothing to delete) or ``refused``.
+        code: that the Kubernetes API would have returned. message: its error message, if it refused.
+        kind, namespace, name: of the object. uid, resource_version: current, or from when it was deleted.
+        warnings: for the writer. object: its current state, if requested.
     """
 
     outcome: str
@@ -55,7 +55,7 @@ class Outcome(msgspec.Struct, omit_defaults=True):
 
 
 class Batch(msgspec.Struct):
-    """The answer: outcomes in the order of the entries, and how many there are of each."""
+    """The response: outcomes in the order of the entries, and their counts."""
 
     items: list[Outcome]
     created: int = 0
@@ -66,7 +66,7 @@ class Batch(msgspec.Struct):
 
 
 class _Deletion(msgspec.Struct, forbid_unknown_fields=True):
-    """An entry that deletes: names of the object; with a uid no other one of that name. Seconds of grace as in DeleteOptions."""
+    """An entry that deletes: names of the object, its required uid if given, and grace seconds as in DeleteOptions."""
 
     delete: Plain
     grace_period_seconds: int | None = None
@@ -88,13 +88,13 @@ _UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 class BatchWriter:
-    """Writes batches, one at a time and a slice at a time: others wait for one slice, however many batches there are.
+    """Writes batches one at a time, in slices: other tasks wait for one slice at most, however many batches there are.
 
     Args:
         backend: of the API.
 
     Attributes:
-        turn: to be held by whoever writes many objects at once.
+        turn: the lock to hold while writing many objects at once.
     """
 
     def __init__(self, backend: Backend) -> None:
@@ -102,12 +102,12 @@ class BatchWriter:
         self.turn = asyncio.Lock()
 
     async def write(self, body: bytes, manager: str, *, objects: bool = False) -> Batch:
-        """Carry out a batch.
+        """Execute a batch.
 
         Args:
-            body: entries, one a line, or a List of them: an object to be made, or ``{"delete": names of an object}``.
-            manager: who writes.
-            objects: whether the answer holds what was made.
+            body: entries, one a line, or a List of them: an object to create, or ``{"delete": names of an object}``.
+            manager: the field manager.
+            objects: whether the response contains the created objects.
         """
         entries, types = _entries(body)
         options = WriteOptions(manager=manager)
@@ -125,7 +125,7 @@ class BatchWriter:
 
 
 def _entries(body: bytes) -> tuple[Iterator[bytes | msgspec.Raw], _TypeOfItems]:
-    """Return the entries of a body, and what those are that don't say so: items of a PodList are Pods."""
+    """Return the entries of a body, and the kind of those without one: items of a PodList are Pods."""
     try:
         found = msgspec.json.decode(body, type=_List)
     except _UNREADABLE:
@@ -135,7 +135,7 @@ def _entries(body: bytes) -> tuple[Iterator[bytes | msgspec.Raw], _TypeOfItems]:
 
 
 def _is_one(body: bytes) -> bool:
-    """Say whether a body is one value of JSON, be it on many lines."""
+    """Return whether a body is a single JSON value, on one line or many."""
     try:
         msgspec.json.decode(body, type=msgspec.Raw)
     except _UNREADABLE:
@@ -197,10 +197,10 @@ def _delete(backend: Backend, entry: _Deletion, told: Outcome) -> None:
 
 
 def _place(backend: Backend, value: Plain, told: Outcome) -> tuple[Resource, str]:
-    """Return the resource of an object and its name, and tell where it belongs.
+    """Return the resource and the name of an object, with its namespace set.
 
     Raises:
-        ApiError: it is of no kind that is served, or of one whose objects are questions, such as a Binding.
+        ApiError: its kind is not served, or its objects are requests rather than stored, such as a Binding.
     """
     version, kind = str(value.get("apiVersion") or ""), str(value.get("kind") or "")
     resource = backend.registry.by_kind(version, kind)

@@ -1,8 +1,8 @@
-"""Load documents into a running server as files are loaded: all of them, or, where one can't be used, none.
+"""Load documents into a running server as files are loaded: all of them, or none if one can't be used.
 
-Others go on writing meanwhile. So what was loaded is taken back write by write, and what others wrote elsewhere stays; where
-everything else was to go first, what was there before comes back around it. Loads of one server go one after another, and batches
-with them (`bayplan.http_api.document_batch.BatchWriter.turn`).
+Other clients keep writing during a load. A failed load is therefore undone write by write, and other clients' writes to other
+objects stay; if everything else was removed first, the previous objects are restored around these writes. Loads into one server
+run one after another, and never at the same time as batches (`bayplan.http_api.document_batch.BatchWriter.turn`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from bayplan.apiserver.store.store import Snapshot, Store
 from bayplan.apiserver.store.table import Key
 
 AT_ONCE = 10
-"""So many documents are loaded before others get their turn on the loop."""
+"""Documents that are loaded before other tasks on the loop get a turn."""
 
 EMPTY = Snapshot(0, {})
 
@@ -27,11 +27,11 @@ async def load_into(backend: Backend, documents: Sequence[dict[str, object]], *,
     """Store documents as files are loaded.
 
     Args:
-        backend: of the API. documents: of any kind. replace: whether everything else goes first.
+        backend: of the API. documents: of any kind. replace: whether everything else is removed first.
 
     Raises:
-        InputError: one can't be used. What had been loaded is as it was before: made objects are gone, replaced ones have their
-            former content, whoever has written them meanwhile. With `replace`, what had gone is there again.
+        InputError: one can't be used. The load is undone: created objects are gone, and replaced ones have their previous
+            content, even if another client wrote them in the meantime. With `replace`, removed objects are restored.
     """
     store, loaded = backend.store, Loaded()
     before, written = store.snapshot(), list[Write]()
@@ -46,7 +46,7 @@ async def load_into(backend: Backend, documents: Sequence[dict[str, object]], *,
             if number % AT_ONCE == AT_ONCE - 1:
                 await asyncio.sleep(0)
     except BaseException:
-        # Whatever it was, half of what was sent is of no use to anybody.
+        # Undo after any exception: a partial load is of no use.
         if replace:
             store.restore(_as_before(store, before, written))
         else:
@@ -58,7 +58,7 @@ async def load_into(backend: Backend, documents: Sequence[dict[str, object]], *,
 def _load_noting(
     backend: Backend, sources: Iterable[Source], loaded: Loaded, written: list[Write]
 ) -> Generator[None, None, None]:
-    """Load one by one, and note the writes of each: nobody else writes from its begin to its end."""
+    """Load one by one, and record the writes of each step, during which no other task can write."""
     loading = load_one_by_one(backend, sources, loaded)
     while True:
         revision = backend.store.revision
@@ -72,12 +72,12 @@ def _load_noting(
 
 
 def _take_back(backend: Backend, written: Sequence[Write]) -> None:
-    """Undo writes, the last one first, by other writes: who watches can follow, and who wrote elsewhere loses nothing."""
+    """Undo writes, the last first, by further writes: watchers see them, and other clients' writes to other objects stay."""
     resources = backend.registry.by_table()
     for write in reversed(written):
         found = backend.store.get(write.table, write.new.key)
         if found is None or found.uid != write.new.uid:
-            continue  # Somebody has deleted it, which holds.
+            continue  # Another client has deleted it, and it stays deleted.
         item = write.old if write.old is not None else found
         resource = resources[write.table]
         document = backend.document(resource, item)
@@ -88,10 +88,10 @@ def _take_back(backend: Backend, written: Sequence[Write]) -> None:
 
 
 def _as_before(store: Store, before: Snapshot, written: Sequence[Write]) -> Snapshot:
-    """Return what there was, but for what others have made, changed or deleted since everything was taken away.
+    """Return the previous objects, except those that other clients created, changed or deleted after everything was removed.
 
     Args:
-        store: as it is now. before: what there was. written: by the load, after everything had been taken away.
+        store: the current one. before: its previous contents. written: by the load, after everything was removed.
     """
     tables: dict[str, tuple[Mapping[Key, Item], list[Key]]] = {}
     own: dict[str, dict[Key, str]] = {}
@@ -102,7 +102,7 @@ def _as_before(store: Store, before: Snapshot, written: Sequence[Write]) -> Snap
         loaded = own.get(name, {})
         for key in loaded:
             if store.get(name, key) is None:
-                items.pop(key, None)  # Somebody has deleted it, which holds.
+                items.pop(key, None)  # Another client has deleted it, and it stays deleted.
         items.update((item.key, item) for item in store.between(name) if loaded.get(item.key) != item.uid)
         tables[name] = (items, sorted(items))
     return Snapshot(before.revision, tables)

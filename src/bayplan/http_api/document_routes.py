@@ -1,4 +1,4 @@
-"""Documents in and out: several of a text at once, the whole cluster, the pods of a node that is to be emptied."""
+"""Handlers for documents: apply a text with several of them, export and import the whole cluster, drain a node."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from bayplan.objects.pod import Pod
 MOST_IMPORT_BYTES = 256 << 20
 ITEMS_A_PIECE = 500
 NOT_EXPORTED = frozenset(("events",))
-"""Tables that tell what happened, not what there is."""
+"""Tables that record what happened, and are not part of the state."""
 
 
 async def apply(observation: Observation, request: Request, query: Query) -> Response:
@@ -40,7 +40,7 @@ async def apply(observation: Observation, request: Request, query: Query) -> Res
 
 
 async def objects(observation: Observation, request: Request, query: Query) -> Response:
-    """Make or delete many objects, each for itself and whole, its status included; they are lines of JSON, or a List."""
+    """Create or delete many objects, each independently and including its status; the body is lines of JSON, or a List."""
     body = await read_body(request, MOST_BATCH_BYTES)
     manager = request.headers.get("user-agent", "").partition("/")[0] or "bayplan-objects"
     batch = await observation.batches.write(body, manager, objects=query.switch("objects"))
@@ -59,7 +59,7 @@ async def export(observation: Observation, request: Request, query: Query) -> Re
 
 
 async def _exported(backend: Backend, contents: Snapshot, configuration: str) -> AsyncIterator[bytes]:
-    """Yield the documents of a moment, some at a time."""
+    """Yield the documents of a snapshot, in chunks."""
     resources = backend.registry.by_table()
     yield b'{"apiVersion":"v1","kind":"List","configuration":' + msgspec.json.encode(configuration) + b',"items":['
     comma = b""
@@ -76,10 +76,10 @@ async def _exported(backend: Backend, contents: Snapshot, configuration: str) ->
 
 
 class ImportRequest(msgspec.Struct):
-    """A List, as `export` returns it.
+    """A List as `export` returns it.
 
     Attributes:
-        items: documents of any kind. configuration: of the scheduler; empty leaves it as it is.
+        items: documents of any kind. configuration: of the scheduler; if empty, it stays unchanged.
     """
 
     items: list[dict[str, object]] = []
@@ -87,7 +87,7 @@ class ImportRequest(msgspec.Struct):
 
 
 async def import_documents(observation: Observation, request: Request, query: Query) -> Response:
-    """Take in what `export` returned, or any List; ``replace=1`` takes everything else away first."""
+    """Import the result of `export` or any other List; ``replace=1`` removes everything else first."""
     body = await read_body(request, MOST_IMPORT_BYTES)
     wanted = await observation.off_loop(lambda: _decode(body))
     if wanted.configuration:
@@ -119,7 +119,7 @@ def _decode(body: bytes) -> ImportRequest:
 
 
 async def drain(observation: Observation, request: Request, query: Query) -> Response:
-    """Cordon a node and evict its pods, but for those of DaemonSets; budgets are honoured."""
+    """Cordon a node and evict its pods except those of DaemonSets; disruption budgets are honoured."""
     name: str = request.path_params["name"]
     api, store = observation.subject.api, observation.subject.bridge.store
     cordoned = await ask(api, "GET", f"/api/v1/nodes/{quote(name)}")
@@ -145,7 +145,7 @@ async def drain(observation: Observation, request: Request, query: Query) -> Res
 
 
 def _stays(pod: Pod) -> bool:
-    """Return whether a pod is left on a node that is drained."""
+    """Return whether a pod stays on a node that is drained."""
     controller = pod.metadata.controller()
     mirrored = "kubernetes.io/config.mirror" in pod.metadata.annotations
     leaving = pod.metadata.deletion_timestamp is not None

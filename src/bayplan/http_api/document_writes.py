@@ -1,4 +1,4 @@
-"""Write documents of any kind through the Kubernetes API in process: from a text with several of them, or one by one."""
+"""Write documents of any kind through the in-process Kubernetes API: from a text with several of them, or one by one."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from bayplan.http_api.contract.documents import Applied, AppliedItem, AppliedPro
 from bayplan.http_api.refusal import Refusal
 
 MOST_COPIES = 10_000
-"""So many documents are written at once where a text is written more than once: copies times documents."""
+"""Maximum number of documents per write if the text is written more than once: copies times documents."""
 
 LEAST_OFF_LOOP = 50_000
-"""Texts of so many characters are read on a thread: YAML of some megabytes takes seconds."""
+"""Texts of at least this many characters are parsed on a thread: YAML of some megabytes takes seconds."""
 
 AT_ONCE = 20
-"""So many documents are written before others get their turn on the loop."""
+"""Documents that are written before other tasks on the loop get a turn."""
 
 
 class ApplyRequest(msgspec.Struct, forbid_unknown_fields=True):
-    """What is to be written.
+    """Documents to write.
 
     Attributes:
         text: YAML or JSON, one document or several.
-        count: with it, the text is written so many times, ``{n}`` in it being 1, 2, ...
-        dry_run: whether to say only what would come of it. replace: whether objects that exist are replaced.
+        count: the number of copies to write, with ``{n}`` in the text replaced by 1, 2, ...
+        dry_run: whether to report the outcome without writing. replace: whether to replace objects that exist.
     """
 
     text: str
@@ -43,10 +43,10 @@ class ApplyRequest(msgspec.Struct, forbid_unknown_fields=True):
 
 
 async def apply_text(api: Api, wanted: ApplyRequest) -> Applied:
-    """Write the documents of a text; one that is refused does not keep the others back.
+    """Write the documents of a text; one that is refused does not stop the others.
 
     Raises:
-        Refusal: the text can't be read, or is to be written too often.
+        Refusal: the text can't be parsed, or the count is too large.
     """
     count = wanted.count
     if count is not None and not 1 <= count <= MOST_COPIES:
@@ -109,7 +109,7 @@ async def _apply(api: Api, document: Document, wanted: ApplyRequest, index: int)
 
 
 def _problems(document: Document, status: Mapping[str, object]) -> list[AppliedProblem]:
-    """Return the causes of a refusal with the lines that they are about."""
+    """Return the causes of an error with the lines that they refer to."""
     details = status.get("details")
     causes = details.get("causes") if isinstance(details, dict) else None
     found: list[AppliedProblem] = []
@@ -121,12 +121,12 @@ def _problems(document: Document, status: Mapping[str, object]) -> list[AppliedP
 
 
 def segment(text: str) -> str:
-    """Return a name as one part of a path: a slash in it does not begin another part. Colons stay, as in ``system:node``."""
+    """Return a name as one segment of a path, with slashes escaped. Colons stay, as in ``system:node``."""
     return quote(text, safe=":")
 
 
 def collection_path(resource: Resource, namespace: str) -> str:
-    """Return the path under which objects of a resource are made."""
+    """Return the path at which objects of a resource are created."""
     root = f"/apis/{resource.group}/{resource.version}" if resource.group else f"/api/{resource.version}"
     inside = f"/namespaces/{segment(namespace)}" if resource.namespaced else ""
     return f"{root}{inside}/{resource.name}"
@@ -141,7 +141,7 @@ async def write(
     dry_run: bool = False,
     replace: bool = False,
 ) -> Response:
-    """Create an object through the API, or, with `replace`, take the place of the one of its name."""
+    """Create an object through the API or, with `replace`, replace the existing one of the same name."""
     query = {"dryRun": "All"} if dry_run else {}
     path = collection_path(resource, namespace)
     answer = await ask(api, "POST", path, document, query)
@@ -160,7 +160,7 @@ async def write(
 async def ask(
     api: Api, method: str, path: str, document: object = None, query: Mapping[str, str] | None = None
 ) -> Response:
-    """Ask the Kubernetes API in process, and return its whole answer."""
+    """Send a request to the in-process Kubernetes API, and return its whole response."""
     body = b"" if document is None else msgspec.json.encode(document)
     answer = await api.handle(Request(method, path, dict(query or {}), {"content-type": "application/json"}, body))
     assert isinstance(answer, Response)
@@ -168,5 +168,5 @@ async def ask(
 
 
 def message_of(answer: Response) -> str:
-    """Return what the API says of a refusal."""
+    """Return the message of an API error."""
     return str(msgspec.json.decode(answer.body).get("message", ""))

@@ -13,7 +13,7 @@ from bayplan.sim.result import SimulatedEvent
 
 EVENTS = "events"
 MOST_EVENTS = 200
-"""So many events of one object are told, the newest."""
+"""Maximum number of events returned for one object, the newest."""
 
 Subject = tuple[str, str, str]
 """Kind, namespace (of the event) and name."""
@@ -32,7 +32,7 @@ class ToldEvent(NamedTuple):
 
 
 class EventIndex:
-    """Events by the object that they are about. On the loop thread.
+    """Events by the object that they refer to. Use on the loop thread.
 
     Args:
         backend: of the API.
@@ -63,10 +63,10 @@ class EventIndex:
         self._names.setdefault(_about(item), OrderedDict())[item.key] = None
 
     def of(self, kind: str, namespace: str, name: str) -> list[ToldEvent]:
-        """Return the events about an object, the oldest first; of many the newest.
+        """Return the events about an object, the oldest first; if there are many, only the newest.
 
         Args:
-            kind, name: of the object. namespace: of its events: its own; ``default`` for objects of the cluster.
+            kind, name: of the object. namespace: of its events: the object's own, or ``default`` for cluster-scoped objects.
         """
         names = list(self._names.get((kind, namespace, name), ()))[-MOST_EVENTS:]
         items = (self._backend.store.get(EVENTS, key) for key in names)
@@ -74,7 +74,7 @@ class EventIndex:
         return sorted(found, key=lambda event: event.last_ns)
 
     def of_pod(self, key: str) -> list[SimulatedEvent]:
-        """Return the events about a pod ``namespace/name`` as explanations read them."""
+        """Return the events about a pod ``namespace/name`` in the format of explanations."""
         namespace, _, name = key.partition("/")
         return [
             SimulatedEvent(key, each.type, each.reason, each.action, each.note, each.first_ns, each.last_ns, each.times)

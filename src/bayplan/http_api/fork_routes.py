@@ -1,4 +1,4 @@
-"""Try: forks of the cluster."""
+"""Handlers for forks of the cluster."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from bayplan.http_api.refusal import Refusal
 
 
 def fork_document(fork: Fork) -> ForkStatus:
-    """Return what is reported about a fork."""
+    """Return the document about a fork."""
     progress = fork.progress
     return ForkStatus(
         id=fork.id,
@@ -44,18 +44,18 @@ async def forks(observation: Observation, request: Request, query: Query) -> Res
 
 
 async def fork(observation: Observation, request: Request, query: Query) -> Response:
-    """Tell about one fork."""
+    """Return one fork."""
     return json_answer(request, fork_document(observation.forks.get(request.path_params["id"])))
 
 
 async def delete_fork(observation: Observation, request: Request, query: Query) -> Response:
-    """Throw a fork away."""
+    """Delete a fork."""
     observation.forks.delete(request.path_params["id"])
     return await forks(observation, request, query)
 
 
 async def begin_fork(observation: Observation, request: Request, query: Query) -> Response:
-    """Copy the cluster, change something, and let it run in virtual time."""
+    """Copy the cluster, apply changes, and run it in virtual time."""
     wanted, subject = await read_struct(request, ForkRequest), observation.subject
     settings, text = subject.settings, wanted.config
     if wanted.until is not None and not 0 <= wanted.until <= 10**9:

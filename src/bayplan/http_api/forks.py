@@ -1,8 +1,8 @@
-"""Forks: a copy of the cluster that runs in virtual time beside the server, to try something and throw it away.
+"""Forks: copies of the cluster that run in virtual time, independently of the server, to try a change.
 
-A fork begins with the typed objects of now or of a snapshot: pods that have a node keep it, pods that wait are tried. It shares
-nothing with the server but these objects, which nobody changes. Forks run one after the other on a thread of their own, which
-does not keep the process from ending.
+A fork starts with the typed objects of the present or of a snapshot: pods with a node stay there, and waiting pods are tried.
+It shares nothing with the server except these objects, which are immutable. Forks run one after another on a daemon thread,
+which does not keep the process from exiting.
 """
 
 from __future__ import annotations
@@ -49,16 +49,16 @@ from bayplan.sim.simulator import Progress, Simulator
 from bayplan.sim.virtual_cluster import VirtualCluster
 
 MOST_FORKS = 16
-"""So many forks are kept: each holds a cluster and the records of its run."""
+"""Maximum number of forks: each holds a cluster and the records of its run."""
 
 NOW = "now"
-"""The run that the cluster itself is, beside its forks."""
+"""The name of the live cluster among the runs."""
 
 Objects = dict[tuple[Kind, str], KubernetesObject]
 
 
 class Reference(msgspec.Struct, forbid_unknown_fields=True):
-    """An object, by what it is called."""
+    """A reference to an object by its names."""
 
     kind: str
     name: str
@@ -66,18 +66,18 @@ class Reference(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class ForkRequest(msgspec.Struct, forbid_unknown_fields=True, rename={"origin": "from"}):
-    """What is to be tried.
+    """The change to try.
 
     Attributes:
         origin: ``now`` or the name of a snapshot.
-        config: another configuration; None for that of the server.
-        objects: documents that come, or take the place of those of their names. delete: objects that go.
-        seed: of the choice among equals; None for that of the server.
-        until: when to end, in seconds of virtual time: enough for graceful evictions, and few pods finish; null: when everything
-            has come to rest.
-        reschedule: pods with a node that are decided again: none of them (the default), ``["*"]`` for all from an empty cluster, or
-            pods and workloads, e.g. ``["deployment/shop/web"]``. Pods of DaemonSets and static pods stay.
-        name: what it is called, for people.
+        config: another configuration; None for the server's.
+        objects: documents to create or to replace existing ones with. delete: objects to delete.
+        seed: for tie-breaking; None for the server's.
+        until: when to end, in seconds of virtual time: long enough for graceful evictions, while few pods finish; null: when
+            nothing is left to do.
+        reschedule: placed pods to decide again: none (the default), ``["*"]`` for all from an empty cluster, or pods and
+            workloads, e.g. ``["deployment/shop/web"]``. Pods of DaemonSets and static pods stay.
+        name: a label for people.
     """
 
     origin: str = NOW
@@ -92,14 +92,14 @@ class ForkRequest(msgspec.Struct, forbid_unknown_fields=True, rename={"origin": 
 
 @dataclass(frozen=True, kw_only=True)
 class ForkSetup:
-    """Everything that a fork is made from.
+    """Everything that a fork is created from.
 
     Attributes:
-        objects: makes the objects that it begins with; called on the fork's thread.
-        configuration, registry, feature_gates: of the scheduler; custom plugins get a guard of the fork's own.
+        objects: returns the initial objects; called on the fork's thread.
+        configuration, registry, feature_gates: of the scheduler; custom plugins get the fork's own guard.
         assemble, connect: see `Settings`.
         seed: of all random streams.
-        start_ns: when it begins, in virtual time. until_ns: when it ends, since then; or None.
+        start_ns: when it starts, in virtual time. until_ns: when it ends, relative to the start; or None.
     """
 
     objects: Callable[[], Iterable[KubernetesObject]]
@@ -120,10 +120,10 @@ class Fork:
     """One fork.
 
     Attributes:
-        id: its name in addresses. name, origin: as asked for. created_ns: when, by the server's clock.
+        id: its name in URLs. name, origin: as requested. created_ns: when, by the server's clock.
         state: ``running``, ``done`` or ``failed``. message: why it failed.
-        progress: how far it is. result, facts: its outcome. reading: of it, once somebody has read in it.
-        feature_gates: it runs with.
+        progress: of the run. result, facts: its outcome. reading: of the outcome, once a request has read it.
+        feature_gates: that it runs with.
     """
 
     id: str
@@ -141,7 +141,7 @@ class Fork:
 
 
 class Forks:
-    """The forks of a server. Used on the loop; what they do, they do on their thread."""
+    """The forks of a server. Use on the loop; forks themselves run on their own thread."""
 
     def __init__(self) -> None:
         self._forks: dict[str, Fork] = {}
@@ -154,7 +154,7 @@ class Forks:
         return tuple(self._forks.values())
 
     def get(self, fork_id: str) -> Fork:
-        """Return one.
+        """Return a fork.
 
         Raises:
             Refusal: there is none of that name.
@@ -166,7 +166,7 @@ class Forks:
         return found
 
     def finished(self, fork_id: str) -> SimulationResult:
-        """Return the outcome of one.
+        """Return the outcome of a fork.
 
         Raises:
             Refusal: there is none of that name, or it has no outcome.
@@ -179,7 +179,7 @@ class Forks:
         return fork.result
 
     def reading_of(self, fork_id: str) -> ForkReading:
-        """Return what lists and pages about a fork are made from. On a worker thread.
+        """Return the data that lists and pages about a fork are made from. On a worker thread.
 
         Raises:
             Refusal: there is none of that name, or it has no outcome.
@@ -191,7 +191,7 @@ class Forks:
             return fork.reading
 
     def begin(self, request: ForkRequest, setup: ForkSetup, created_ns: int) -> Fork:
-        """Begin a fork.
+        """Start a fork.
 
         Raises:
             Refusal: there are too many.
@@ -202,13 +202,13 @@ class Forks:
         self._forks[fork.id] = fork
         self._waiting.put((fork, setup))
         if self._thread is None:
-            # A daemon, unlike the threads of an executor: what runs in a fork must not keep the process from ending.
+            # A daemon thread, unlike those of an executor: a fork must not keep the process from exiting.
             self._thread = Thread(target=_run_all, args=(self._waiting,), name="bayplan-fork", daemon=True)
             self._thread.start()
         return fork
 
     def delete(self, fork_id: str) -> None:
-        """Forget a fork, and end it where it still runs.
+        """Delete a fork, and stop it if it is still running.
 
         Raises:
             Refusal: there is none of that name.
@@ -217,19 +217,19 @@ class Forks:
         del self._forks[fork_id]
 
     def close(self) -> None:
-        """End all of them."""
+        """Stop all forks."""
         for fork in self._forks.values():
             fork.cancelled.set()
         self._waiting.put(None)
 
 
-# --- what runs on the thread ------------------------------------------------------------------------------------------
+# --- on the fork thread -----------------------------------------------------------------------------------------------
 
 
 def _run_all(waiting: SimpleQueue[tuple[Fork, ForkSetup] | None]) -> None:
     while (found := waiting.get()) is not None:
         _run(*found)
-        # Not held while the next one is waited for: it is a whole cluster.
+        # Drop the reference before waiting for the next fork: it holds a whole cluster.
         del found
 
 
@@ -253,16 +253,16 @@ def _run(fork: Fork, setup: ForkSetup) -> None:
     except BayplanError as problem:
         fork.state, fork.message = "failed", str(problem)
     except Exception as problem:
-        # Most likely a plugin of the user's: the server goes on, and the fork says what happened.
+        # Most likely a custom plugin failed: the server continues, and the fork reports the error.
         fork.state, fork.message = "failed", f"{type(problem).__name__}: {problem}"
     finally:
-        # Who reads in the fork may still ask its plugins.
+        # Requests that read the fork may still call its plugins.
         runner.over = True
         runner.close()
 
 
 def simulator_of(setup: ForkSetup, extenders: Sequence[Extender] = ()) -> Simulator:
-    """Return a simulator in which everything is about to begin; `extenders` are those of the configuration, connected."""
+    """Return a simulator that is ready to start; `extenders` are the connected ones of the configuration."""
     scheduler = setup.assemble(
         setup.configuration,
         setup.registry,
@@ -286,7 +286,7 @@ def simulator_of(setup: ForkSetup, extenders: Sequence[Extender] = ()) -> Simula
 
 
 def objects_now(store: ObjectStore) -> Objects:
-    """Return the objects that there are. On the loop thread; takes milliseconds for 50,000."""
+    """Return the current objects. On the loop thread; takes milliseconds for 50,000."""
     found: Objects = {}
     for kind in store.kinds():
         found.update(zip(((kind, key) for key in store.keys(kind)), store.all(kind), strict=True))
@@ -294,7 +294,7 @@ def objects_now(store: ObjectStore) -> Objects:
 
 
 def objects_of(snapshot: Snapshot) -> Objects:
-    """Return the objects of a snapshot; documents that have no typed form are left out."""
+    """Return the objects of a snapshot, without documents that have no typed form."""
     decoder, found = ObjectDecoder(), Objects()
     for table, (items, _) in snapshot.tables.items():
         kind = KIND_OF_TABLE.get(table)
@@ -310,7 +310,7 @@ def objects_of(snapshot: Snapshot) -> Objects:
 
 
 ALL_PODS = "*"
-"""Stands for all pods among those that are decided again."""
+"""Selects all pods for rescheduling."""
 
 
 def changed_objects(
@@ -321,15 +321,15 @@ def changed_objects(
 ) -> list[KubernetesObject]:
     """Return objects with changes, in an order in which they can be applied.
 
-    Pods of nodes that go come back without a node and under their names, as their controllers would make them again; pods without
-    a controller come back as copies.
+    Pods of deleted nodes come back without a node under the same names, as if their controllers had recreated them; pods
+    without a controller come back as copies.
 
     Args:
-        objects: that there are. documents: that come, or take the place of others. delete: that go.
-        reschedule: pods with a node that are decided again; see `ForkRequest`.
+        objects: the current ones. documents: to create or replace objects with. delete: objects to delete.
+        reschedule: placed pods to decide again; see `ForkRequest`.
 
     Raises:
-        InputError: a document can't be used, or what is to go or to be decided again is not there.
+        InputError: a document can't be used, or an object to delete or to reschedule does not exist.
     """
     kinds = {kind.struct.__name__.lower(): kind.struct for kind in KINDS}
     for reference in delete:
@@ -342,15 +342,15 @@ def changed_objects(
         objects[type(item), item.key] = item
     gone = [reference.name for reference in delete if reference.kind.lower() == "node"]
     displace(objects, frozenset(name for name in gone if (Node, name) not in objects), reschedule)
-    # What others refer to comes first, then what has its place already.
+    # Objects that pods refer to come first, then pods that already have a node.
     return sorted(objects.values(), key=_order)
 
 
 def displace(objects: Objects, gone: Collection[str], reschedule: Sequence[str]) -> None:
-    """Take pods off nodes: those that are gone, and those that are decided again. Who does not come back is removed.
+    """Take pods off deleted nodes, and pods to reschedule off theirs. Pods of deleted nodes that can't come back are removed.
 
     Raises:
-        InputError: a pod or workload that is to be decided again is not there.
+        InputError: a pod or workload to reschedule does not exist.
     """
     cluster = WorkloadObjects(item for item in objects.values())
     again = {pod.key for text in reschedule if text != ALL_PODS for pod in find_workload(text, cluster).pods}

@@ -10,7 +10,7 @@ from bayplan.state.arrays import Ints
 
 
 class TextCodes:
-    """A two-way table of texts and their codes, 0 being the empty text."""
+    """A two-way table of texts and their codes; 0 is the empty text."""
 
     def __init__(self) -> None:
         self.texts: list[str] = [""]
@@ -20,7 +20,7 @@ class TextCodes:
         return len(self.texts)
 
     def code(self, text: str) -> int:
-        """Return the code of a text, a new one where it has none."""
+        """Return the code of a text, assigning a new one if needed."""
         found = self._codes.get(text)
         if found is None:
             found = self._codes[text] = len(self.texts)
@@ -32,9 +32,9 @@ class TextCodes:
         return self._codes.get(text)
 
     def keep_only(self, codes: Iterable[int]) -> Ints:
-        """Forget all texts but those of some codes; returns the new code of each old one (0 for the forgotten).
+        """Forget all texts except those with the given codes; return the new code of each old one (0 for forgotten ones).
 
-        For whoever sees texts that never come again: messages with numbers in them.
+        Used for texts that rarely repeat, such as messages with numbers in them.
         """
         texts = self.texts
         self.texts, self._codes = [""], {"": 0}

@@ -1,4 +1,4 @@
-"""A running server as what explanations are made from, like a run that has ended or a result directory."""
+"""A running server as a source of explanations, like a finished run or a result directory."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from bayplan.state.arrays import Index, Ints
 from bayplan.state.resource_table import PODS
 
 MESSAGE_SECONDS = 0.05
-"""So long the engine has to say what holds a pod back; then what the pod's condition says has to do."""
+"""Time that the engine has to return the message that holds a pod back; after that, the pod's condition is used."""
 
 
 class KeptRecords:
-    """The summaries that are kept, under the numbers that they have.
+    """The summaries in memory, by their decision numbers.
 
     Args:
         decisions: all of them.
@@ -53,14 +53,14 @@ class KeptRecords:
 
 
 class LiveSource:
-    """A moment of a running server; see `bayplan.analysis.run_source.RunSource`. Made on the loop thread, read on any.
+    """A snapshot of a running server; see `bayplan.analysis.run_source.RunSource`. Created on the loop thread, read on any.
 
     Args:
         subject: the server.
         start_ns: when it started, by its clock.
-        table: the pods, for those that have gone.
-        pods, nodes: of the moment.
-        events: about the pod that is to be explained.
+        table: the pods, for those that were deleted.
+        pods, nodes: frozen copies.
+        events: about the pod to explain.
     """
 
     def __init__(
@@ -149,11 +149,11 @@ class LiveSource:
         return self._table.requests_of(pod.uid, pod.pod)
 
     def requested_before(self, number: int, nodes: Collection[str]) -> dict[str, Amounts]:
-        """See `RunSource`; in columns, as there may be 50,000 pods."""
+        """See `RunSource`; computed on columns, as there may be 50,000 pods."""
         time_ns, at_once = self.records[number].time_ns, bound_at_once(self, number)
         pods = self._pods
         there = pods.used & (pods.bound_ns <= time_ns) & (pods.ended_ns > time_ns)
-        # At the instant of the decision itself, those are there that were decided before it.
+        # At the time of the decision, only pods whose decisions came earlier had their nodes.
         unsure = np.flatnonzero(there & (pods.bound_ns == time_ns) & (pods.imported == 0))
         there[[row for row in unsure.tolist() if pods.keys[row] not in at_once]] = False
         rows = np.flatnonzero(there)
@@ -184,15 +184,15 @@ class LiveSource:
         return totals
 
     def lives_of(self, key: str) -> list[PodTimeline]:
-        """Return the time lines of all pods that had a key and are remembered, the newest last."""
+        """Return the timelines of all remembered pods with this key, the newest last."""
         return [self._with_attendance(life) for life in self._table.lives_of(key)]
 
     def _with_attendance(self, life: PodTimeline) -> PodTimeline:
-        """Return a time line that says whether anybody attends to its pod: a copy, as the table's own belong to the loop."""
+        """Return the timeline, as a copy with fate UNATTENDED if no scheduler handles its waiting pod."""
         attended = life.scheduler_name in self._attended or self._has_annotated_attempt(life.key)
         return life if life.fate is not PodFate.PENDING or attended else replace(life, fate=PodFate.UNATTENDED)
 
     def _has_annotated_attempt(self, key: str) -> bool:
-        """Return whether another scheduler tried a pod last."""
+        """Return whether a pod's last attempt was another scheduler's."""
         numbers = self._subject.decisions.numbers_of(key)
         return bool(numbers) and self._subject.decisions.is_annotated(numbers[-1])

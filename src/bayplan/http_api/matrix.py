@@ -1,4 +1,4 @@
-"""One decision as a matrix of nodes by plugins: the nodes that fit by their totals, then the others by how near they are.
+"""One decision as a matrix of nodes by plugins: first the nodes that fit, by total score, then the others, by how near they are.
 
 The numbers are those of the decision record. Runs on a worker thread; 5,000 nodes by 20 plugins take some tens of milliseconds.
 """
@@ -29,7 +29,7 @@ from bayplan.state.arrays import Bools, Index, Ints
 
 MOST_ROWS = 10_000
 NEAREST = 20
-"""So many failed nodes are shown as the nearest ones."""
+"""Number of failed nodes that are shown as the nearest ones."""
 
 ONLY = ("all", "fit", "failed", "nearest")
 SORTS = ("rank", "node", "total", "gap")
@@ -37,17 +37,18 @@ SORTS = ("rank", "node", "total", "gap")
 NOT_RUN = -1
 
 LEFT_OUT = "PreFilter left it out"
-"""What is said of a node that a PreFilter plugin left out where all nodes were, so that no filter was asked."""
+"""The message for a node that a PreFilter plugin excluded along with all others, so that no filter was run."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class MatrixQuery:
-    """What is wanted of a matrix.
+    """A query for a matrix.
 
     Attributes:
-        only: one of `ONLY`. text: what node names must hold. sort: one of `SORTS` or a plugin, and whether the largest come first.
-        offset, limit: of the page. columns: one list a column, not one object a row.
-        exhaustive: what each filter says by itself, also behind the first that failed.
+        only: one of `ONLY`. text: that node names must contain. sort: one of `SORTS` or a plugin, and whether the largest come
+            first.
+        offset, limit: of the page. columns: one list per column instead of one object per row.
+        exhaustive: also show what each filter returns after the first that failed.
     """
 
     only: str = "all"
@@ -63,7 +64,7 @@ class MatrixPage(NamedTuple):
     """Rows of a matrix.
 
     Attributes:
-        pre_filters: names of the PreFilter plugins that had something to say. total: how many rows there are. rows: of the page.
+        pre_filters: names of the PreFilter plugins that were not skipped. total: number of rows. rows: of the page.
     """
 
     pre_filters: list[str]
@@ -72,10 +73,10 @@ class MatrixPage(NamedTuple):
 
 
 class MatrixLayout:
-    """A decision, laid out.
+    """A decision as a matrix.
 
     Args:
-        source: the run. number: of the decision in it. decision: its full record. pod: the pod that it was about.
+        source: the run. number: of the decision in it. decision: its full record. pod: the pod that was tried.
     """
 
     def __init__(self, source: RunSource, number: int, decision: Decision, pod: PodTimeline) -> None:
@@ -87,10 +88,10 @@ class MatrixLayout:
         self._index = self._verdicts()
         self._fails = ~decision.feasible & ~self._nearness.unseen
 
-    # --- what there is ------------------------------------------------------------------------------------------------
+    # --- contents -----------------------------------------------------------------------------------------------------
 
     def _verdicts(self) -> Ints:
-        """Return int64[filters, rows]: places in the list of statuses, 0 for a pass, `NOT_RUN` where a filter was not asked."""
+        """Return int64[filters, rows]: indices into the list of statuses, 0 for a pass, `NOT_RUN` if a filter was not run."""
         decision = self.decision
         index = np.zeros(decision.codes.shape, dtype=np.int64)
         if decision.pre_filter is not None:
@@ -110,7 +111,7 @@ class MatrixLayout:
         return index
 
     def _place(self, status: Status) -> int:
-        """Return the place of a status in the list of statuses."""
+        """Return the index of a status in the list of statuses."""
         place = self._places.get(status)
         if place is None:
             place = self._places[status] = len(self._statuses)
@@ -118,7 +119,7 @@ class MatrixLayout:
         return place
 
     def _pre_filters(self) -> tuple[list[str], Ints]:
-        """Return the PreFilter plugins that had something to say, and int64[plugins, rows], places in the list of statuses."""
+        """Return the PreFilter plugins that were not skipped, and int64[plugins, rows]: indices into the list of statuses."""
         decision = self.decision
         told = [said for said in decision.pre_filters if said.code is not Code.SKIP]
         index = np.zeros((len(told), len(decision.names)), dtype=np.int64)
@@ -165,7 +166,7 @@ class MatrixLayout:
             return verdicts
         return self._nearness.short if name == "gap" else decision.total
 
-    # --- what is told -------------------------------------------------------------------------------------------------
+    # --- output -------------------------------------------------------------------------------------------------------
 
     def page(self, query: MatrixQuery) -> MatrixPage:
         """Return the matrix, or a page of its rows."""
@@ -174,7 +175,7 @@ class MatrixLayout:
         page = rows[query.offset : query.offset + query.limit]
         index = self._index
         if not query.exhaustive and not decision.check_all:
-            # Upstream asks no further filter about a node that one has rejected.
+            # Upstream runs no further filter on a node once one has rejected it.
             behind = (index > 0).cumsum(axis=0) - (index > 0) > 0
             index = np.where(behind, NOT_RUN, index)
         pre_filters, pre_index = self._pre_filters()
@@ -182,7 +183,7 @@ class MatrixLayout:
         return MatrixPage(pre_filters, len(rows), columns if query.columns else rows_of(columns))
 
     def counts(self) -> MatrixCounts:
-        """Return how many nodes fit, failed, or were not looked at."""
+        """Return the number of nodes that fit, failed, or were not evaluated."""
         return MatrixCounts(
             fit=int(self.decision.feasible.sum()),
             failed=int(self._fails.sum()),
@@ -190,11 +191,11 @@ class MatrixLayout:
         )
 
     def statuses(self) -> list[MatrixStatus]:
-        """Return what the rows' indices of statuses stand for; after `page`."""
+        """Return the statuses that the rows' indices refer to; call after `page`."""
         return [_status(number, each) for number, each in enumerate(self._statuses)]
 
     def scorers(self) -> list[MatrixScorer]:
-        """Return the score plugins that gave points."""
+        """Return the score plugins that scored nodes."""
         decision = self.decision
         fitting = decision.total >= 0
         found: list[MatrixScorer] = []
@@ -227,19 +228,19 @@ class MatrixLayout:
 
 
 def rows_of(columns: MatrixColumns) -> list[MatrixRow]:
-    """Return the same as one object a row."""
+    """Return the columns as one object per row."""
     names = MatrixRow.__struct_fields__
     values = (getattr(columns, name) for name in names)
     return [MatrixRow(**dict(zip(names, row, strict=True))) for row in zip(*values, strict=True)]
 
 
 def _nullable(values: Ints, hidden: Bools) -> list[int | None]:
-    """Return numbers as a list, with None for those that are hidden."""
+    """Return numbers as a list, with None for hidden ones."""
     return cast("list[int | None]", _with_none(values, hidden))
 
 
 def _nullable_rows(values: Ints, hidden: Bools) -> list[list[int | None]]:
-    """Return numbers of two dimensions as lists, with None for hidden ones: whole rows if `hidden` has one dimension."""
+    """Return a two-dimensional array as lists, with None for hidden numbers; a one-dimensional `hidden` hides whole rows."""
     return cast("list[list[int | None]]", _with_none(values, hidden))
 
 
@@ -258,12 +259,12 @@ def _status(number: int, status: Status | None) -> MatrixStatus:
 
 
 def no_matrix(number: int, level: str, why: str, attempt: int | UnsetType = UNSET) -> NoMatrix:
-    """Return the answer about a decision of which no full record is kept."""
+    """Return the response about a decision without a full record."""
     return NoMatrix(number=number, why=why, record_level=level, rows=[], total=0, attempt=attempt)
 
 
 def skipped_plugins(decision: Decision, enabled: Mapping[str, Sequence[str]]) -> list[str]:
-    """Return the plugins of a profile that had nothing to say in a decision.
+    """Return the plugins of a profile that were skipped in a decision.
 
     Args:
         decision: the full record.

@@ -1,4 +1,4 @@
-"""Rows that have names: which row a name has, which rows are free again, and the order of the rows by name."""
+"""Rows with names: the row of each name, the free rows, and the order of the rows by name."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ import numpy as np
 from bayplan.state.arrays import Bools, Index, Ints
 
 MOST_INSERTED = 2_000
-"""So many new names are put in their places one by one; of more, all are sorted again."""
+"""Up to this many new names are inserted one by one; for more, all names are sorted again."""
 
 
 class NamedRows:
-    """The rows of a table of things that come and go. Written on one thread.
+    """The rows of a table whose entries come and go. Written on one thread.
 
     Args:
-        first_rows: how many rows columns have in the beginning. tables: of columns by name, which grow with the rows.
+        first_rows: initial number of rows. tables: of columns by name, which grow with the rows.
 
     Attributes:
-        version: moves with names that come and go.
-        names: by row, "" where there is none. rows: by name.
-        used: bool[capacity], whether there is a name. born: int64[capacity], the version with which it came.
+        version: changes when a name is added or removed.
+        names: by row, "" if the row is free. rows: by name.
+        used: bool[capacity], whether the row has a name. born: int64[capacity], the version in which the name was added.
     """
 
     def __init__(self, first_rows: int, *tables: dict[str, Ints]) -> None:
@@ -36,7 +36,7 @@ class NamedRows:
         self._free: list[int] = []
 
     def add(self, name: str) -> int:
-        """Return a row for a name that has none."""
+        """Return a row for a new name."""
         if self._free:
             row = self._free.pop()
             self.names[row] = name
@@ -51,11 +51,11 @@ class NamedRows:
         return row
 
     def remove(self, name: str) -> int | None:
-        """Take a name out; return the row that it had, which the next name may get, or None."""
+        """Remove a name; return its row, which may be reused at once, or None."""
         row = self.rows.pop(name, None)
         if row is not None:
             self.version += 1
-            # Readers hold copies, so that a row may be given to another name at once.
+            # Readers hold copies, so the row can be reused at once.
             self.names[row], self.used[row] = "", False
             self._free.append(row)
         return row
@@ -69,7 +69,7 @@ class NamedRows:
 
 
 class NameOrder:
-    """The rows of the newest moment that somebody asked about, in the order of their names. Any thread."""
+    """The rows of the newest version that was read, ordered by name. Any thread."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -77,14 +77,14 @@ class NameOrder:
         self._rows: Index = np.zeros(0, dtype=np.intp)
 
     def at(self, version: int, names: Sequence[str], used: Bools, born: Ints) -> Index:
-        """Return the rows that have a name, by name: what is different from the moment before is put in its place.
+        """Return the rows that have a name, ordered by name, by merging the changes since the previous version.
 
         Args:
-            version, names, used, born: of `NamedRows`, as they were at the moment.
+            version, names, used, born: of `NamedRows`, all from the same version.
         """
         with self._lock:
             if version < self._version:
-                # Somebody asks about a moment that is over for others.
+                # The caller reads an older version than the cached one.
                 return _sorted(np.flatnonzero(used), names)
             if version > self._version:
                 kept = self._rows[used[self._rows] & (born[self._rows] <= self._version)]
@@ -102,7 +102,7 @@ def _sorted(rows: Index, names: Sequence[str]) -> Index:
 
 
 def _merged(rows: Index, others: Index, names: Sequence[str]) -> Index:
-    """Return both in one order; each is in order already."""
+    """Return two sorted sets of rows merged."""
     places = [bisect_left(rows, names[row], key=names.__getitem__) for row in others.tolist()]
     merged: Index = np.insert(rows, places, others)
     return merged

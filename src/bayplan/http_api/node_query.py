@@ -1,4 +1,4 @@
-"""The nodes of a moment: the heat map in one answer, the table by pages. Runs on a worker thread where there are many."""
+"""Query the frozen nodes: the heat map in one response, the table by pages. Runs on a worker thread if there are many."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ MOST_FACET_VALUES = 200
 
 @dataclass(frozen=True, kw_only=True)
 class NodeFilter:
-    """Which nodes are wanted; empty texts want all.
+    """A filter for nodes; empty texts match all.
 
     Attributes:
-        words: all of them must occur in the name. zone, pool: exactly; None wants all, "" those without.
-        label: a selector as kubectl's ``-l``.
+        words: all of them must occur in the name. zone, pool: exact; None matches all, "" nodes without one.
+        label: a selector as for kubectl's ``-l``.
         flags: bits of `bayplan.http_api.node_table` that must be set.
     """
 
@@ -47,13 +47,14 @@ def metrics_of(nodes: NodeColumns) -> list[str]:
 
 
 def find_nodes(nodes: NodeColumns, wanted: NodeFilter, sort: tuple[str, bool]) -> Index:
-    """Return the rows of the nodes that are wanted, in order; equals by name.
+    """Return the rows of the matching nodes, in order; ties by name.
 
     Args:
-        nodes: of a moment. wanted: which. sort: one of `SORTS` or a resource (by its share), and whether the largest come first.
+        nodes: frozen. wanted: the filter. sort: one of `SORTS` or a resource (by its share), and whether the largest come
+            first.
 
     Raises:
-        Refusal: the label selector can't be read.
+        Refusal: the label selector can't be parsed.
     """
     chosen = nodes.used.copy()
     if wanted.flags:
@@ -72,10 +73,10 @@ def find_nodes(nodes: NodeColumns, wanted: NodeFilter, sort: tuple[str, bool]) -
 
 
 def label_test(text: str) -> Callable[[Mapping[str, str]], bool]:
-    """Return what says whether labels match a selector.
+    """Return a predicate for labels that match a selector.
 
     Raises:
-        Refusal: it can't be read.
+        Refusal: it can't be parsed.
     """
     try:
         requirements = parse_labels(text)
@@ -108,7 +109,7 @@ def _sorted(nodes: NodeColumns, rows: Index, sort: str, descending: bool) -> Ind
 
 
 def facets_of(nodes: NodeColumns, rows: Index) -> NodeFacets:
-    """Return how many of some nodes are in each zone and pool, the largest first."""
+    """Return the number of the given nodes in each zone and pool, the largest first."""
     return NodeFacets(
         zone=_facet_values(nodes.zone[rows], nodes.zones),
         pool=_facet_values(nodes.pool[rows], nodes.pools),
@@ -122,7 +123,7 @@ def _facet_values(codes: Ints, texts: Sequence[str]) -> list[Facet]:
 
 
 def node_row(nodes: NodeColumns, row: int) -> NodeRow:
-    """Return a node as the table shows it."""
+    """Return a node as a row of the table."""
     node = nodes.nodes[row]
     assert node is not None
     allocatable = {name: int(values[row]) for name, values in nodes.allocatable.items() if values[row]}
@@ -158,11 +159,11 @@ def cells_document(nodes: NodeColumns, rows: Index, metric: str, by: str) -> Cel
     """Return the heat map.
 
     Args:
-        nodes: of a moment. rows: which of them, in the order of their names.
+        nodes: frozen. rows: the nodes to show, in the order of their names.
         metric: a resource. by: ``zone``, ``pool``, ``label:KEY`` or "" for one group.
 
     Raises:
-        Refusal: there is nothing of that name to group by.
+        Refusal: `by` is none of these.
     """
     cells, flags = nodes.cells(metric), nodes.flags
     groups: dict[str, list[int]] = {}
@@ -203,7 +204,7 @@ def _groups(nodes: NodeColumns, rows: Index, by: str) -> list[str]:
 
 
 def utilisation(nodes: NodeColumns, *, by_zone: bool = True) -> list[UsageRow]:
-    """Return how full the cluster and its zones are, by resource, with the largest gap on a node that pods may go to."""
+    """Return the utilisation of the cluster and its zones by resource, with the largest gap on a schedulable node."""
     found = []
     usable = nodes.used & (nodes.flags == 0)
     for resource in metrics_of(nodes):

@@ -1,6 +1,6 @@
-"""The nodes as columns with what pods request of them, kept in step with the cluster: for heat map, table and utilisation.
+"""The nodes as columns with the requests of their pods, in sync with the cluster: for heat map, table and utilisation.
 
-The loop thread writes, worker threads read frozen copies (`NodeColumns`).
+The loop thread writes; worker threads read frozen copies (`NodeColumns`).
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from bayplan.state.arrays import Bools, Ints
 from bayplan.state.resource_table import PODS
 
 FULL_SHARE = 0.98
-"""A node is full of a resource from this share on."""
+"""Share of a resource from which a node counts as full."""
 
 FULL_CELL = 101
-"""What a cell of the heat map holds for a full node; others hold percents."""
+"""The value of a full node's cell in the heat map; other cells contain percentages."""
 
 NO_CELL = 255
-"""What a cell holds for a node that has nothing of the resource."""
+"""The value of the cell of a node that has nothing of the resource."""
 
 CORDONED, NOT_READY = 1, 2
 """Bits of a node's flags."""
@@ -41,22 +41,22 @@ POOL_LABELS = (
     "nodepool",
     "pool",
 )
-"""Labels by which clusters name their pools of nodes, looked at in this order."""
+"""Labels by which clusters name their node pools, in order of precedence."""
 
 _FIRST_ROWS = 256
 
 
 def pool_of(labels: Mapping[str, str]) -> str:
-    """Return the pool that a node says it is of, or ""."""
+    """Return the pool that a node's labels name, or ""."""
     return next((labels[name] for name in POOL_LABELS if labels.get(name)), "")
 
 
 @dataclass(frozen=True, eq=False)
 class NodeColumns:
-    """All nodes of a moment. Rows without a node have an empty name.
+    """All nodes, frozen. Rows without a node have an empty name.
 
     Attributes:
-        version: moves with every change. names_version: with nodes that come and go, or move to another zone or pool.
+        version: changes with every write. names_version: changes if nodes are added or removed, or change their zone or pool.
         names, nodes: by row. rows: row by name. used: bool[rows].
         zone, pool: int64[rows], codes of `zones` and `pools`. flags: int64[rows]. created_ns: int64[rows].
         allocatable, requested: by resource, int64[rows]; ``pods`` is the number of pods.
@@ -78,12 +78,12 @@ class NodeColumns:
     requested: Mapping[str, Ints]
 
     def amounts(self, resource: str) -> tuple[Ints, Ints]:
-        """Return what nodes offer of a resource and what is requested of it, by row; zeros for an unknown one."""
+        """Return the allocatable and the requested amounts of a resource, by row; zeros for an unknown one."""
         nothing = np.zeros(len(self.names), dtype=np.int64)
         return self.allocatable.get(resource, nothing), self.requested.get(resource, nothing)
 
     def cells(self, resource: str) -> Ints:
-        """Return percents by row, `FULL_CELL` for full nodes, `NO_CELL` for those without the resource."""
+        """Return percentages by row, `FULL_CELL` for full nodes, `NO_CELL` for those without the resource."""
         offered, asked = self.amounts(resource)
         has = offered > 0
         share = asked / np.where(has, offered, 1)
@@ -104,7 +104,7 @@ class NodeTable:
     """The nodes of the cluster. Written on one thread.
 
     Attributes:
-        version: moves with every change.
+        version: changes with every write.
     """
 
     def __init__(self) -> None:
@@ -118,7 +118,7 @@ class NodeTable:
         self._allocatable: dict[str, Ints] = {PODS: np.zeros(_FIRST_ROWS, dtype=np.int64)}
         self._requested: dict[str, Ints] = {PODS: np.zeros(_FIRST_ROWS, dtype=np.int64)}
         self._named = NamedRows(_FIRST_ROWS, self._columns, self._allocatable, self._requested)
-        # What pods request of nodes that are not there (yet), by name.
+        # Requests of pods on nodes that do not exist (yet), by node name.
         self._homeless: dict[str, Amounts] = {}
         self._frozen: NodeColumns | None = None
 
@@ -126,7 +126,7 @@ class NodeTable:
         return len(self._named.rows)
 
     def freeze(self) -> NodeColumns:
-        """Return the columns as they are now. On the thread that writes."""
+        """Return a frozen copy of the columns. On the writing thread."""
         if self._frozen is not None and self._frozen.version == self.version:
             return self._frozen
         named, count = self._named, len(self._named.names)
@@ -146,7 +146,7 @@ class NodeTable:
         return self._frozen
 
     def put(self, node: Node, now_ns: int) -> None:
-        """Take in a node that is new, or a new version of one."""
+        """Add or update a node."""
         name, labels = node.metadata.name, node.metadata.labels
         row = self._named.rows.get(name)
         is_new = row is None
@@ -172,7 +172,7 @@ class NodeTable:
             self._add(row, self._homeless.pop(name), 1)
 
     def remove(self, name: str) -> None:
-        """Take out a node that went; what its pods request is kept, should it come back."""
+        """Remove a node; its pods' requests are remembered in case it comes back."""
         row = self._named.remove(name)
         if row is None:
             return
@@ -187,10 +187,10 @@ class NodeTable:
         self._nodes[row] = None
 
     def place(self, node: str, amounts: Mapping[str, int], sign: int) -> None:
-        """Count a pod in on a node (`sign` 1) or out again (-1).
+        """Add a pod's requests to a node (`sign` 1) or subtract them (-1).
 
         Args:
-            node: its name. amounts: what the pod takes of it, without the pod itself.
+            node: its name. amounts: the pod's requests, not counting the pod itself.
             sign: 1 or -1.
         """
         taken = {**amounts, PODS: 1}

@@ -1,4 +1,4 @@
-"""All that the service keeps about its subject, and the threads on which it looks things up."""
+"""The service's data about its server, and the worker threads for queries."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ T = TypeVar("T")
 
 
 class Observation:
-    """What is known about a running server.
+    """The data about a running server.
 
     Args:
         subject: the server.
 
     Attributes:
         subject: the server. view: pods and nodes as columns. events: by object. queue: copies of it.
-        summaries, rows: decisions and pods as lists show them. history: of utilisation. forks: that were tried.
-        batches: writes them. start_ns: when the service began to look, by the clock.
+        summaries, rows: decisions and pods as lists show them. history: of utilisation. forks: of the cluster.
+        batches: the batch writer. start_ns: when the service started, by the clock.
     """
 
     def __init__(self, subject: Subject) -> None:
@@ -58,19 +58,19 @@ class Observation:
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
 
     def close(self) -> None:
-        """End the worker threads."""
+        """Stop the worker threads."""
         self.forks.close()
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def source_of(self, key: str) -> LiveSource:
-        """Return what an explanation of a pod is made from."""
+        """Return the source of a pod's explanation."""
         pods = await self.view.pod_columns()
         nodes = await self.view.node_columns()
         events = self.events.of_pod(key)
         return LiveSource(self.subject, self.start_ns, self.view.pods, pods, nodes, events)
 
     async def reading(self, run: str) -> Reading:
-        """Return what lists are made from.
+        """Return the data that lists are made from.
 
         Args:
             run: the id of a fork; "" for the server itself.
@@ -85,7 +85,7 @@ class Observation:
         return Reading(pods, nodes, self.subject.decisions, self.summaries, self.rows)
 
     def queue_or_none(self) -> QueueCopy | None:
-        """Return a copy of the queue, or None where the engine does not answer. On a worker thread."""
+        """Return a copy of the queue, or None if the engine does not respond. On a worker thread."""
         try:
             return self.queue.copy()
         except EngineBusy:

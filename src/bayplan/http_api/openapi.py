@@ -1,4 +1,4 @@
-"""Our own API as an OpenAPI document, generated from the table of operations and the structs of bodies and answers."""
+"""Bayplan's own API as an OpenAPI document, generated from the table of operations and the structs of bodies and responses."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ STREAM_TOPICS = "x-topics"
 
 @cache
 def openapi_document() -> Plain:
-    """Return the document: which operations there are, what they take, and what they answer."""
+    """Return the OpenAPI document with all operations, parameters, bodies and responses."""
     bodies = [each.body for each in OPERATIONS if isinstance(each.body, type)]
     answers = [kind for each in OPERATIONS for kind in alternatives(each.answer)] + [*TOPICS.values(), Error]
     _, schemas = msgspec.json.schema_components([*bodies, *answers], schema_hook=_any_value, ref_template=_SCHEMAS)
@@ -50,7 +50,7 @@ def openapi_document() -> Plain:
 
 
 def _any_value(kind: type) -> Plain:
-    """Return the schema of values inside of Kubernetes documents, whose contract isn't ours.
+    """Return the schema of values inside Kubernetes documents, which this API does not define.
 
     Raises:
         TypeError: a field has a type that JSON does not have.
@@ -60,16 +60,16 @@ def _any_value(kind: type) -> Plain:
     raise TypeError(f"{kind} is no type of JSON")
 
 
-# --- answers ----------------------------------------------------------------------------------------------------------
+# --- responses --------------------------------------------------------------------------------------------------------
 
 
 def alternatives(answer: type | UnionType) -> list[type]:
-    """Return the types that an answer may have."""
+    """Return the possible types of a response."""
     return [cast("type", each) for each in get_args(answer)] if isinstance(answer, UnionType) else [answer]
 
 
 def _structs(kinds: Iterable[type]) -> Iterator[type[msgspec.Struct]]:
-    """Yield the structs that answers consist of, each once."""
+    """Yield the structs that responses consist of, each once."""
     waiting, seen = list(msgspec.inspect.multi_type_info(kinds)), set[type]()
     while waiting:
         found = waiting.pop()
@@ -90,9 +90,9 @@ def _structs(kinds: Iterable[type]) -> Iterator[type[msgspec.Struct]]:
 
 
 def _require_all(struct: type[msgspec.Struct], schema: dict[str, Any]) -> None:
-    """Say which fields of an answer are always there: defaults matter for bodies only, unless the struct leaves them out.
+    """Mark the fields that a response always contains: all but those that the struct omits, as defaults apply to bodies only.
 
-    The values of defaults go, too, and no field may come that isn't told.
+    Default values are removed, and additional properties are not allowed.
     """
     info = msgspec.inspect.type_info(struct)
     assert isinstance(info, msgspec.inspect.StructType)
@@ -105,7 +105,7 @@ def _require_all(struct: type[msgspec.Struct], schema: dict[str, Any]) -> None:
 
 def _may_be_missing(struct: type[msgspec.Struct], field: msgspec.inspect.Field) -> bool:
     has_default = not (field.default is msgspec.NODEFAULT and field.default_factory is msgspec.NODEFAULT)
-    # A default of UNSET is told as none.
+    # A default of UNSET appears as having none.
     return not field.required and (struct.__struct_config__.omit_defaults or not has_default)
 
 

@@ -1,4 +1,4 @@
-"""The operations of our own API in one table: who answers, which parameters mean something, what a body is."""
+"""The table of the API's operations: handlers, parameters and bodies."""
 
 from __future__ import annotations
 
@@ -47,17 +47,17 @@ from bayplan.http_api.query import Query
 Handler = Callable[[Observation, Request, Query], Awaitable[Response]]
 
 ROOT = "/bayplan/v1"
-"""What the paths of all operations begin with."""
+"""The prefix of all operations' paths."""
 
 TEXT, ANY_LIST, LINES = "text", "list", "lines"
-"""Bodies that are no structs: a configuration as text, a List of Kubernetes documents, lines of JSON or such a List."""
+"""Bodies that are not structs: a configuration as text, a List of Kubernetes documents, lines of JSON or such a List."""
 
 
 class Parameter(NamedTuple):
-    """A parameter of a query.
+    """A query parameter.
 
     Attributes:
-        type: of JSON Schema. text: what it means.
+        type: of JSON Schema. text: its description.
     """
 
     type: str
@@ -113,12 +113,12 @@ class Operation:
     """One operation.
 
     Attributes:
-        method, path: what is asked; the path below /bayplan/v1.
-        handler: who answers. Its docstring is the summary.
-        answer: the struct that the answer is, or several if it is one of them; see `bayplan.http_api.contract`.
-        query: names of the parameters that mean something.
-        body: what is sent: a struct, `TEXT`, `ANY_LIST`, `LINES`, or None for nothing.
-        status: of an answer that does what was asked.
+        method, path: of the request; the path is relative to /bayplan/v1.
+        handler: the function that responds. Its docstring is the summary.
+        answer: the struct of the response, or a union if there are several; see `bayplan.http_api.contract`.
+        query: names of the known parameters.
+        body: what clients send: a struct, `TEXT`, `ANY_LIST`, `LINES`, or None for nothing.
+        status: of a successful response.
     """
 
     method: str
@@ -202,4 +202,4 @@ TOPICS: Mapping[str, type] = {
     "nodes:{metric}": CellsChanged,
     "pod:{namespace}/{name}": PodChanged,
 }
-"""What the `data` of a frame of the stream is, by topic."""
+"""The type of `data` in a frame of the stream, by topic."""

@@ -1,4 +1,4 @@
-"""The overview: is anything wrong, and what? Counts, reasons, queue, utilisation and the newest decisions in one answer."""
+"""The overview: whether anything is wrong, with counts, reasons, queue, utilisation and the newest decisions in one response."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ MOST_HISTORY = HISTORY_SECONDS * SECOND_NS // HISTORY_STEP_NS
 
 
 class UtilisationHistory:
-    """How full the cluster was in the last minutes, a point every two seconds of the clock."""
+    """The utilisation of the cluster in the last minutes, a point every two seconds of the clock."""
 
     def __init__(self) -> None:
         self._points: deque[tuple[int, float, float]] = deque(maxlen=MOST_HISTORY)
 
     def note(self, nodes: NodeColumns, now_ns: int) -> None:
-        """Add a point, where the last one is old enough."""
+        """Add a point if the last one is old enough."""
         if self._points and now_ns - self._points[-1][0] < HISTORY_STEP_NS:
             return
         shares = []
@@ -78,12 +78,12 @@ def overview_document(
     """Return the overview. On a worker thread.
 
     Args:
-        subject: the server. pods, nodes: of the moment. queue: a copy; None where the engine does not answer.
-        history: of utilisation. summaries: of decisions. sources: that are followed.
+        subject: the server. pods, nodes: frozen. queue: a copy; None if the engine does not respond.
+        history: of utilisation. summaries: of decisions. sources: the clusters that this one follows.
     """
     status = subject.engine.status()
     reasons = waiting_reasons(pods, pods.used)
-    # The sentence counts gated pods apart, so their gates are no reason in it.
+    # The sentence counts gated pods separately, so their gates are not among its reasons.
     ungated = waiting_reasons(pods, pods.used & (pods.status == PodStatus.WAITING))
     usage = utilisation(nodes)
     counts = ClusterTotals(**asdict(pod_counts(pods)), **_node_counts(nodes))
@@ -115,7 +115,7 @@ def overview_document(
 
 
 def pod_counts(pods: PodColumns) -> PodTotals:
-    """Return how many pods there are except finished ones, and how many have each status."""
+    """Return the number of pods excluding finished ones, and the number with each status."""
     statuses = pods.counts()
     return PodTotals(
         pods=int(pods.used.sum()) - statuses[PodStatus.FINISHED.text],

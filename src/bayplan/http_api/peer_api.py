@@ -1,7 +1,7 @@
-"""The REST operations of kube-scheduler-simulator, with its paths and shapes, so that what its users have goes on working.
+"""The REST operations of kube-scheduler-simulator, with the same paths and shapes, so that its clients keep working.
 
-What differs, because it is a fault there: a change of the configuration holds at once and is refused as a whole, an import takes
-what an export gave, and extenders are proxied without counting weights (docs/bayplan-api.md has all of it).
+Differences, where the original has a fault: a change of the configuration applies at once and is refused as a whole, an import
+accepts what an export returned, and extenders are proxied without counting weights (docs/bayplan-api.md lists all of them).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ ROOT = "/api/v1/"
 ECHO_JSON = "application/json; charset=UTF-8"
 ALLOWED_METHODS = "GET,HEAD,PUT,PATCH,POST,DELETE"
 MOST_WAITING = 100_000
-"""So many changes may wait for a reader before it is cut off."""
+"""Changes that may wait for a client before it is disconnected."""
 
 EXPORTED = {
     "pods": ("pods", "v1", "Pod"),
@@ -56,7 +56,7 @@ WATCHED = {
     "priorityclasses": ("scheduling.k8s.io/priorityclasses", "pcsLastResourceVersion"),
     "namespaces": ("namespaces", "namespaceLastResourceVersion"),
 }
-"""What is watched, under the name that a line has: table and parameter."""
+"""The watched tables by the name used in the lines: table and query parameter."""
 
 VERBS = {
     "filter": "filter_verb",
@@ -77,7 +77,7 @@ _log = logging.getLogger("bayplan.http_api")
 
 
 def is_operation(path: str) -> bool:
-    """Say whether a path is one of the operations."""
+    """Return whether a path is one of the operations."""
     if not path.startswith(ROOT):
         return False
     first, _, rest = path[len(ROOT) :].partition("/")
@@ -88,7 +88,7 @@ class PeerApi:
     """The operations.
 
     Args:
-        observation: of the server. access: who may ask.
+        observation: of the server. access: the access check.
     """
 
     def __init__(self, observation: Observation, access: Access) -> None:
@@ -97,7 +97,7 @@ class PeerApi:
         self._streams: set[asyncio.Event] = set()
 
     async def answer(self, request: Request) -> Response:
-        """Answer a request for one of the operations."""
+        """Respond to a request for one of the operations."""
         response = await self._answer(request)
         origin = request.headers.get("origin")
         response.headers["vary"] = "Origin"
@@ -110,7 +110,7 @@ class PeerApi:
         operation: str = request.scope["path"].removeprefix(ROOT)
         try:
             if request.method == "OPTIONS":
-                # Browsers ask without the token; whether they may is said without it, too.
+                # Browsers send preflight requests without the token, so permission is decided without it, too.
                 Access("", allowed_origins=self._access.allowed_origins).check(request.headers, method=request.method)
                 return Response(status_code=204, headers=_preflight(request))
             self._access.check(request.headers, method=request.method)
@@ -121,7 +121,7 @@ class PeerApi:
         except ApiError as problem:
             return _message(problem.code, problem.message)
         except BayplanError as problem:
-            # The reason stands in the log, as there; clients are told nothing but the status.
+            # As in the original, the reason is logged and clients receive only the status.
             _log.warning("%s %s: %s", request.method, request.scope["path"], problem)
         except ClientDisconnect:
             return _message(400, "Bad Request")
@@ -152,9 +152,9 @@ class PeerApi:
         return Response(status_code=202)
 
     async def _take_configuration(self, given: Mapping[str, Any]) -> None:
-        """Go on with what is given, and with what holds now where nothing is."""
+        """Apply the given fields of a configuration, and keep the current ones for the rest."""
         subject = self._observation.subject
-        # Extenders and profiles are lists: what is given of them takes their place.
+        # Extenders and profiles are lists, and a given list replaces the current one.
         now = effective_document(subject.settings.configuration)
         text = json.dumps({**now, **{name: value for name, value in given.items() if value is not None}})
         settings = subject.settings
@@ -199,7 +199,7 @@ class PeerApi:
         return StreamingResponse(self._changes(store, versions, ending), media_type="application/json")
 
     async def _changes(self, store: Store, versions: Mapping[str, str], ending: asyncio.Event) -> AsyncIterator[bytes]:
-        """Yield lines: what there is (where no version is given), then what changes."""
+        """Yield lines: the existing objects (if no version is given), then the changes."""
         waiting: asyncio.Queue[bytes] = asyncio.Queue(MOST_WAITING)
 
         def listener(kind: str) -> Callable[[Write], None]:
@@ -243,7 +243,7 @@ class PeerApi:
     # --- extenders ----------------------------------------------------------------------------------------------------
 
     async def _extender(self, request: Request, rest: str) -> Response:
-        """Hand a request on to one of the extenders of the configuration, and its answer back."""
+        """Forward a request to an extender of the configuration, and return its response."""
         if request.method != "POST":
             return _message(405, "Method Not Allowed")
         verb, _, number = rest.partition("/")
@@ -270,7 +270,7 @@ class PeerApi:
 
 
 def _preflight(request: Request) -> dict[str, str]:
-    """Return the headers of an answer to a CORS preflight request."""
+    """Return the headers of a response to a CORS preflight request."""
     headers = {"access-control-allow-methods": ALLOWED_METHODS}
     asked = request.headers.get("access-control-request-headers")
     return headers if asked is None else {**headers, "access-control-allow-headers": asked}
@@ -285,7 +285,7 @@ def _document(document: object) -> Response:
 
 
 def _decode(body: bytes) -> dict[str, Any] | None:
-    """Return the object that a body is, or None."""
+    """Return the object that a body contains, or None."""
     try:
         found = msgspec.json.decode(body)
     except msgspec.DecodeError:
@@ -294,12 +294,12 @@ def _decode(body: bytes) -> dict[str, Any] | None:
 
 
 def _exported(tables: Mapping[str, Any], configuration: object) -> Response:
-    """Return what there is, without what every cluster has by itself."""
+    """Return the objects, without those that every cluster creates by itself."""
     fields: list[bytes] = []
     for field, (table, _, _) in EXPORTED.items():
         items, keys = tables.get(table, ({}, []))
         kept = [items[key].raw for key in keys if not _is_of_every_cluster(field, key[1])]
-        # An empty list of Go is null, but where the peer filters it.
+        # An empty list in Go is null, except if kube-scheduler-simulator filters it.
         empty = b"[]" if field in ("priorityClasses", "namespaces") else b"null"
         fields.append(b'"%s":%s' % (field.encode(), b"[" + b",".join(kept) + b"]" if kept else empty))
     fields.insert(len(fields) - 1, b'"schedulerConfig":' + msgspec.json.encode(configuration))
@@ -313,7 +313,7 @@ def _is_of_every_cluster(field: str, name: str) -> bool:
 
 
 def _begin(store: Store, kind: str, table: str, version: str) -> list[bytes] | None:
-    """Return the lines that a watch begins with; None where its version can't be used."""
+    """Return the lines that a watch begins with; None if its version can't be used."""
     if not version:
         return [_line(kind, ADDED, item) for item in store.between(table)]
     if not (version.isascii() and version.isdigit()):

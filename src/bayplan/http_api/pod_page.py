@@ -1,4 +1,4 @@
-"""One pod: the verdict in one sentence, its attempts, its events, where it is in the queue. Runs on a worker thread."""
+"""The page of one pod: a one-sentence verdict, its attempts, its events and its place in the queue. Runs on a worker thread."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ from bayplan.sim.result import PodTimeline, SimulatedEvent
 
 
 class PodSource(RunSource, Protocol):
-    """A run that finds the time lines of a pod quickly."""
+    """A run that looks up the timelines of a pod by key."""
 
     def lives_of(self, key: str) -> list[PodTimeline]:
-        """Return the time lines of all pods that had a key, the newest last."""
+        """Return the timelines of all pods that had a key, the newest last."""
         ...
 
 
 def lives_of(source: PodSource, key: str) -> list[PodTimeline]:
-    """Return the time lines of a pod.
+    """Return the timelines of a pod.
 
     Raises:
         Refusal: there is no such pod, and none is remembered.
@@ -51,10 +51,10 @@ def lives_of(source: PodSource, key: str) -> list[PodTimeline]:
 
 
 def chosen_attempt(attempts: Sequence[Attempt], text: str, key: str) -> Attempt | None:
-    """Return the attempt that a path names: a number or ``latest``; None where there was none at all.
+    """Return the attempt that a path names: a number or ``latest``; None if the pod has no attempts.
 
     Raises:
-        Refusal: there is no such attempt, or none is kept.
+        Refusal: there is no such attempt, or its record is no longer in memory.
     """
     if text == "latest":
         return attempts[-1] if attempts else None
@@ -66,10 +66,10 @@ def chosen_attempt(attempts: Sequence[Attempt], text: str, key: str) -> Attempt 
 
 
 class PodPage:
-    """What there is to tell of one pod.
+    """The page of one pod.
 
     Args:
-        source: a moment of the server. key: ``namespace/name``. summaries: of decisions.
+        source: a snapshot of the server. key: ``namespace/name``. summaries: of decisions.
 
     Raises:
         Refusal: there is no such pod.
@@ -83,11 +83,11 @@ class PodPage:
         self.attempts = attempts_of(source, self.life, self.lives)
 
     def document(self, queue: QueueCopy | None, manifest: dict[str, object] | None) -> PodPageAnswer:
-        """Return all of it.
+        """Return the whole page.
 
         Args:
-            queue: a copy of the queue; None where the engine does not answer.
-            manifest: the whole document, or None where the pod has gone.
+            queue: a copy of the queue; None if the engine does not respond.
+            manifest: the whole document, or None if the pod has been deleted.
         """
         life, source = self.life, self.source
         verdict = pod_verdict(source, life, self.attempts)
@@ -109,7 +109,7 @@ class PodPage:
         )
 
     def outline(self, version: str) -> PodChanged:
-        """Return what is shown of the pod until all of it has been asked for; `version`: of the resource, "" if it has gone."""
+        """Return what to show until the page has been fetched; `version`: the pod's resource version, "" if it has been deleted."""
         verdict = pod_verdict(self.source, self.life, self.attempts)
         return PodChanged(
             version=f"{version}.{len(self.attempts)}",
@@ -123,7 +123,7 @@ class PodPage:
         )
 
     def attempt_list(self) -> list[AttemptSummary]:
-        """Return all attempts, in order, each with what is different from the one before it."""
+        """Return all attempts in order, each with its difference from the previous one."""
         deadline, before = Deadline(0.05), None
         found = []
         for attempt in self.attempts:
@@ -134,7 +134,7 @@ class PodPage:
         return found
 
     def _rejections(self) -> list[NodesRejected]:
-        """Return which plugins rejected how many nodes in the newest attempt, with what words."""
+        """Return how many nodes each plugin rejected with which message in the newest attempt."""
         decision = self.decision(self.attempts[-1]) if self.attempts else None
         if decision is None:
             return []
@@ -154,7 +154,7 @@ class PodPage:
         ]
 
     def decision(self, attempt: Attempt) -> Decision | None:
-        """Return the full record of an attempt, or None where there is none."""
+        """Return the full record of an attempt, or None if there is none."""
         if self.source.records[attempt.number].frame < 0:
             return None
         try:
@@ -163,10 +163,10 @@ class PodPage:
             return None
 
     def recorded(self, attempt: Attempt) -> tuple[Attempt, Decision | None]:
-        """Return the record of an attempt that says what the plugins said about nodes, and that decision.
+        """Return the record of an attempt that holds the plugin results for nodes, and that decision.
 
-        A refusal on the way to the binding (Reserve, Permit, PreBind, Bind) has a record of its own under the attempt's number,
-        and no matrix; then it is the record before that is meant.
+        A rejection after the choice of a node (Reserve, Permit, PreBind, Bind) has its own record under the same attempt number
+        but no matrix; the record before it is returned then.
         """
         same = [each for each in self.attempts if each.attempt == attempt.attempt and each.number <= attempt.number]
         for each in reversed(same):
@@ -176,7 +176,7 @@ class PodPage:
         return attempt, None
 
     def preemption(self, text: str) -> PreemptionReport | None:
-        """Return how the search for victims went, in the attempt that a path names or the last one before it that made room."""
+        """Return how the search for victims went in the attempt that a path names, or in the last one before it that preempted."""
         return preemption_report(self.source, self.attempts, chosen_attempt(self.attempts, text, self.key))
 
     def explanation(self, attempt: int | None, node: str, best: int = BEST_NODES) -> Explanation:
@@ -195,7 +195,7 @@ class PodPage:
 
 
 def event_row(event: SimulatedEvent) -> EventRow:
-    """Return a Kubernetes event as pages show it."""
+    """Return a Kubernetes event in the format of the page."""
     return EventRow(
         type=event.type,
         reason=event.reason,

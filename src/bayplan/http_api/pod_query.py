@@ -1,4 +1,4 @@
-"""Filter, sort and count the pods of a moment: what the table of pods asks for. Runs on a worker thread."""
+"""Filter, sort and count the pods of a frozen copy, for the table of pods. Runs on a worker thread."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ UNDECIDED = (PodStatus.WAITING, PodStatus.GATED)
 
 @dataclass(frozen=True, kw_only=True)
 class PodFilter:
-    """Which pods are wanted; empty texts want all.
+    """A filter for pods; empty texts match all.
 
     Attributes:
-        words: all of them must occur in ``namespace/name``, capitals or not.
-        status, reason, namespace, node: exactly. priority: or None.
-        workload: kind and name of what made the pods, as in ``Deployment/web``; of any namespace, unless that is given, too.
+        words: all of them must occur in ``namespace/name``, ignoring case.
+        status, reason, namespace, node: exact. priority: exact, or None.
+        workload: kind and name of the pods' owner, as in ``Deployment/web``; in any namespace, unless that is given, too.
     """
 
     words: Sequence[str] = ()
@@ -42,11 +42,11 @@ class PodFilter:
 
 @dataclass(frozen=True)
 class Found:
-    """What a query found.
+    """The result of a query.
 
     Attributes:
-        rows: of the page, in order. total: how many there are in all. is_exact: else there are at least so many.
-        facets: values with how many of the found pods have them, by facet; None where they were not wanted.
+        rows: of the page, in order. total: number of matches. is_exact: False if `total` is only a lower bound.
+        facets: the number of matching pods per value, by facet; None if not requested.
     """
 
     rows: Sequence[int]
@@ -65,14 +65,14 @@ def find_pods(
     facets: bool,
     deadline: Deadline,
 ) -> Found:
-    """Return a page of the pods that are wanted.
+    """Return a page of the matching pods.
 
     Args:
-        pods: of a moment. wanted: which.
-        sort: one of `SORTS`, and whether the largest come first; equals stand in the order of their names.
+        pods: frozen. wanted: the filter.
+        sort: one of `SORTS`, and whether the largest come first; ties are ordered by name.
         offset, limit: of the page.
         facets: whether to count values.
-        deadline: when to end the search; what is found until then is told, with `is_exact` False.
+        deadline: when to end the search; matches up to then are returned, with `is_exact` False.
     """
     chosen = _matching(pods, wanted)
     chosen, complete = _with_words(pods, chosen, wanted.words, deadline)
@@ -100,7 +100,7 @@ def _matching(pods: PodColumns, wanted: PodFilter) -> Bools:
         chosen = np.zeros_like(chosen)
         chosen[made] = True
     if wanted.reason:
-        # A message that a pod was told before it got its node is no reason of its waiting.
+        # Messages from before the pod got its node are not reasons for waiting.
         chosen &= np.isin(pods.status, UNDECIDED)
         codes = np.unique(pods.message[chosen]).tolist()
         told = [code for code in codes if any(each.text == wanted.reason for each in reasons_of(pods.messages[code]))]
@@ -110,7 +110,7 @@ def _matching(pods: PodColumns, wanted: PodFilter) -> Bools:
 
 
 def _is_made_by(life: PodTimeline | None, kind: str, name: str) -> bool:
-    """Compare with the words of a time line: ``Deployment shop/web``."""
+    """Compare with the owner in a timeline: ``Deployment shop/web``."""
     return life is not None and life.workload.startswith(f"{kind} ") and life.workload.endswith(f"/{name}")
 
 
@@ -122,7 +122,7 @@ def _code(texts: Sequence[str], text: str) -> int:
 
 
 def _with_words(pods: PodColumns, chosen: Bools, words: Sequence[str], deadline: Deadline) -> tuple[Bools, bool]:
-    """Leave the rows whose keys hold all words; False where there was no time to look at all of them."""
+    """Keep the rows whose keys contain all words; return False if time ran out before all of them were searched."""
     words = [word.lower() for word in words if word]
     if not words:
         return chosen, True
@@ -170,7 +170,7 @@ def _in_order(pods: PodColumns, chosen: Bools, sort: str, descending: bool) -> I
 
 
 def _ranks(texts: Sequence[str]) -> Ints:
-    """Return the place of each text in the order of all."""
+    """Return the rank of each text among all of them."""
     count = len(texts)
     ranks = np.empty(count, dtype=np.int64)
     ranks[sorted(range(count), key=lambda code: texts[code])] = np.arange(count)
@@ -195,7 +195,7 @@ def _facets(pods: PodColumns, chosen: Bools, wanted: PodFilter) -> dict[str, lis
 
 
 def waiting_reasons(pods: PodColumns, chosen: Bools) -> list[ReasonCount]:
-    """Return why those of some pods that have no node wait, the main reason of most first."""
+    """Return why unplaced pods among the given ones wait, starting with the most frequent main reason."""
     waiting = chosen & np.isin(pods.status, UNDECIDED)
     codes, counts = np.unique(pods.message[waiting], return_counts=True)
     messages = pods.messages

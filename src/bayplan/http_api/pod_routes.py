@@ -1,4 +1,4 @@
-"""What is read about pods: the table, one pod, its attempts and what the plugins said in them."""
+"""Handlers that read pods: the table, one pod, its attempts and the plugin results in them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from bayplan.objects.pod import Pod
 from bayplan.sim.result import PodFate
 
 MARGIN_SECONDS = 0.06
-"""So long a page of pods may look at full records for margins."""
+"""Time that a page of pods may spend on reading full records for margins."""
 
 
 async def pods(observation: Observation, request: Request, query: Query) -> Response:
@@ -85,7 +85,7 @@ async def _with_page(
     query: Query,
     make: Callable[[PodPage], msgspec.Struct | None],
 ) -> Response:
-    """Answer with what a function makes of a pod's page, on a worker thread."""
+    """Respond with the result of a function of a pod's page, called on a worker thread."""
     key, run = _key(request), query.text("run")
     source = None if run else await observation.source_of(key)
 
@@ -99,7 +99,7 @@ async def _with_page(
 
 
 async def pod(observation: Observation, request: Request, query: Query) -> Response:
-    """Tell all about one pod."""
+    """Return the details of one pod."""
     manifest = None
     key = request.path_params["namespace"], request.path_params["name"]
     item = observation.subject.backend.store.get("pods", key)
@@ -128,7 +128,7 @@ async def attempts(observation: Observation, request: Request, query: Query) -> 
 
 
 async def matrix(observation: Observation, request: Request, query: Query) -> Response:
-    """Lay out what the plugins said in one attempt, nodes by plugins."""
+    """Return the plugin results of one attempt, nodes by plugins."""
     offset, limit = query.page(MOST_MATRIX_ROWS, 200)
     form, only = query.one_of("form", ("rows", "columns"), "rows"), query.one_of("only", ONLY, "all")
     text, exhaustive, run = query.text("q"), query.switch("exhaustive"), query.text("run")
@@ -154,7 +154,7 @@ async def matrix(observation: Observation, request: Request, query: Query) -> Re
 
 
 async def preemption(observation: Observation, request: Request, query: Query) -> Response:
-    """Tell how the search for pods to preempt went; null where there was none."""
+    """Return how the search for preemption victims went; null if there was none."""
     return await _with_page(observation, request, query, lambda page: page.preemption(request.path_params["attempt"]))
 
 
@@ -165,7 +165,7 @@ async def explanation(observation: Observation, request: Request, query: Query) 
 
 
 async def remedies(observation: Observation, request: Request, query: Query) -> Response:
-    """Tell what would have to change for a waiting pod to fit, tried by the engine."""
+    """Return the changes that would let a waiting pod fit, each tried by the engine."""
     subject = observation.subject
     store = subject.bridge.store
     nodes = dict(store.nodes)

@@ -1,4 +1,4 @@
-"""Pods as rows of a table: what is known of each in a few words."""
+"""Pods as rows of a table: a short summary of each."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ class PodRows:
         self._summaries = summaries
 
     def rows(self, pods: PodColumns, rows: Sequence[int], deadline: Deadline) -> list[PodRow]:
-        """Return some pods; margins only as long as there is time."""
+        """Return the rows of some pods; margins only until time runs out."""
         return [self.row(pods, row, deadline) for row in rows]
 
     def row(self, pods: PodColumns, row: int, deadline: Deadline) -> PodRow:
-        """Return one pod."""
+        """Return the row of one pod."""
         life = pods.lives[row]
         assert life is not None
         namespace, _, name = pods.keys[row].partition("/")
@@ -53,7 +53,7 @@ class PodRows:
         )
 
     def _why(self, pods: PodColumns, row: int, status: PodStatus, deadline: Deadline) -> str:
-        """Return why a pod waits, or by how much its node was better than others."""
+        """Return why a pod waits, or by how much its node was better than the others."""
         life = pods.lives[row]
         assert life is not None
         if status in (PodStatus.WAITING, PodStatus.GATED):

@@ -1,7 +1,7 @@
-"""The pods as columns, kept in step with the cluster: what lists of 50,000 pods are filtered, sorted and counted on.
+"""The pods as columns, in sync with the cluster: lists of 50,000 pods are filtered, sorted and counted on them.
 
-The loop thread writes, worker threads read frozen copies (`PodColumns`): copying the arrays takes a millisecond, which no lock
-that a reader holds for a tenth of a second could offer.
+The loop thread writes; worker threads read frozen copies (`PodColumns`). Copying the arrays takes a millisecond, while a lock
+could be held by a reader for a tenth of a second.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from bayplan.sim.result import PodFate, PodTimeline
 from bayplan.state.arrays import Bools, Index, Ints
 
 MOST_DELETED = 10_000
-"""So many pods are remembered after they have gone, the newest: their pages still open, and what was free before can be told."""
+"""Maximum number of remembered deleted pods, the newest: for their pages, and to compute the free capacity of the past."""
 
 NEVER = np.iinfo(np.int64).max
 """Later than any time."""
@@ -34,7 +34,7 @@ _FINISHED = {"Succeeded": PodFate.SUCCEEDED, "Failed": PodFate.FAILED}
 
 
 class PodStatus(IntEnum):
-    """Where a pod stands, in the order in which lists show it."""
+    """The status of a pod, in the order of lists."""
 
     WAITING = 0
     GATED = 1
@@ -52,7 +52,7 @@ STATUS_NAMES = {status.text: status for status in PodStatus}
 
 
 def status_of(pod: Pod) -> PodStatus:
-    """Return where a pod stands, by its object alone."""
+    """Return the status of a pod, from its object alone."""
     if pod.status.phase in _FINISHED:
         return PodStatus.FINISHED
     if pod.metadata.deletion_timestamp is not None:
@@ -64,18 +64,19 @@ def status_of(pod: Pod) -> PodStatus:
 
 @dataclass(frozen=True, eq=False)
 class PodColumns:
-    """All pods of a moment. Rows without a pod have an empty key.
+    """All pods, frozen. Rows without a pod have an empty key.
 
     Attributes:
-        version: moves with every change; keys_version: with pods that come and go.
-        keys: ``namespace/name`` by row. lives: their time lines. rows: row by key.
-        used: bool[rows], whether there is a pod. born: int64[rows], the `keys_version` with which it came.
+        version: changes with every write; keys_version: when pods are added or removed.
+        keys: ``namespace/name`` by row. lives: their timelines. rows: row by key.
+        used: bool[rows], whether there is a pod. born: int64[rows], the `keys_version` in which it was added.
         status, node, namespace, message: int64[rows], the last three codes of `nodes`, `namespaces`, `messages`.
         cpu, memory, priority, attempts, created_ns: int64[rows].
-        scheduler: int64[rows], codes of `schedulers`. configured: the schedulers that have a profile; None if that is not known.
-        bound_ns, ended_ns: int64[rows], when the pod got its node and when it gave it back; `NEVER` where that has not been.
-        imported: int64[rows], 1 for pods that came with their node. shape: int64[rows], codes of `shapes`.
-        shapes: what pods ask for, each different request once.
+        scheduler: int64[rows], codes of `schedulers`. configured: the schedulers that have a profile; None if that is not
+            known.
+        bound_ns, ended_ns: int64[rows], when the pod got its node and when it released it; `NEVER` if that has not happened.
+        imported: int64[rows], 1 for pods that were imported with their node. shape: int64[rows], codes of `shapes`.
+        shapes: the distinct requests of pods.
     """
 
     version: int
@@ -108,7 +109,7 @@ class PodColumns:
     order: NameOrder
 
     def by_name(self) -> Index:
-        """Return all rows that have a pod, in the order of namespace and name."""
+        """Return all rows that have a pod, ordered by namespace and name."""
         return self.order.at(self.keys_version, self.keys, self.used, self.born)
 
     def is_unattended(self, scheduler_name: str) -> bool:
@@ -116,7 +117,7 @@ class PodColumns:
         return self.configured is not None and scheduler_name not in self.configured
 
     def unattended(self) -> dict[str, Bools]:
-        """Return, by scheduler without a profile here, which rows wait for it and have no message from it."""
+        """Return, by scheduler without a profile here, the rows that wait for it and have no message from it."""
         silent = self.used & (self.status == PodStatus.WAITING) & (self.message == 0)
         codes = np.unique(self.scheduler[silent]).tolist()
         names = {code: self.schedulers[code] for code in codes}
@@ -135,15 +136,15 @@ _COLUMNS = (
 
 
 class PodTable:
-    """The pods of the cluster, and the last ones that went. Written on one thread.
+    """The pods of the cluster, and the most recently deleted ones. Written on one thread.
 
     Args:
         gates: which requests count.
         profiles: returns the names of the schedulers that have a profile; None if that is not known.
 
     Attributes:
-        version: moves with every change.
-        deleted: time lines of pods that have gone, by key, the oldest first.
+        version: changes with every write.
+        deleted: timelines of deleted pods, by key, the oldest first.
     """
 
     def __init__(self, gates: RequestGates, profiles: Callable[[], frozenset[str]] | None = None) -> None:
@@ -169,25 +170,25 @@ class PodTable:
     # --- reading ------------------------------------------------------------------------------------------------------
 
     def life(self, key: str) -> PodTimeline | None:
-        """Return the time line of a pod that is there."""
+        """Return the timeline of an existing pod."""
         row = self._named.rows.get(key)
         return None if row is None else self._lives[row]
 
     def lives_of(self, key: str) -> list[PodTimeline]:
-        """Return the time lines of all pods that had a key and are remembered, the newest last."""
+        """Return all remembered timelines of pods with this key, the newest last."""
         found = list(self.deleted.get(key, ()))
         now = self.life(key)
         return [*found, now] if now is not None else found
 
     def requests_of(self, uid: str, pod: Pod | None) -> Amounts:
-        """Return what a pod takes of its node, in units of the state."""
+        """Return a pod's requests, in units of the state."""
         known = self._requests_of.get(uid)
         if known is not None:
             return known
         return {} if pod is None else accounted_requests(pod, self._gates).requests
 
     def freeze(self) -> PodColumns:
-        """Return the columns as they are now. On the thread that writes."""
+        """Return a frozen copy of the columns. On the writing thread."""
         frozen = self._frozen
         configured = None if self._profiles is None else self._profiles()
         if frozen is not None and frozen.version == self.version and frozen.configured == configured:
@@ -221,7 +222,7 @@ class PodTable:
     # --- writing ------------------------------------------------------------------------------------------------------
 
     def put(self, pod: Pod, workload: str, now_ns: int) -> None:
-        """Take in a pod that is new, or a new version of one."""
+        """Add or update a pod."""
         metadata, spec = pod.metadata, pod.spec
         key = f"{metadata.namespace}/{metadata.name}"
         row = self._named.rows.get(key)
@@ -254,7 +255,7 @@ class PodTable:
             self._lives.append(None)
         metadata, spec = pod.metadata, pod.spec
         created_ns = parse_instant(metadata.creation_timestamp) or now_ns
-        # The scheduler may have decided about a pod before it is seen here, but not about two of one name at once.
+        # The scheduler may decide about a pod before it is added here, but never about two pods of one name at once.
         before_ns = max((life.ended_ns or 0 for life in self.deleted.get(key, ())), default=0)
         self._lives[row] = PodTimeline(
             key=key,
@@ -274,7 +275,7 @@ class PodTable:
 
     def _take_requests(self, row: int, pod: Pod) -> None:
         amounts = accounted_requests(pod, self._gates).requests
-        # Most pods ask for what another asks for: they share one table.
+        # Most pods have the same requests as another pod, and share its table.
         shape = self._shape_codes.setdefault((*amounts.items(),), len(self._shapes))
         if shape == len(self._shapes):
             self._shapes.append(amounts)
@@ -308,7 +309,7 @@ class PodTable:
         self._columns["message"][row] = messages.code(message)
 
     def remove(self, key: str, now_ns: int) -> None:
-        """Take out a pod that went."""
+        """Remove a deleted pod."""
         row = self._named.remove(key)
         if row is None:
             return
@@ -333,7 +334,7 @@ class PodTable:
                 del self.deleted[oldest]
 
     def take_record(self, record: Record) -> None:
-        """Take in a decision about a pod."""
+        """Process a decision about a pod."""
         row = self._named.rows.get(record.pod)
         if row is None:
             return
@@ -342,7 +343,7 @@ class PodTable:
         self.version += 1
         self._columns["attempts"][row] = life.attempts = record.attempt
         if record.outcome is Outcome.SCHEDULED:
-            # The pod has had its place since it was decided, not since the API told us of it.
+            # The pod has had its node since the decision, not since the API reported it.
             if life.node == record.node and life.bound_ns is not None and not life.imported:
                 life.bound_ns = min(life.bound_ns, record.time_ns)
                 self._columns["bound_ns"][row] = life.bound_ns
@@ -353,7 +354,7 @@ class PodTable:
 
 
 def _condition_message(pod: Pod) -> str:
-    """Return why a pod has no node, as its condition PodScheduled says."""
+    """Return why a pod has no node, from its condition PodScheduled."""
     if pod.spec.node_name:
         return ""
     for condition in pod.status.conditions:

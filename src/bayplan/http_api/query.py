@@ -1,4 +1,4 @@
-"""What stands in the query of a request: numbers, names and switches, read strictly and refused clearly."""
+"""Query parameters: numbers, names and switches, parsed strictly and with clear errors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from bayplan.http_api.refusal import Refusal
 MOST_ROWS = 200
 DEFAULT_ROWS = 50
 DEADLINE_SECONDS = 0.2
-"""So long a list may be worked on; what was counted until then is told as "at least"."""
+"""Time limit for a list; counts that are incomplete by then are reported as "at least"."""
 
 _LARGEST = 2**53
 
@@ -20,7 +20,7 @@ class Deadline:
     """When to stop counting.
 
     Args:
-        seconds: from now on.
+        seconds: from the time of creation.
     """
 
     def __init__(self, seconds: float = DEADLINE_SECONDS) -> None:
@@ -28,7 +28,7 @@ class Deadline:
 
     @property
     def is_over(self) -> bool:
-        """Return whether the time is over."""
+        """Return whether the deadline has passed."""
         return monotonic() >= self._end
 
 
@@ -36,11 +36,11 @@ class Query:
     """The parameters of a request.
 
     Args:
-        values: by name; of repeated ones one.
-        known: the names that mean something; others are refused, so that a misspelt filter does not find everything.
+        values: by name; for repeated ones only one.
+        known: the known names; others are rejected, so that a misspelt filter does not match everything.
 
     Raises:
-        Refusal: there is another parameter.
+        Refusal: there is an unknown parameter.
     """
 
     def __init__(self, values: Mapping[str, str], known: Sequence[str]) -> None:
@@ -55,14 +55,14 @@ class Query:
         return self._values.get(name, default)
 
     def one_of(self, name: str, allowed: Sequence[str], default: str = "") -> str:
-        """Return one of some words; the default where there is none, or an empty one."""
+        """Return one of some words; the default if it is absent or empty."""
         value = self._values.get(name) or default
         if value and value not in allowed:
             raise Refusal(400, name, got=f"'{value}'", wanted=f"one of {', '.join(allowed)}")
         return value
 
     def number(self, name: str, default: int, *, least: int = 0, most: int = _LARGEST) -> int:
-        """Return a whole number."""
+        """Return an integer."""
         text = self._values.get(name, "")
         if not text:
             return default
@@ -73,7 +73,7 @@ class Query:
         return int(text)
 
     def maybe_number(self, name: str) -> int | None:
-        """Return a whole number from 0 on, or None."""
+        """Return a non-negative integer, or None."""
         return self.number(name, 0) if self._values.get(name) else None
 
     def switch(self, name: str) -> bool:

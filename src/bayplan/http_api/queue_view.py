@@ -1,4 +1,4 @@
-"""The scheduling queue as the service shows it: asked of the engine between two cycles, and not more often than it can bear."""
+"""The scheduling queue as the service shows it: copied from the engine between two cycles, at a bounded share of its time."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from bayplan.live.noting_queue import NotingQueue
 TIERS = ("active", "backoff", "unschedulable", "gated")
 ASK_SECONDS = 0.1
 BUSY_SECONDS = 1.0
-"""An engine that did not answer in time is left alone for so long: a plugin may take seconds, and nobody should wait with it."""
+"""Wait after an engine timeout before the next try: a plugin may take seconds, and requests should not wait for it."""
 
 LEAST_AGE_SECONDS = 0.1
 MOST_SHARE = 20
-"""A copy is used for this many times the time that it took to make, so that looking costs the engine a twentieth at most."""
+"""A copy is used for this many times the time it took to make, so that copying costs the engine a twentieth at most."""
 
 WAIT_BOUNDS_SECONDS = (1, 5, 15, 60, 300, 900, 3600, 4 * 3600, 24 * 3600)
 
@@ -37,9 +37,9 @@ class WaitingPod(NamedTuple):
     """A pod in the queue.
 
     Attributes:
-        key: ``namespace/name``. scheduler_name: who is to schedule it. priority, attempts: numbers.
-        tier: one of `TIERS`. since_ns: when it came there, or failed last. retry_ns: when its backoff ends, or None.
-        rejected_by: plugins that rejected it, or hold it back. message: what the plugin said that holds it back; else "".
+        key: ``namespace/name``. scheduler_name: of its scheduler. priority, attempts: numbers.
+        tier: one of `TIERS`. since_ns: when it entered the tier, or last failed. retry_ns: when its backoff ends, or None.
+        rejected_by: plugins that rejected it or hold it back. message: of the plugin that holds it back, or "".
     """
 
     key: str
@@ -54,11 +54,11 @@ class WaitingPod(NamedTuple):
 
 
 class QueueCopy(NamedTuple):
-    """The queue of a moment.
+    """A copy of the queue.
 
     Attributes:
-        version: moves with every copy that is another. tiers: pods by tier, in the order of the queue.
-        by_key: the same by key. wakes_on: by scheduler name and plugin the events that make it look again.
+        version: changes if the contents differ from the previous copy. tiers: pods by tier, in the order of the queue.
+        by_key: the same by key. wakes_on: the events that make a plugin reconsider pods, by scheduler name and plugin.
     """
 
     version: int
@@ -76,10 +76,10 @@ EMPTY = QueueCopy(0, {}, {}, {})
 
 
 class QueueView:
-    """Copies of the queue; any thread but the loop's.
+    """Cached copies of the queue; use on any thread except the loop's.
 
     Args:
-        engine: that has it.
+        engine: that owns the queue.
     """
 
     def __init__(self, engine: Engine) -> None:
@@ -90,10 +90,10 @@ class QueueView:
         self._lock = Lock()
 
     def copy(self) -> QueueCopy:
-        """Return the queue as it is, or was a moment ago.
+        """Return the current queue, or a recent copy.
 
         Raises:
-            EngineBusy: there is no copy yet, and the engine does not answer.
+            EngineBusy: there is no copy yet, and the engine does not respond.
         """
         with self._lock:
             begun = monotonic()
@@ -105,7 +105,7 @@ class QueueView:
             return self._copy
 
     def _ask(self, begun: float) -> None:
-        """Make a new copy, unless the engine does not answer."""
+        """Make a new copy, unless the engine does not respond."""
         try:
             tiers, events = self._engine.ask(_copy_queue, ASK_SECONDS)
         except EngineBusy:
@@ -118,8 +118,8 @@ class QueueView:
         self._fresh_until = now + max(LEAST_AGE_SECONDS, MOST_SHARE * (now - begun))
 
     def forget(self) -> None:
-        """Ask again at the next occasion: something was done to the queue. On any thread."""
-        # Without the lock, which is held while the engine is asked: the loop must not wait for that.
+        """Invalidate the copy because the queue was changed. On any thread."""
+        # Without the lock, which is held during a request to the engine: the loop must not wait for that.
         self._is_forgotten = True
 
 
@@ -166,18 +166,18 @@ def _waiting(queued: QueuedPod, tier: str) -> WaitingPod:
 
 
 def _events_of(plugin: Plugin[object]) -> tuple[str, ...]:
-    """Return the events that a plugin wants to hear of, by upstream's labels; ``*`` for one that registers none."""
+    """Return the events that a plugin registers for, by upstream's labels; ``*`` if it registers none."""
     return tuple(dict.fromkeys(event.label for event, _ in plugin.events_to_register())) or ("*",)
 
 
-# --- what is told -----------------------------------------------------------------------------------------------------
+# --- output -----------------------------------------------------------------------------------------------------------
 
 
 def queue_document(queue: QueueCopy, tier: str, offset: int, limit: int, now_ns: int) -> QueueList:
     """Return a page of the queue.
 
     Args:
-        queue: of a moment. tier: one of `TIERS`, or "" for all of them, one after the other.
+        queue: a copy. tier: one of `TIERS`, or "" for all of them, one after the other.
         offset, limit: of the page. now_ns: the time.
     """
     tiers = (tier,) if tier else TIERS
@@ -198,20 +198,20 @@ def queue_document(queue: QueueCopy, tier: str, offset: int, limit: int, now_ns:
 
 
 def sentence_of(queue: QueueCopy, now_ns: int) -> str:
-    """Return what the queue holds, in one sentence."""
+    """Return a one-sentence summary of the queue."""
     first = next(iter(queue.tiers.get("backoff", ())), None)
     left = None if first is None or first.retry_ns is None else first.retry_ns - now_ns
     return queue_sentence(asdict(queue.counts), next_retry_in_ns=left, next_pod="" if first is None else first.key)
 
 
 def next_retry_at(queue: QueueCopy) -> str | None:
-    """Return when the next backoff ends, or None where nobody is in backoff."""
+    """Return when the next backoff ends, or None if no pod is in backoff."""
     first = next(iter(queue.tiers.get("backoff", ())), None)
     return None if first is None or first.retry_ns is None else format_instant(first.retry_ns)
 
 
 def queue_row(queue: QueueCopy, pod: WaitingPod, position: int) -> QueueRow:
-    """Return a pod of the queue; `position` is its place in the list that it is told in."""
+    """Return a pod of the queue; `position` is its place in the list."""
     namespace, _, name = pod.key.partition("/")
     wakes_on = (queue.wakes_on.get((pod.scheduler_name, plugin), ()) for plugin in pod.rejected_by)
     return QueueRow(
@@ -230,7 +230,7 @@ def queue_row(queue: QueueCopy, pod: WaitingPod, position: int) -> QueueRow:
 
 
 def _histogram(pods: Sequence[WaitingPod], now_ns: int) -> WaitHistogram:
-    """Return how many pods have waited how long; the last number is of those that have waited longer than all bounds."""
+    """Return the number of pods by waiting time; the last number counts those beyond all bounds."""
     waited = np.array([now_ns - pod.since_ns for pod in pods], dtype=np.int64)
     bounds = np.array(WAIT_BOUNDS_SECONDS, dtype=np.int64) * SECOND_NS
     counts = np.bincount(np.searchsorted(bounds, waited), minlength=len(bounds) + 1)

@@ -1,4 +1,4 @@
-"""What lists and pages are made from: a moment of the server, or a fork that is done. Both read alike."""
+"""The data that lists and pages are made from, with one interface for the live server and for finished forks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from bayplan.sim.result import PodTimeline, SimulationResult
 
 
 class Reading(NamedTuple):
-    """What there is to read.
+    """The data of one run.
 
     Attributes:
         pods, nodes: as columns. decisions: the records. summaries, rows: decisions and pods as lists show them.
@@ -37,7 +37,7 @@ class Reading(NamedTuple):
 
 
 class ForkDecisions:
-    """The records of a run that has ended, with an index by pod.
+    """The records of a finished run, with an index by pod.
 
     Args:
         records: all of them.
@@ -69,7 +69,7 @@ class ForkDecisions:
         return self._records.decision(number)
 
     def origin(self, number: int) -> Origin | None:
-        """See `Decisions`; queues of simulations leave out attempts, and note none."""
+        """See `Decisions`; simulations do not record it."""
         return None
 
     def late_points(self, number: int) -> LatePoints | None:
@@ -81,7 +81,7 @@ class ForkDecisions:
         return ()
 
     def is_annotated(self, number: int) -> bool:
-        """See `Decisions`; a fork holds decisions of its own only."""
+        """See `Decisions`; a fork contains only its own decisions."""
         return False
 
     def numbers_of(self, pod: str) -> Sequence[int]:
@@ -90,13 +90,13 @@ class ForkDecisions:
 
 
 class ForkReading:
-    """A fork that is done. Made on a worker thread, which takes a second for 50,000 pods.
+    """A finished fork. Created on a worker thread, which takes a second for 50,000 pods.
 
     Args:
-        result: of its run. feature_gates: it ran with.
+        result: of its run. feature_gates: that it ran with.
 
     Attributes:
-        reading: what lists are made from. source: what explanations are made from.
+        reading: the data that lists are made from. source: of explanations.
     """
 
     def __init__(self, result: SimulationResult, feature_gates: FeatureGates) -> None:
@@ -122,7 +122,7 @@ class ForkReading:
 
 
 class _ForkSource(SimulationSource):
-    """A fork as what explanations are made from, with the time lines of each pod at hand."""
+    """A fork as a source of explanations, with the timelines indexed by pod."""
 
     def __init__(self, result: SimulationResult) -> None:
         super().__init__(result)
@@ -131,5 +131,5 @@ class _ForkSource(SimulationSource):
             self._lives.setdefault(life.key, []).append(life)
 
     def lives_of(self, key: str) -> list[PodTimeline]:
-        """Return the time lines of all pods that had a key, the newest last."""
+        """Return the timelines of all pods that had a key, the newest last."""
         return self._lives.get(key, [])

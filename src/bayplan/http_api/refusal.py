@@ -1,4 +1,4 @@
-"""What the service refuses, and how it says so."""
+"""Errors of the service and their response bodies."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from bayplan.http_api.contract.answer import Error, Refused
 
 
 class Refusal(InputError):
-    """A request that is refused. Arguments as for `InputError`, the status of HTTP, and the methods that are allowed instead."""
+    """A request that is rejected. Arguments as for `InputError`, plus the HTTP status and the methods that are allowed instead."""
 
     def __init__(
         self,
@@ -28,7 +28,7 @@ class Refusal(InputError):
 
 
 def refusal_of(problem: InputError) -> Refusal:
-    """Return a refusal for bad input that was found further down: its content can't be used."""
+    """Return the API error for invalid input that a lower layer found in the request's content."""
     if isinstance(problem, Refusal):
         return problem
     return Refusal(
@@ -42,7 +42,7 @@ def refusal_of(problem: InputError) -> Refusal:
 
 
 def document_of(problem: Refusal, request_id: str) -> Error:
-    """Return the body of an answer that refuses."""
+    """Return the body of an error response."""
     return Error(
         error=Refused(
             what=problem.what,

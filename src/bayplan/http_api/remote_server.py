@@ -1,4 +1,4 @@
-"""Another server of this kind, asked for what is compared with this one."""
+"""Client for another Bayplan server that is compared with this one."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from bayplan.http_api.contract.runs import Placements
 from bayplan.http_api.refusal import Refusal
 
 REMOTE_SECONDS = 10.0
-"""So long another server may take for its whole answer."""
+"""Time limit for the whole response of another server."""
 
 MOST_REMOTE_BYTES = 64 << 20
-"""So long its answer may be: that of 100,000 pods takes some megabytes."""
+"""Size limit of its response; that for 100,000 pods takes some megabytes."""
 
 _NO_ANSWER = (
     httpx.HTTPError,
     httpx.InvalidURL,
     msgspec.DecodeError,
-    UnicodeError,  # In the answer, or in a host name that is none.
+    UnicodeError,  # Raised for the response, or for an invalid host name.
     RecursionError,
     TimeoutError,
     zlib.error,
@@ -39,7 +39,7 @@ T = TypeVar("T")
 
 
 class FollowedSource(msgspec.Struct):
-    """A source of another server, with the fields of `/sources` that a comparison shows."""
+    """A source of another server, with the fields of `/sources` that comparisons show."""
 
     name: str = ""
     kind: str = ""
@@ -49,13 +49,13 @@ class FollowedSource(msgspec.Struct):
 
 
 class FollowedSources(msgspec.Struct):
-    """What another server follows."""
+    """The sources that another server follows."""
 
     items: list[FollowedSource] = []
 
 
 class RemoteServer:
-    """Another server. Every question may raise a Refusal: it does not answer in time, answers too much, or is no such server.
+    """Another server. Every request may raise a Refusal: it times out, the response is too large, or it is no Bayplan server.
 
     Args:
         url: its address.
@@ -72,14 +72,14 @@ class RemoteServer:
         return told
 
     async def sources(self) -> list[SourceFacts]:
-        """Return what it follows."""
+        """Return the sources that it follows."""
         return [SourceFacts(**asdict(each)) for each in (await self._ask("/sources", FollowedSources)).items]
 
     async def matrix(self, namespace: str, name: str, query: str) -> AnyMatrix:
         """Return the matrix of the last attempt of one of its pods.
 
         Args:
-            namespace, name: of the pod. query: that is sent along.
+            namespace, name: of the pod. query: parameters to send.
         """
         path = f"/pods/{quote(namespace, safe='')}/{quote(name, safe='')}/attempts/latest/matrix?{query}"
         matrix = await self._ask(path, cast("type[AnyMatrix]", AnyMatrix))

@@ -1,7 +1,7 @@
-"""Live frames: one ticker makes each topic's frame once and hands the same bytes to all who follow it.
+"""Live frames: one ticker makes each topic's frame once and sends the same bytes to all of its subscribers.
 
-A client has one slot a topic, and the newest frame wins: whoever reads slowly misses frames and then gets a whole one, and
-nothing grows. Nobody is told of single events, so that 500 changes a second cost what four do.
+A client has one slot per topic: a slow client misses frames and then gets a whole one, and no buffer grows. Clients do not
+receive single events, so 500 changes a second cost as much as four.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Told = tuple[str, int, bytes]
 
 
 class Client:
-    """Somebody who follows topics. On the loop."""
+    """A subscriber of topics. Use on the loop."""
 
     def __init__(self) -> None:
         self.topics: frozenset[str] = frozenset()
@@ -43,7 +43,7 @@ class Client:
         self._is_over = False
 
     def follow(self, topics: Iterable[str]) -> None:
-        """Follow these topics and no others; new ones begin with a whole frame."""
+        """Follow exactly these topics; new ones start with a whole frame."""
         now = frozenset(topics)
         self._behind |= now - self.topics
         self._behind &= now
@@ -51,11 +51,11 @@ class Client:
         self.topics = now
 
     def wants_whole(self, topic: str) -> bool:
-        """Return whether it has missed a frame of a topic, or all of them."""
+        """Return whether the client has missed a frame of a topic, or has received none."""
         return topic in self._behind
 
     def put(self, topic: str, told: Told, *, whole: bool) -> None:
-        """Hand it a frame; one that is still there is replaced, and a change that follows it would not be understood."""
+        """Give the client a frame. If the last one is unread, drop a change; the client then needs a whole frame."""
         if topic in self._slots and not whole:
             self._behind.add(topic)
             return
@@ -65,14 +65,14 @@ class Client:
         self._filled.set()
 
     def end(self) -> None:
-        """Let it come to its end."""
+        """End the client's stream."""
         self._is_over = True
         self._filled.set()
 
     async def frames(self) -> AsyncIterator[list[Told]]:
-        """Yield frames as they come, those of one moment together; an empty list where nothing came for a while."""
+        """Yield frames as they come, those of one tick together; an empty list if none came for a while."""
         while not self._is_over:
-            # Not `wait_for`: before Python 3.12 it forgets that it was cancelled where what it waits for comes at the same time.
+            # Not `wait_for`: before Python 3.12 it swallows a cancellation if the awaited event is set at the same time.
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(PING_SECONDS):
                     await self._filled.wait()
@@ -82,10 +82,10 @@ class Client:
 
 
 class Stream:
-    """The ticker and its clients. On the loop.
+    """The ticker and its clients. Use on the loop.
 
     Args:
-        observation: what there is to tell.
+        observation: the data for the frames.
     """
 
     def __init__(self, observation: Observation) -> None:
@@ -97,11 +97,11 @@ class Stream:
         self._wake = asyncio.Event()
 
     def start(self) -> None:
-        """Begin to tick."""
+        """Start the ticker."""
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     def stop(self) -> None:
-        """Let all clients come to their end, and tick no more."""
+        """End all clients' streams, and stop the ticker."""
         for client in self._clients:
             client.end()
         if self._task is not None:
@@ -111,7 +111,7 @@ class Stream:
     # --- clients ------------------------------------------------------------------------------------------------------
 
     def join(self, topics: Iterable[str]) -> Client:
-        """Return a new client.
+        """Add a client and return it.
 
         Raises:
             Refusal: a topic does not exist, or there are too many clients.
@@ -124,10 +124,10 @@ class Stream:
         return client
 
     def follow(self, client: Client, topics: Iterable[str]) -> None:
-        """Let a client follow other topics.
+        """Change the topics of a client.
 
         Raises:
-            Refusal: a topic does not exist, or they are too many.
+            Refusal: a topic does not exist, or there are too many.
         """
         wanted = list(dict.fromkeys(topics))
         if len(wanted) > MOST_TOPICS:
@@ -139,7 +139,7 @@ class Stream:
         self._wake.set()
 
     def leave(self, client: Client) -> None:
-        """Forget a client."""
+        """Remove a client."""
         self._clients.discard(client)
 
     # --- the ticker ---------------------------------------------------------------------------------------------------
@@ -153,12 +153,12 @@ class Stream:
             try:
                 await self.tick()
             except Exception:
-                # Whatever is wrong with one frame, the next one may be right again.
+                # If one frame fails, the next one may still succeed.
                 _log.exception("a frame of the stream could not be made")
             await asyncio.sleep(TICK_SECONDS / 2)
 
     async def tick(self) -> None:
-        """Take in what has happened, and tell those who follow."""
+        """Process what has happened, and send frames to the subscribers."""
         observation = self._observation
         nodes = await observation.view.node_columns()
         observation.history.note(nodes, observation.subject.clock.now_ns())

@@ -23,7 +23,7 @@ _TRY_AGAIN = 1013
 
 
 class Subscription(msgspec.Struct):
-    """What a client sends: the topics that it wants to follow from now on."""
+    """A message from a client: the topics to follow from the next frame on."""
 
     topics: list[str]
 
@@ -32,7 +32,7 @@ _decoder = msgspec.json.Decoder(Subscription)
 
 
 def shown_token(socket: WebSocket) -> str:
-    """Return the token that a browser shows as a subprotocol, as it can't set headers on a WebSocket; "" for none."""
+    """Return the token that a browser sends as a subprotocol, since it can't set headers on a WebSocket; "" if there is none."""
     for name in socket.scope.get("subprotocols", ()):
         if name.startswith(TOKEN_PROTOCOL):
             text = name.removeprefix(TOKEN_PROTOCOL)
@@ -42,7 +42,7 @@ def shown_token(socket: WebSocket) -> str:
 
 
 async def over_websocket(stream: Stream, socket: WebSocket) -> None:
-    """Serve one WebSocket, whose access was checked, until either side ends it."""
+    """Serve one WebSocket whose access was already checked, until either side closes it."""
     offered = socket.scope.get("subprotocols", ())
     await socket.accept(subprotocol=PROTOCOL if PROTOCOL in offered else None)
     try:

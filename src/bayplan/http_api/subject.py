@@ -1,6 +1,6 @@
-"""What the service is about: a running server, as far as the service reads and drives it.
+"""The interface of a running server that the service reads and controls.
 
-`bayplan.app.simulator_server` has such a server; tests make smaller ones.
+`bayplan.app.simulator_server` implements it; tests implement smaller ones.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ T = TypeVar("T")
 
 
 class TypedObjects(Protocol):
-    """The typed objects of the cluster, kept in step with the API's store. Read on the loop thread."""
+    """The typed objects of the cluster, in sync with the API's store. Read on the loop thread."""
 
     @property
     def store(self) -> ObjectStore:
-        """The objects; never written here."""
+        """The objects; read-only here."""
         ...
 
     def listen(self, listener: Callable[[Sequence[ChangeEvent]], None]) -> None:
-        """Call a function with every change, on the loop thread, in the order of revisions; what is there already comes first."""
+        """Call a function with every change, on the loop thread, in the order of revisions, starting with the existing objects."""
         ...
 
 
@@ -45,17 +45,17 @@ class Decisions(Protocol):
 
     @property
     def level(self) -> RecordLevel:
-        """How much is recorded."""
+        """The record level."""
         ...
 
     @property
     def oldest(self) -> int:
-        """The number of the oldest decision whose summary is kept."""
+        """The number of the oldest decision whose summary is in memory."""
         ...
 
     @property
     def oldest_full(self) -> int:
-        """The number of the oldest decision whose full record may be kept."""
+        """The number of the oldest decision whose full record may be in memory."""
         ...
 
     @property
@@ -64,35 +64,35 @@ class Decisions(Protocol):
         ...
 
     def __len__(self) -> int:
-        """Return how many decisions were taken so far; the next one has this number."""
+        """Return the number of decisions so far, which is also the number of the next one."""
         ...
 
     def __getitem__(self, number: int, /) -> Record:
-        """Return a summary; LookupError where it is not kept."""
+        """Return a summary; LookupError if it is no longer in memory."""
         ...
 
     def decision(self, number: int) -> Decision:
-        """Return a full record; LookupError where there is none."""
+        """Return a full record; LookupError if there is none."""
         ...
 
     def origin(self, number: int) -> Origin | None:
-        """Return what made the pod of a decision ready to be tried; None where that is not known."""
+        """Return what made a decision's pod ready to be tried; None if that is not known."""
         ...
 
     def late_points(self, number: int) -> LatePoints | None:
-        """Return which plugins a decision with a full record meets after the choice of a node; None where that is not known."""
+        """Return the plugins that run after the choice of a node in a decision with a full record; None if they are not known."""
         ...
 
     def said_later(self, number: int) -> Sequence[PointSaid]:
-        """Return what these said beside plain success, the oldest first."""
+        """Return the results of these plugins other than plain success, the oldest first."""
         ...
 
     def is_annotated(self, number: int) -> bool:
-        """Return whether a decision is another scheduler's, read from the pod's annotations."""
+        """Return whether a decision is another scheduler's, parsed from the pod's annotations."""
         ...
 
     def numbers_of(self, pod: str) -> Sequence[int]:
-        """Return the numbers of the decisions about pods of a key, ascending, as far as they are kept."""
+        """Return the numbers of the decisions in memory about pods with this key, ascending."""
         ...
 
 
@@ -111,22 +111,22 @@ class PluginFailure(Protocol):
 
     @property
     def exception(self) -> str:
-        """What it raised, in one line."""
+        """The exception, in one line."""
         ...
 
     @property
     def traceback(self) -> str:
-        """Where."""
+        """The traceback."""
         ...
 
     @property
     def at_ns(self) -> int:
-        """When, by the clock."""
+        """The time, by the clock."""
         ...
 
 
 class EngineStatus(Protocol):
-    """What the engine publishes about itself; never older than a moment."""
+    """The status that the engine publishes, with little delay."""
 
     @property
     def decisions(self) -> int:
@@ -135,12 +135,12 @@ class EngineStatus(Protocol):
 
     @property
     def decisions_per_second(self) -> float:
-        """In the last seconds, in real time."""
+        """The rate in the last seconds, in real time."""
         ...
 
     @property
     def p99_ms(self) -> float:
-        """Of a cycle, in real time."""
+        """99th percentile of the duration of a cycle, in real time."""
         ...
 
     @property
@@ -150,7 +150,7 @@ class EngineStatus(Protocol):
 
     @property
     def preemptions(self) -> int:
-        """Pods that had to go so far."""
+        """Pods preempted so far."""
         ...
 
     @property
@@ -168,35 +168,35 @@ class Engine(Protocol):
     """The scheduler on its thread."""
 
     def status(self) -> EngineStatus:
-        """Return what is published; never waits."""
+        """Return the published status; never waits."""
         ...
 
     def ask(self, question: Callable[[Scheduler], T], timeout: float) -> T:
-        """Run a question on the engine's thread, between two cycles; EngineBusy where it does not get its turn."""
+        """Run a function on the engine's thread between two cycles; EngineBusy if it gets no turn."""
         ...
 
 
 class Settings(Protocol):
-    """How the scheduler is set up."""
+    """The settings of the scheduler."""
 
     @property
     def configuration_text(self) -> str:
-        """The configuration as it was given; "" where none was."""
+        """The configuration as given; "" if none was."""
         ...
 
     @property
     def configuration(self) -> SchedulerConfiguration:
-        """What it comes to."""
+        """The effective configuration."""
         ...
 
     @property
     def registry(self) -> Registry:
-        """The plugins that there are."""
+        """The available plugins."""
         ...
 
     @property
     def feature_gates(self) -> FeatureGates:
-        """Settings that change decisions."""
+        """Feature gates, which change decisions."""
         ...
 
     @property
@@ -206,12 +206,12 @@ class Settings(Protocol):
 
     @property
     def seed(self) -> int:
-        """Of the choice among equals."""
+        """The seed for tie-breaking."""
         ...
 
     @property
     def assemble(self) -> Assemble:
-        """What makes a scheduler from a configuration."""
+        """The factory of a scheduler from a configuration."""
         ...
 
     def connect(self, configuration: SchedulerConfiguration) -> ExtenderConnections:
@@ -219,16 +219,16 @@ class Settings(Protocol):
         ...
 
     def examine(self, text: str) -> Examination:
-        """Take a configuration through all checks, with the gates and plugins of the server."""
+        """Run all checks on a configuration, with the gates and plugins of the server."""
         ...
 
     def default_configuration(self) -> SchedulerConfiguration:
-        """Return the configuration that decides where none is given."""
+        """Return the configuration that is used if none is given."""
         ...
 
 
 class NamedSnapshot(Protocol):
-    """A moment of the cluster that was kept under a name."""
+    """A named snapshot of the cluster."""
 
     @property
     def name(self) -> str:
@@ -237,22 +237,22 @@ class NamedSnapshot(Protocol):
 
     @property
     def taken_ns(self) -> int:
-        """When, by the clock."""
+        """The time, by the clock."""
         ...
 
     @property
     def revision(self) -> int:
-        """Of the API's store."""
+        """The revision of the API's store."""
         ...
 
     @property
     def contents(self) -> Snapshot:
-        """The documents of that moment."""
+        """The documents in the snapshot."""
         ...
 
 
 class Subject(Protocol):
-    """A running server. All but `decisions`, `clock` and `engine` belong to the loop thread."""
+    """A running server. Everything except `decisions`, `clock` and `engine` belongs to the loop thread."""
 
     @property
     def api(self) -> Api:
@@ -276,64 +276,64 @@ class Subject(Protocol):
 
     @property
     def decisions(self) -> Decisions:
-        """What it decided."""
+        """The decisions of the scheduler."""
         ...
 
     @property
     def clock(self) -> Clock:
-        """The time of API, controllers, kubelet and scheduler."""
+        """The clock that API, controllers, kubelet and scheduler share."""
         ...
 
     @property
     def settings(self) -> Settings:
-        """How the scheduler is set up."""
+        """The settings of the scheduler."""
         ...
 
     @property
     def instance(self) -> str:
-        """Another text at each start of a server."""
+        """A text that differs after each start of a server."""
         ...
 
     async def configure(self, text: str) -> None:
-        """Take another configuration, at once and as a whole; waiting pods are tried again.
+        """Apply another configuration, at once and as a whole; waiting pods are retried.
 
         Raises:
-            ConfigurationError: it is refused, and the old one goes on.
+            ConfigurationError: it is rejected, and the current one stays in use.
         """
         ...
 
     async def reload_plugins(self) -> None:
-        """Read the files of custom plugins again and go on with what they hold now; waiting pods are tried again.
+        """Reload the files of custom plugins and use their new code; waiting pods are retried.
 
         Raises:
-            PluginError: one can't be loaded, and the old ones go on.
+            PluginError: one can't be loaded, and the current plugins stay in use.
         """
         ...
 
     async def step_decision(self) -> bool:
-        """Let one decision be taken although the clock stands still; False where nothing will ever be due."""
+        """Make one decision although the clock is paused; return False if nothing will ever be due."""
         ...
 
     async def step_event(self) -> bool:
-        """Go to the next instant at which something is due, and let all happen that happens then; False where there is none."""
+        """Advance to the next time at which something is due, and run everything due then; return False if there is none."""
         ...
 
     def snapshots(self) -> Sequence[NamedSnapshot]:
-        """Return the moments that are kept, the oldest first."""
+        """Return the snapshots, the oldest first."""
         ...
 
     def take_snapshot(self, name: str) -> None:
-        """Keep the cluster as it is now; InputError where the name is taken."""
+        """Take a snapshot of the cluster; InputError if the name is taken."""
         ...
 
     def restore_snapshot(self, name: str) -> None:
-        """Go back; InputError where there is no such snapshot."""
+        """Restore a snapshot; InputError if there is none of that name."""
         ...
 
     def delete_snapshot(self, name: str) -> None:
-        """Forget one; InputError where there is no such snapshot."""
+        """Delete a snapshot; InputError if there is none of that name."""
         ...
 
     def reset(self) -> None:
-        """Go back to the cluster as it was when the server was ready."""
+        """Restore the cluster to its state when the server became ready."""
         ...

@@ -1,4 +1,4 @@
-"""What can be followed: each topic makes its frames from what is known now, once for all who follow it."""
+"""The topics of the stream: each makes its frames from the current state, once for all subscribers."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ PLAIN_TOPICS = ("overview", "pods", "queue", "clock", "decisions")
 NODES, POD = "nodes:", "pod:"
 UNKNOWN_POD = PodChanged(version="", exists=False, deleted=False)
 MOST_DECISIONS = 20
-"""So many new decisions are told in a frame; the others are counted."""
+"""Maximum number of new decisions in a frame; further ones are only counted."""
 
 
 class Frame(NamedTuple):
-    """What changed about a topic.
+    """A change of a topic.
 
     Attributes:
-        change: what is told to those who have seen all frames before; None where nothing changed.
-        whole: what is told to all others.
+        change: for clients that have received all frames before; None if nothing changed.
+        whole: for all other clients.
     """
 
     change: Answer | None
@@ -47,7 +47,7 @@ Topic = Callable[[], Awaitable[Frame]]
 
 
 def make_topic(observation: Observation, name: str) -> Topic:
-    """Return what makes the frames of a topic.
+    """Return the function that makes the frames of a topic.
 
     Raises:
         Refusal: there is no such topic.
@@ -72,10 +72,10 @@ def make_topic(observation: Observation, name: str) -> Topic:
 
 
 class _Whole:
-    """A topic that is told as a whole whenever it is another than before.
+    """A topic that is sent as a whole whenever it differs from the previous frame.
 
     Args:
-        make: returns what is to be told.
+        make: returns the document to send.
     """
 
     def __init__(self, make: Callable[[], Awaitable[Answer]]) -> None:
@@ -90,7 +90,7 @@ class _Whole:
 
 
 def _without_clock(document: Answer) -> dict[str, object]:
-    """Return the fields of a document without what changes all the time; the clock is a topic of its own."""
+    """Return the fields of a document except those that change all the time; the clock has its own topic."""
     return {name: value for name, value in asdict(document).items() if name not in ("clock", "utilisation_history")}
 
 
@@ -116,12 +116,12 @@ async def _queue(observation: Observation) -> QueueChanged:
 
 
 def _settled_sentence(queue: QueueCopy, now_ns: int) -> str:
-    """Return the sentence about the queue, with the time until the next try in whole seconds: it need not be sent four times."""
+    """Return the sentence about the queue with the time until the next retry in whole seconds, to avoid four frames a second."""
     return sentence_of(queue, now_ns // 1_000_000_000 * 1_000_000_000)
 
 
 class _Clock:
-    """The clock: at once where it was paused, set or given a speed, else once a second."""
+    """The clock: at once if it was paused, set or given a speed, otherwise once a second."""
 
     def __init__(self, observation: Observation) -> None:
         self._clock = observation.subject.clock
@@ -192,7 +192,7 @@ class _Cells:
 
 
 class _Pod:
-    """One pod: enough to see that it must be asked for again, and what to show until then."""
+    """One pod: enough to know that it must be fetched again, and what to show until then."""
 
     def __init__(self, observation: Observation, key: str) -> None:
         self._observation, self._key = observation, key

@@ -1,6 +1,6 @@
-"""Runs custom plugins in trials (forks, remedies): a call ends at its deadline, and the first that is cut off ends the trial.
+"""Run custom plugins in trials (forks, remedies): a call ends at its deadline, and the first that is cut off ends the trial.
 
-Each trial has a runner of its own: what goes wrong in it counts neither as a failure of the scheduler that runs nor against it.
+Each trial has its own runner, so its failures do not count as failures of the running scheduler.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ T = TypeVar("T")
 
 
 class TrialEnded(BayplanError):
-    """A trial can't go on: a plugin had to be cut off, or nobody wants it any more."""
+    """A trial can't continue: a plugin call was cut off, or the result is no longer needed."""
 
 
 class TrialRunner(PluginRunner):
-    """Calls plugins' code in one trial.
+    """Calls plugin code in one trial.
 
     Args:
         deadline_seconds: how long one call may take.
-        is_wanted: says whether the trial is still wanted.
+        is_wanted: returns whether the result is still needed.
 
     Attributes:
-        over: whether the trial is: then failures are told, and nothing is ended.
+        over: whether the trial is over; failures are then reported without ending anything.
     """
 
     def __init__(self, deadline_seconds: float, is_wanted: Callable[[], bool] = lambda: True) -> None:
@@ -38,11 +38,11 @@ class TrialRunner(PluginRunner):
         self._ended_by = ""
 
     def call(self, plugin: str, point: str, function: Callable[..., T], *arguments: Any) -> T:
-        """Return what a plugin's function returns.
+        """Return the result of a plugin's function.
 
         Raises:
             PluginFailure: it raised.
-            TrialEnded: it took too long, or another call did before; or the trial is not wanted.
+            TrialEnded: it or an earlier call took too long, or the result is no longer needed.
         """
         if self.over:
             return super().call(plugin, point, function, *arguments)
@@ -61,12 +61,12 @@ class TrialRunner(PluginRunner):
 
     @property
     def ended_by(self) -> str:
-        """What was cut off, or the empty text."""
+        """The call that was cut off, or ""."""
         return self._ended_by
 
 
 def deadline_of(registry: Registry) -> float:
-    """Return how long a call of a custom plugin may take where the scheduler runs, in seconds."""
+    """Return the time limit for a call of a custom plugin in the running scheduler, in seconds."""
     if isinstance(registry, GuardedRegistry):
         return registry.runner.deadline_seconds
     return DEFAULT_DEADLINE_SECONDS

@@ -1,7 +1,7 @@
-"""What would have to change for a waiting pod to fit, each change tried by the engine on a small copy of the cluster.
+"""Changes that would let a waiting pod fit, each tried by the engine on a small copy of the cluster.
 
-What is tried is one node of those that the change would open, with the pods on it and everything that is neither node nor pod: as
-much as filters look at that ask about one node. A change that is about other pods or other nodes is told, and not verified.
+The copy contains one of the nodes that the change would make fit, its pods, and everything that is neither node nor pod: all
+that filters read to check a single node. Changes to other pods or other nodes are reported without being verified.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from bayplan.sim.result import PodTimeline
 from bayplan.state.resource_table import PODS
 
 MOST_TRIED = 20
-"""So many changes are tried, those that open most nodes."""
+"""Maximum number of changes that are tried, those for the most nodes first."""
 
 CALL_SECONDS = 1.0
-"""So long a call of a custom plugin may take here, where somebody waits for the answer; then nothing more is tried."""
+"""Time limit for a call of a custom plugin, as a client waits for the response; after a timeout nothing more is tried."""
 
 
 class Surroundings(NamedTuple):
-    """What a change is tried in.
+    """The environment in which a change is tried.
 
     Attributes:
         settings: of the scheduler. others: objects that are neither nodes nor pods.
@@ -60,7 +60,8 @@ def remedies_document(
     """Return the remedies of a decision that found no node.
 
     Args:
-        source: a moment of the server. number, decision: which one. life: of its pod. around: what changes are tried in.
+        source: a snapshot of the server. number, decision: the one to remedy. life: of its pod. around: the environment of
+            trials.
     """
     if life.pod is None:
         return Remedies(items=[], why="nothing is known of the pod")
@@ -87,7 +88,7 @@ def _item(remedy: Remedy, pod: Pod, around: Surroundings, runner: TrialRunner, *
 
 
 def document_of_object(item: KubernetesObject) -> Plain:
-    """Return a typed object as a document, with what the typed form has of it."""
+    """Return a typed object as a document, with the fields that the typed form has."""
     kind = kind_of(type(item))
     document: Plain = {"apiVersion": kind.api_versions[0], "kind": kind.kind}
     plain = msgspec.to_builtins(item)
@@ -99,10 +100,10 @@ def document_of_object(item: KubernetesObject) -> Plain:
 
 
 def change_of(plugin: str, pod: Pod, node: Node, pods_on: dict[str, list[Pod]]) -> list[KubernetesObject] | None:
-    """Return the objects as they would be after the change that a remedy tells; None for one that takes other objects.
+    """Return the objects after a remedy's change; None for a remedy that changes other objects.
 
     Args:
-        plugin: the only filter that the node fails. pod: that waits. node: that would be opened. pods_on: by node.
+        plugin: the only filter that the node fails. pod: the waiting one. node: that should fit. pods_on: by node.
     """
     if plugin == CORDON:
         taints = tuple(taint for taint in node.spec.taints if taint.key != CORDON_TAINT)
@@ -130,7 +131,7 @@ def _tolerating(pod: Pod, node: Node) -> Pod:
 
 
 def _with_room(pod: Pod, node: Node, pods: Iterable[Pod]) -> Node:
-    """Return a node that offers as much more as the pod lacks there."""
+    """Return the node with its capacity raised by what the pod lacks there."""
     wanted = accounted_requests(pod).requests | {PODS: 1}
     taken: dict[str, int] = {}
     for other in pods:
@@ -146,11 +147,11 @@ def _with_room(pod: Pod, node: Node, pods: Iterable[Pod]) -> Node:
     return replace(node, status=replace(node.status, allocatable={**node.status.allocatable, **amounts}))
 
 
-# --- the engine's word ------------------------------------------------------------------------------------------------
+# --- verification -----------------------------------------------------------------------------------------------------
 
 
 def fits(change: Sequence[KubernetesObject], pod: Pod, node: Node, around: Surroundings, runner: TrialRunner) -> bool:
-    """Return whether the engine places the pod on the node, once the change was made; `runner` runs custom plugins."""
+    """Return whether the engine places the pod on the node after the change; `runner` runs custom plugins."""
     changed = {type(item): item for item in change}
     settings = around.settings
     try:
@@ -168,6 +169,6 @@ def fits(change: Sequence[KubernetesObject], pod: Pod, node: Node, around: Surro
             scheduler.handle(None, item, around.now_ns)
         report = scheduler.schedule_one(around.now_ns)
     except Exception:
-        # A custom plugin that fails, most likely: then nothing was verified.
+        # A custom plugin probably failed, so nothing was verified.
         return False
     return report is not None and report.outcome is Outcome.SCHEDULED and report.pod.key == pod.key

@@ -1,19 +1,19 @@
 // The types of our HTTP API, generated from the structs of bayplan.http_api by scripts/make_page_types.py: don't edit.
 declare namespace Api {
-  /** By how much one plugin preferred the chosen node to the runner-up, in weighted points; below 0: it preferred the other. */
+  /** By how many weighted points one plugin preferred the chosen node to the runner-up; negative if it preferred the runner-up. */
   interface Advantage {
     plugin: string;
     points: number;
   }
 
-  /** What became of the documents of a text; replaced ones count as created. */
+  /** The outcomes of the documents in a text; replaced ones count as created. */
   interface Applied {
     items: AppliedItem[];
     created: number;
     refused: number;
   }
 
-  /** What became of one document. */
+  /** The outcome of one document. */
   interface AppliedItem {
     index: number;
     line: number;
@@ -26,14 +26,14 @@ declare namespace Api {
     message: string;
   }
 
-  /** What the API refused in a document. */
+  /** An error that the API reported in a document. */
   interface AppliedProblem {
     line: number;
     path: string;
     message: string;
   }
 
-  /** What is to be written. */
+  /** Documents to write. */
   interface ApplyRequest {
     text: string;
     count?: number | null;
@@ -57,7 +57,7 @@ declare namespace Api {
     victims: string[];
   }
 
-  /** What the plugins said in one attempt. */
+  /** The plugin results of one attempt. */
   interface AttemptDetail {
     attempt: Attempt;
     nodes: number;
@@ -120,7 +120,7 @@ declare namespace Api {
     difference: string;
   }
 
-  /** The answer: outcomes in the order of the entries, and how many there are of each. */
+  /** The response: outcomes in the order of the entries, and their counts. */
   interface Batch {
     items: Outcome[];
     created: number;
@@ -170,13 +170,13 @@ declare namespace Api {
     flags: number[];
   }
 
-  /** How the clock should go on; what is left out stays. */
+  /** New settings of the clock; absent fields keep their values. */
   interface ClockChange {
     paused?: boolean | null;
     speed?: number | null;
   }
 
-  /** What time it is, how fast it passes, and which time it is: ``real`` or ``virtual``. */
+  /** The time, its speed, and whether it is ``real`` or ``virtual``. */
   interface ClockStatus {
     now: string;
     paused: boolean;
@@ -194,7 +194,7 @@ declare namespace Api {
     decisions: DecisionSummary[];
   }
 
-  /** How many pods and nodes there are, by status. */
+  /** Numbers of pods and nodes by status. */
   interface ClusterTotals {
     pods: number;
     placed: number;
@@ -209,7 +209,7 @@ declare namespace Api {
     nodes_empty: number;
   }
 
-  /** One attempt with a list a column: the answer to ``form=columns``. */
+  /** One attempt with one list per column: the response to ``form=columns``. */
   interface ColumnMatrix {
     form: "columns";
     number: number;
@@ -238,7 +238,7 @@ declare namespace Api {
     rows: MatrixColumns;
   }
 
-  /** A figure of both runs. */
+  /** A figure in both runs. */
   interface ComparedFigure {
     name: string;
     a: number;
@@ -277,7 +277,7 @@ declare namespace Api {
     items: PodDifference[];
   }
 
-  /** How many pods both runs have, and how many of them differ in which way. */
+  /** Number of pods that both runs have, and number that differ, by kind of difference. */
   interface ComparisonCounts {
     pods: number;
     moved: number;
@@ -285,14 +285,14 @@ declare namespace Api {
     only_b: number;
   }
 
-  /** The configuration that decides now: as it was given, and as it comes out. */
+  /** The configuration in use: as given, and with defaults applied. */
   interface Configuration {
     text: string;
     effective: Record<string, unknown>;
     extension_points: Record<string, Record<string, PointPlugin[]>>;
   }
 
-  /** What is wrong with a configuration, where, and what may have been meant. */
+  /** An error in a configuration, its location, and a suggestion. */
   interface ConfigurationProblem {
     line: number;
     column: number;
@@ -301,7 +301,7 @@ declare namespace Api {
     hint: string;
   }
 
-  /** How many cycles were run and how they ended; how they are recorded. */
+  /** Number of cycles by outcome, and how they are recorded. */
   interface DecisionCounts {
     total: number;
     scheduled: number;
@@ -324,7 +324,7 @@ declare namespace Api {
     limit: number;
   }
 
-  /** How many decisions were taken, how many a second lately, and how long 99 % of them took at most. */
+  /** Number of decisions, their recent rate per second, and the 99th percentile of their duration. */
   interface DecisionRate {
     total: number;
     per_second: number;
@@ -363,13 +363,13 @@ declare namespace Api {
     left_out: number;
   }
 
-  /** The configuration that holds if none is given, also as YAML. */
+  /** The configuration that is used if none is given, also as YAML. */
   interface DefaultConfiguration {
     text: string;
     effective: Record<string, unknown>;
   }
 
-  /** How many decisions there were in equal parts of a span. */
+  /** Number of decisions in equal parts of a span. */
   interface Density {
     from: number;
     to: number;
@@ -382,7 +382,7 @@ declare namespace Api {
     numbers: number[];
   }
 
-  /** How many there were in each part of a span: decisions by outcome, those that made room, and changes of nodes. */
+  /** Counts in each part of a span: decisions by outcome, decisions that preempted pods, and changes of nodes. */
   interface DensityLanes {
     scheduled: number[];
     waits: number[];
@@ -391,13 +391,13 @@ declare namespace Api {
     nodes: number[];
   }
 
-  /** How many pods of a node were evicted, and which were not. */
+  /** Number of pods evicted from a node, and those that were not evicted. */
   interface Drained {
     evicted: number;
     refused: EvictionRefused[];
   }
 
-  /** The body of every answer with a status from 400 on. */
+  /** The body of every response with a status of 400 or above. */
   interface Error {
     error: Refused;
   }
@@ -428,7 +428,7 @@ declare namespace Api {
     message: string;
   }
 
-  /** All about one pod of a run. Times are nanoseconds of virtual time since the start of the run. */
+  /** The explanation of one pod of a run. Times are nanoseconds of virtual time since the start of the run. */
   interface Explanation {
     verdict: string;
     message: string;
@@ -451,7 +451,7 @@ declare namespace Api {
     assumptions: string[];
   }
 
-  /** Everything but events, as a List of Kubernetes documents, with the scheduler's configuration as text. */
+  /** Everything except events, as a List of Kubernetes documents, with the scheduler's configuration as text. */
   interface Exported {
     apiVersion: string;
     kind: string;
@@ -459,7 +459,7 @@ declare namespace Api {
     items: Record<string, unknown>[];
   }
 
-  /** What an HTTP extender did: see `bayplan.analysis.explanation.ExtenderReport`. */
+  /** The result of an HTTP extender; see `bayplan.analysis.explanation.ExtenderReport`. */
   interface ExtenderAnswer {
     extender: string;
     asked: number;
@@ -470,7 +470,7 @@ declare namespace Api {
     prioritize_error: string;
   }
 
-  /** What an HTTP extender did in an attempt. Whom it rejected and what it scored stands with the plugins, under its name. */
+  /** The result of an HTTP extender in an attempt. Its rejections and scores are listed with those of the plugins, under its name. */
   interface ExtenderReport {
     extender: string;
     asked: number;
@@ -481,20 +481,20 @@ declare namespace Api {
     prioritize_error: string;
   }
 
-  /** A value, and how many of the items that were found have it. */
+  /** A value, and the number of matching items that have it. */
   interface Facet {
     value: string;
     count: number;
   }
 
-  /** What went wrong in a plugin. */
+  /** A failure of a plugin. */
   interface FailedPlugin {
     plugin: string;
     point: string;
     message: string;
   }
 
-  /** The first plugin that decided otherwise: the reason of a filter on the side that rejected, or points of a scorer on both. */
+  /** The first plugin that decided differently: the reason of a filter on the rejecting side, or a scorer's points on both. */
   interface FirstPlugin {
     name: string;
     a: number | string | null;
@@ -510,14 +510,14 @@ declare namespace Api {
     items: ForkStatus[];
   }
 
-  /** How far a fork is. */
+  /** The progress of a fork. */
   interface ForkProgress {
     now: string;
     decisions: number;
     waiting: number;
   }
 
-  /** What is to be tried. */
+  /** The change to try. */
   interface ForkRequest {
     from?: string;
     config?: string | null;
@@ -550,7 +550,7 @@ declare namespace Api {
     pods: number;
   }
 
-  /** What was loaded. */
+  /** The result of an import. */
   interface Imported {
     loaded: Record<string, number>;
     replaced: number;
@@ -558,7 +558,7 @@ declare namespace Api {
     total: number;
   }
 
-  /** What was read and what was ignored. */
+  /** The input that was read, and what was ignored. */
   interface InputFacts {
     files: number;
     objects: Record<string, number>;
@@ -568,14 +568,14 @@ declare namespace Api {
     failures: Record<string, string>;
   }
 
-  /** What a plugin said after the choice of the node. */
+  /** The result of a plugin after the choice of the node. */
   interface LateAnswer {
     plugin: string;
     status: string;
     message: string;
   }
 
-  /** The same as rows, one list a column; each has an entry for each node. */
+  /** The rows as one list per column, with an entry for each node. */
   interface MatrixColumns {
     node: string[];
     total: (number | null)[];
@@ -589,14 +589,14 @@ declare namespace Api {
     weighted: ((number | null)[])[];
   }
 
-  /** How many nodes fit, failed, or were not looked at. */
+  /** Number of nodes that fit, failed, or were not evaluated. */
   interface MatrixCounts {
     fit: number;
     failed: number;
     not_looked_at: number;
   }
 
-  /** What plugins said at the points around filters and scores; those after the choice of a node only if they are recorded. */
+  /** Plugin results at points other than Filter and Score; those after the choice of the node only if they are recorded. */
   interface MatrixPoints {
     pre_filter: PreFilterAnswer[];
     pre_score: PreScoreAnswer[];
@@ -628,7 +628,7 @@ declare namespace Api {
     scale: number[] | null;
   }
 
-  /** A status that filters returned; `index` is what stands for it in the rows. */
+  /** A status that filters returned; rows refer to it by `index`. */
   interface MatrixStatus {
     index: number;
     code: string;
@@ -636,12 +636,12 @@ declare namespace Api {
     reasons: string[];
   }
 
-  /** How many pods were moved to the active queue. */
+  /** Number of pods moved to the active queue. */
   interface Moved {
     moved: number;
   }
 
-  /** An attempt of which no full record is kept; `why` says the reason. Without any attempt the number is -1. */
+  /** An attempt without a full record; `why` gives the reason. Without any attempt the number is -1. */
   interface NoMatrix {
     form: "none";
     number: number;
@@ -653,7 +653,7 @@ declare namespace Api {
     attempt?: number;
   }
 
-  /** A pod on a node, by what it takes: milli-CPU and bytes. */
+  /** A pod on a node with its requests, in milli-CPU and bytes. */
   interface NodeBlock {
     namespace: string;
     name: string;
@@ -670,7 +670,7 @@ declare namespace Api {
     message: string;
   }
 
-  /** How many nodes there are at the end, in how many zones, and how many came and went. */
+  /** Number of nodes and zones at the end, and number of nodes added and removed. */
   interface NodeCounts {
     total: number;
     zones: number;
@@ -689,7 +689,7 @@ declare namespace Api {
     requested: Record<string, number>;
   }
 
-  /** The zones and pools of the nodes that were found, the largest first. */
+  /** The zones and pools of the matching nodes, the largest first. */
   interface NodeFacets {
     zone: Facet[];
     pool: Facet[];
@@ -706,7 +706,7 @@ declare namespace Api {
     facets?: NodeFacets;
   }
 
-  /** All about one node. */
+  /** The details of one node. */
   interface NodePage {
     name: string;
     zone: string;
@@ -760,7 +760,7 @@ declare namespace Api {
     scores: PluginScore[];
   }
 
-  /** How many nodes were rejected with the same words by the same plugin. */
+  /** Number of nodes that the same plugin rejected with the same message. */
   interface NodesRejected {
     text: string;
     plugin: string;
@@ -768,7 +768,7 @@ declare namespace Api {
     nodes: number;
   }
 
-  /** What became of one entry of a batch. */
+  /** The outcome of one entry of a batch. */
   interface Outcome {
     outcome: string;
     code: number;
@@ -800,7 +800,7 @@ declare namespace Api {
     source: SourceFacts | null;
   }
 
-  /** Pods that wait with one and the same message. */
+  /** Waiting pods with the same message. */
   interface PendingFacts {
     fate: string;
     message: string;
@@ -808,14 +808,14 @@ declare namespace Api {
     examples: string[];
   }
 
-  /** The node of each pod that is not finished. */
+  /** The node of each unfinished pod. */
   interface Placements {
     pods: string[];
     nodes: string[];
     instance: string;
   }
 
-  /** An exception of a plugin, and how often it was raised; the newest time and traceback. */
+  /** An exception of a plugin and how often it was raised, with the newest time and traceback. */
   interface PluginIncident {
     at: string;
     point: string;
@@ -824,7 +824,7 @@ declare namespace Api {
     count: number;
   }
 
-  /** All plugins that there are. */
+  /** All available plugins. */
   interface PluginList {
     total: number;
     total_is_exact: boolean;
@@ -844,7 +844,7 @@ declare namespace Api {
     documentation: string | null;
   }
 
-  /** What one plugin gave one node: raw, normalised to 0..100, and that times its weight. */
+  /** The score of one node by one plugin: raw, normalised to 0..100, and weighted. */
   interface PluginScore {
     plugin: string;
     weight: number;
@@ -853,7 +853,7 @@ declare namespace Api {
     weighted: number;
   }
 
-  /** What one filter said about one node: Success, or another code with reasons. */
+  /** The result of one filter for one node: Success, or another code with reasons. */
   interface PluginVerdict {
     plugin: string;
     code: string;
@@ -861,7 +861,7 @@ declare namespace Api {
     change: string;
   }
 
-  /** A frame of the stream about one pod: what to show of it until all of it has been asked for. */
+  /** A frame of the stream about one pod: what to show until its details have been fetched. */
   interface PodChanged {
     version: string;
     exists: boolean;
@@ -883,7 +883,7 @@ declare namespace Api {
     b: ComparedMatrix;
   }
 
-  /** How many pods there were, and where they stand at the end. */
+  /** Number of pods, and their fates at the end. */
   interface PodCounts {
     total: number;
     imported: number;
@@ -898,7 +898,7 @@ declare namespace Api {
     unattended: number;
   }
 
-  /** A pod that is elsewhere; `kind` is moved, only_a or only_b. */
+  /** A pod whose node differs; `kind` is moved, only_a or only_b. */
   interface PodDifference {
     pod: string;
     kind: string;
@@ -907,7 +907,7 @@ declare namespace Api {
     first_plugin: FirstPlugin | null;
   }
 
-  /** The values of the pods that were found, the most frequent first. */
+  /** The values of the matching pods, the most frequent first. */
   interface PodFacets {
     status: Facet[];
     reason: Facet[];
@@ -916,7 +916,7 @@ declare namespace Api {
     priority: Facet[];
   }
 
-  /** What a pod is and asks for. */
+  /** A pod's properties and requests. */
   interface PodFacts {
     namespace: string;
     name: string;
@@ -950,7 +950,7 @@ declare namespace Api {
     facets?: PodFacets;
   }
 
-  /** All about one pod. */
+  /** The details of one pod. */
   interface PodPage {
     sentence: string;
     short: string;
@@ -982,7 +982,7 @@ declare namespace Api {
     scheduler_name: string;
   }
 
-  /** How many pods there are except finished ones, and how many have each status. */
+  /** Number of pods excluding finished ones, and number with each status. */
   interface PodTotals {
     pods: number;
     placed: number;
@@ -992,13 +992,13 @@ declare namespace Api {
     finished: number;
   }
 
-  /** A frame of the stream: the pods have another version. */
+  /** A frame of the stream: the version of the pods changed. */
   interface PodsChanged {
     version: number;
     counts: PodTotals;
   }
 
-  /** How many waiting pods a node rejected with the same words in their last attempts. */
+  /** Number of waiting pods that a node rejected with the same message in their last attempts. */
   interface PodsRejected {
     text: string;
     pods: number;
@@ -1011,7 +1011,7 @@ declare namespace Api {
     from: string;
   }
 
-  /** What a PreFilter plugin said; `nodes` is how many nodes it left in, null for all. */
+  /** The result of a PreFilter plugin; `nodes` is the number of nodes it allows, null for all. */
   interface PreFilterAnswer {
     plugin: string;
     status: string;
@@ -1019,13 +1019,13 @@ declare namespace Api {
     nodes: number | null;
   }
 
-  /** What a PreScore plugin said. */
+  /** The result of a PreScore plugin. */
   interface PreScoreAnswer {
     plugin: string;
     status: string;
   }
 
-  /** Nodes on which a pod would not fit even without all pods of lower priority; of many only some are named. */
+  /** Nodes on which a pod would not fit even without all pods of lower priority; only some are named if there are many. */
   interface PreemptionRefusal {
     plugin: string;
     code: string;
@@ -1034,7 +1034,7 @@ declare namespace Api {
     count: number;
   }
 
-  /** How a search for pods to preempt went. */
+  /** The course of a search for pods to preempt. */
   interface PreemptionReport {
     attempt: number;
     chosen: string;
@@ -1055,7 +1055,7 @@ declare namespace Api {
     next_retry_at?: string | null;
   }
 
-  /** How many pods are in each tier. */
+  /** Number of pods in each tier. */
   interface QueueCounts {
     active: number;
     backoff: number;
@@ -1092,7 +1092,7 @@ declare namespace Api {
     wakes_on: string[];
   }
 
-  /** How many pods are in each tier, and when the next backoff ends; null if none does, or it isn't known. */
+  /** Number of pods in each tier, and when the next backoff ends; null if none does or it isn't known. */
   interface QueueStatus {
     active: number;
     backoff: number;
@@ -1101,21 +1101,21 @@ declare namespace Api {
     next_retry_at: string | null;
   }
 
-  /** Why pods wait. */
+  /** A reason why pods wait. */
   interface ReasonRow {
     text: string;
     pods: number;
     mainly: number;
   }
 
-  /** An object, by what it is called. */
+  /** A reference to an object by its names. */
   interface Reference {
     kind: string;
     name: string;
     namespace?: string;
   }
 
-  /** Why a request was refused; texts that don't apply are empty. */
+  /** Why a request was rejected; texts that don't apply are empty. */
   interface Refused {
     what: string;
     where: string;
@@ -1125,7 +1125,7 @@ declare namespace Api {
     request_id: string;
   }
 
-  /** Nodes that were rejected in the same words by the same plugin. */
+  /** Nodes that the same plugin rejected with the same message. */
   interface Rejection {
     plugin: string;
     code: string;
@@ -1133,7 +1133,7 @@ declare namespace Api {
     nodes: string[];
   }
 
-  /** What would have to change for a waiting pod to fit; `why` says why there is nothing. */
+  /** Changes that would let a waiting pod fit; `why` gives the reason if there are none. */
   interface Remedies {
     items: RemedyRow[];
     why: string;
@@ -1146,7 +1146,7 @@ declare namespace Api {
     nodes: string[];
   }
 
-  /** One change that would let a pod onto nodes. */
+  /** One change that would make nodes fit a pod. */
   interface RemedyRow {
     plugin: string;
     text: string;
@@ -1167,12 +1167,12 @@ declare namespace Api {
     pods: number;
   }
 
-  /** The resource version after the cluster went back to a moment. */
+  /** The resource version after a snapshot was restored. */
   interface Restored {
     revision: number;
   }
 
-  /** Who answers. */
+  /** The server that responds. */
   interface Root {
     version: string;
     kubernetes_version: string;
@@ -1182,7 +1182,7 @@ declare namespace Api {
     links: Record<string, string>;
   }
 
-  /** One attempt with an object a node. */
+  /** One attempt with one object per node. */
   interface RowMatrix {
     form: "rows";
     number: number;
@@ -1237,13 +1237,13 @@ declare namespace Api {
     input: InputFacts;
   }
 
-  /** The names of the profiles, and plugins that failed. */
+  /** The names of the profiles, and the plugins that failed. */
   interface SchedulerStatus {
     profiles: string[];
     plugins_failed: FailedPlugin[];
   }
 
-  /** Where one more pod of a shape would fit. */
+  /** Node counts and idle amounts for one more pod of a shape. */
   interface ShapeFacts {
     example: string;
     pods: number;
@@ -1255,7 +1255,7 @@ declare namespace Api {
     idle_on_one: Record<string, number>;
   }
 
-  /** The snapshots that are kept. */
+  /** All snapshots. */
   interface SnapshotList {
     total: number;
     total_is_exact: boolean;
@@ -1269,14 +1269,14 @@ declare namespace Api {
     name: string;
   }
 
-  /** A snapshot of the cluster; `revision` is the resource version of the moment. */
+  /** A snapshot of the cluster; `revision` is the resource version at that time. */
   interface SnapshotRow {
     name: string;
     taken_at: string;
     revision: number;
   }
 
-  /** How many objects were written here, and how many wait for it. */
+  /** Number of objects written to this cluster, and of those still to be written. */
   interface SourceCounts {
     created: number;
     updated: number;
@@ -1284,7 +1284,7 @@ declare namespace Api {
     waiting: number;
   }
 
-  /** A cluster that this one follows, in short. */
+  /** A source cluster that this one follows, in short. */
   interface SourceFacts {
     name: string;
     kind: string;
@@ -1293,7 +1293,7 @@ declare namespace Api {
     sentence: string;
   }
 
-  /** The clusters that this one follows; there is one at most. */
+  /** The source clusters that this one follows; at most one. */
   interface SourceList {
     total: number;
     total_is_exact: boolean;
@@ -1302,7 +1302,7 @@ declare namespace Api {
     items: SourceRow[];
   }
 
-  /** A cluster that this one follows. */
+  /** A source cluster that this one follows. */
   interface SourceRow {
     name: string;
     kind: string;
@@ -1317,19 +1317,19 @@ declare namespace Api {
     left_out: string[];
   }
 
-  /** What to step by. */
+  /** The kind of step. */
   interface Step {
     by?: "decision" | "event";
   }
 
-  /** How full the cluster was at a time. */
+  /** The utilisation of the cluster at one time. */
   interface UsagePoint {
     at: string;
     cpu: number;
     memory: number;
   }
 
-  /** How full the cluster (zone "") or a zone is of a resource. */
+  /** The utilisation of one resource in the cluster (zone "") or in a zone. */
   interface UsageRow {
     resource: string;
     zone: string;
@@ -1355,7 +1355,7 @@ declare namespace Api {
     peak_ns: number;
   }
 
-  /** What is wrong with a configuration, or what it would change. */
+  /** The errors of a configuration, or its effect. */
   interface Validation {
     stage: string | null;
     problems: ConfigurationProblem[];
@@ -1365,14 +1365,14 @@ declare namespace Api {
     will: string;
   }
 
-  /** A pod that would have to go; `started_ns` is since the start of the run, None for one that has not started. */
+  /** A pod to preempt; `started_ns` is since the start of the run, None if it has not started. */
   interface Victim {
     pod: string;
     priority: number;
     started_ns: number | null;
   }
 
-  /** Waiting times of some pods, in nanoseconds of virtual time; all 0 where there are none. */
+  /** Waiting times of some pods, in nanoseconds of virtual time; all 0 if there are none. */
   interface WaitFacts {
     pods: number;
     median_ns: number;
@@ -1380,7 +1380,7 @@ declare namespace Api {
     max_ns: number;
   }
 
-  /** How many pods have waited how long: up to each number of seconds, and, in the last place, longer than all of them. */
+  /** Number of pods by waiting time: up to each bound in seconds, and in the last place beyond all bounds. */
   interface WaitHistogram {
     seconds: number[];
     pods: number[];

@@ -1,4 +1,4 @@
-"""What all answers have in common: the base of their structs, instants, and lists."""
+"""Common parts of all responses: the base of their structs, instants, and lists."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ Instant = Annotated[str, msgspec.Meta(extra_json_schema={"format": "date-time"})
 """A time as RFC 3339 with milliseconds; see `bayplan.base.go_text.times`."""
 
 KubernetesDocument = Annotated[dict[str, object], msgspec.Meta(description="A Kubernetes object, as its API has it.")]
-"""A Kubernetes object. Its fields are Kubernetes' contract, not ours."""
+"""A Kubernetes object. Kubernetes defines its fields."""
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """An answer, or a part of one. A field that may be missing is of `msgspec.UnsetType`, too; all others are always there."""
+    """A response or a part of one. A field that may be absent also has `msgspec.UnsetType`; all other fields are always present."""
 
 
 class ListAnswer(Answer, frozen=True, kw_only=True):
-    """A list, or a page of one; subclasses add `items`.
+    """A list or a page of one; subclasses add `items`.
 
     Attributes:
-        total: how many items there are in all. total_is_exact: False if there may be more, as counting took too long.
+        total: number of items in all. total_is_exact: False if there may be more because counting ran out of time.
         offset, limit: of the page.
     """
 
@@ -42,22 +42,23 @@ class Extent(TypedDict):
 
 
 def whole(items: Sequence[object]) -> Extent:
-    """Return the extent of a list that is never cut into pages: one page holds all."""
+    """Return the extent of a list that is never split into pages."""
     return {"total": len(items), "total_is_exact": True, "offset": 0, "limit": len(items)}
 
 
 class Facet(Answer, frozen=True, kw_only=True):
-    """A value, and how many of the items that were found have it."""
+    """A value, and the number of matching items that have it."""
 
     value: str
     count: int
 
 
 class Refused(Answer, frozen=True, kw_only=True):
-    """Why a request was refused; texts that don't apply are empty.
+    """Why a request was rejected; texts that don't apply are empty.
 
     Attributes:
-        what: is wrong. where: in the request. got, wanted: there. hint: what to try. request_id: of the request, as in the log.
+        what: the error. where: in the request. got, wanted: the actual and the expected value. hint: what to try.
+        request_id: of the request, as in the log.
     """
 
     what: str
@@ -69,6 +70,6 @@ class Refused(Answer, frozen=True, kw_only=True):
 
 
 class Error(Answer, frozen=True, kw_only=True):
-    """The body of every answer with a status from 400 on."""
+    """The body of every response with a status of 400 or above."""
 
     error: Refused

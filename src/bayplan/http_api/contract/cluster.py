@@ -1,4 +1,4 @@
-"""Answers about the cluster as a whole: who answers, the overview, and the clusters that it follows."""
+"""Responses about the cluster as a whole: the server, the overview, and the source clusters."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from bayplan.http_api.contract.queue import QueueCounts
 
 
 class Root(Answer, frozen=True, kw_only=True):
-    """Who answers.
+    """The server that responds.
 
     Attributes:
-        build: which build of the compiled modules runs. instance: another one at each start. links: paths by name.
+        build: of the compiled modules. instance: different after each start. links: paths by name.
     """
 
     version: str
@@ -25,7 +25,7 @@ class Root(Answer, frozen=True, kw_only=True):
 
 
 class ClusterTotals(PodTotals, frozen=True, kw_only=True):
-    """How many pods and nodes there are, by status."""
+    """Numbers of pods and nodes by status."""
 
     nodes: int
     nodes_not_ready: int
@@ -35,7 +35,7 @@ class ClusterTotals(PodTotals, frozen=True, kw_only=True):
 
 
 class DecisionRate(Answer, frozen=True, kw_only=True):
-    """How many decisions were taken, how many a second lately, and how long 99 % of them took at most."""
+    """Number of decisions, their recent rate per second, and the 99th percentile of their duration."""
 
     total: int
     per_second: float
@@ -43,7 +43,7 @@ class DecisionRate(Answer, frozen=True, kw_only=True):
 
 
 class ReasonRow(Answer, frozen=True, kw_only=True):
-    """Why pods wait.
+    """A reason why pods wait.
 
     Attributes:
         pods: how many have it among their reasons. mainly: for how many of them it rejects most nodes.
@@ -55,13 +55,13 @@ class ReasonRow(Answer, frozen=True, kw_only=True):
 
 
 class QueueStatus(QueueCounts, frozen=True, kw_only=True):
-    """How many pods are in each tier, and when the next backoff ends; null if none does, or it isn't known."""
+    """Number of pods in each tier, and when the next backoff ends; null if none does or it isn't known."""
 
     next_retry_at: Instant | None
 
 
 class UsagePoint(Answer, frozen=True, kw_only=True):
-    """How full the cluster was at a time."""
+    """The utilisation of the cluster at one time."""
 
     at: Instant
     cpu: float
@@ -69,7 +69,7 @@ class UsagePoint(Answer, frozen=True, kw_only=True):
 
 
 class FailedPlugin(Answer, frozen=True, kw_only=True):
-    """What went wrong in a plugin."""
+    """A failure of a plugin."""
 
     plugin: str
     point: str
@@ -77,17 +77,17 @@ class FailedPlugin(Answer, frozen=True, kw_only=True):
 
 
 class SchedulerStatus(Answer, frozen=True, kw_only=True):
-    """The names of the profiles, and plugins that failed."""
+    """The names of the profiles, and the plugins that failed."""
 
     profiles: list[str]
     plugins_failed: list[FailedPlugin]
 
 
 class SourceFacts(Answer, frozen=True, kw_only=True):
-    """A cluster that this one follows, in short.
+    """A source cluster that this one follows, in short.
 
     Attributes:
-        kind: the command that brings it here. state: listing, following, done or stopped. sentence: the same in words.
+        kind: the command that syncs it. state: listing, following, done or stopped. sentence: the same in words.
     """
 
     name: str
@@ -98,7 +98,7 @@ class SourceFacts(Answer, frozen=True, kw_only=True):
 
 
 class SourceCounts(Answer, frozen=True, kw_only=True):
-    """How many objects were written here, and how many wait for it."""
+    """Number of objects written to this cluster, and of those still to be written."""
 
     created: int
     updated: int
@@ -107,10 +107,10 @@ class SourceCounts(Answer, frozen=True, kw_only=True):
 
 
 class SourceRow(SourceFacts, frozen=True, kw_only=True):
-    """A cluster that this one follows.
+    """A source cluster that this one follows.
 
     Attributes:
-        position: how far a recording was played; null if that isn't known. message: problems, one a line.
+        position: how far a recording has been played; null if that isn't known. message: problems, one a line.
         left_out: kinds that are not followed.
     """
 
@@ -123,7 +123,7 @@ class SourceRow(SourceFacts, frozen=True, kw_only=True):
 
 
 class SourceList(ListAnswer, frozen=True, kw_only=True):
-    """The clusters that this one follows; there is one at most."""
+    """The source clusters that this one follows; at most one."""
 
     items: list[SourceRow]
 
@@ -132,7 +132,7 @@ class Overview(Answer, frozen=True, kw_only=True):
     """Whether anything is wrong, and what.
 
     Attributes:
-        version: changes with pods, nodes and decisions. sentence: says it in one line.
+        version: changes with pods, nodes and decisions. sentence: the overview in one line.
         utilisation: by resource and zone. utilisation_history: of the last five minutes, the oldest first.
         latest: decisions, the newest first. source: the cluster that this one follows.
     """

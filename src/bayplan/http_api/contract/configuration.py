@@ -1,4 +1,4 @@
-"""Answers about the scheduler's configuration and its plugins."""
+"""Responses about the scheduler's configuration and its plugins."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class PointPlugin(Answer, frozen=True, kw_only=True, rename={"source": "from"}):
 
 
 ExtensionPoints = dict[str, dict[str, list[PointPlugin]]]
-"""By profile and extension point the plugins in their order."""
+"""The plugins in order, by profile and extension point."""
 
 
 class Configuration(Answer, frozen=True, kw_only=True):
-    """The configuration that decides now: as it was given, and as it comes out."""
+    """The configuration in use: as given, and with defaults applied."""
 
     text: str
     effective: EffectiveConfiguration
@@ -35,14 +35,14 @@ class Configuration(Answer, frozen=True, kw_only=True):
 
 
 class DefaultConfiguration(Answer, frozen=True, kw_only=True):
-    """The configuration that holds if none is given, also as YAML."""
+    """The configuration that is used if none is given, also as YAML."""
 
     text: str
     effective: EffectiveConfiguration
 
 
 class ConfigurationProblem(Answer, frozen=True, kw_only=True):
-    """What is wrong with a configuration, where, and what may have been meant."""
+    """An error in a configuration, its location, and a suggestion."""
 
     line: int
     column: int
@@ -52,11 +52,11 @@ class ConfigurationProblem(Answer, frozen=True, kw_only=True):
 
 
 class Validation(Answer, frozen=True, kw_only=True):
-    """What is wrong with a configuration, or what it would change.
+    """The errors of a configuration, or its effect.
 
     Attributes:
-        stage: that refused it; null for a good one. effective, extension_points: of a good one.
-        difference: from the configuration that decides now, one thing a line. will: what would happen then.
+        stage: the check that failed; null if the configuration is valid. effective, extension_points: of a valid one.
+        difference: from the configuration in use, one a line. will: what applying it would cause.
     """
 
     stage: str | None
@@ -68,7 +68,7 @@ class Validation(Answer, frozen=True, kw_only=True):
 
 
 class PluginIncident(Answer, frozen=True, kw_only=True):
-    """An exception of a plugin, and how often it was raised; the newest time and traceback."""
+    """An exception of a plugin and how often it was raised, with the newest time and traceback."""
 
     at: Instant
     point: str
@@ -82,7 +82,7 @@ class PluginRow(Answer, frozen=True, kw_only=True):
 
     Attributes:
         points: extension points that it implements. enabled: those at which some profile runs it. file: of a custom plugin.
-        documentation: address of the documentation of a built-in plugin.
+        documentation: URL of the documentation of a built-in plugin.
     """
 
     name: str
@@ -95,6 +95,6 @@ class PluginRow(Answer, frozen=True, kw_only=True):
 
 
 class PluginList(ListAnswer, frozen=True, kw_only=True):
-    """All plugins that there are."""
+    """All available plugins."""
 
     items: list[PluginRow]

@@ -1,4 +1,4 @@
-"""Answers about decisions: summaries, lists of them, and how many there were when."""
+"""Responses about decisions: summaries, lists, and counts over time."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ class DecisionSummary(Answer, frozen=True, kw_only=True):
         number: of the decision since the server started. at: when. namespace, name: of the pod.
         attempt: 1-based number of the pod's attempt. outcome: scheduled, unschedulable, error or skipped.
         node, feasible_nodes, evaluated_nodes, ties, total, message, nominated_node, victims: as in the record.
-        margin: how many points the chosen node was ahead of the runner-up; null if there is none, or it isn't known.
-        runner_up: the best node outside of the tie set, or "".
-        tier: of the queue that the pod came from. woken_by: the event that moved it there.
+        margin: how many points the chosen node was ahead of the runner-up; null if there is none or it isn't known.
+        runner_up: the best node outside the tie set, or "".
+        tier: of the queue that the pod came from. woken_by: the event that moved it to the active queue.
         annotated: whether another scheduler decided. text: the decision in a sentence.
     """
 
@@ -44,7 +44,7 @@ class AttemptSummary(DecisionSummary, frozen=True, kw_only=True):
     """A decision in the list of one pod's attempts.
 
     Attributes:
-        difference: from the attempt before it, in words.
+        difference: from the previous attempt, in words.
     """
 
     difference: str
@@ -60,8 +60,9 @@ class DecisionList(Answer, frozen=True, kw_only=True):
     """Decisions, the newest last.
 
     Attributes:
-        version: changes with new decisions. total: how many there are. total_is_exact: False if there may be more.
-        oldest: number of the oldest full record. oldest_summary: number of the oldest record. next: number of the next decision.
+        version: changes with new decisions. total: number of decisions. total_is_exact: False if there may be more.
+        oldest: number of the oldest full record. oldest_summary: number of the oldest record. next: number of the next
+            decision.
         limit: of the list.
     """
 
@@ -76,7 +77,7 @@ class DecisionList(Answer, frozen=True, kw_only=True):
 
 
 class DensityLanes(Answer, frozen=True, kw_only=True):
-    """How many there were in each part of a span: decisions by outcome, those that made room, and changes of nodes."""
+    """Counts in each part of a span: decisions by outcome, decisions that preempted pods, and changes of nodes."""
 
     scheduled: list[int]
     waits: list[int]
@@ -86,11 +87,11 @@ class DensityLanes(Answer, frozen=True, kw_only=True):
 
 
 class Density(Answer, frozen=True, kw_only=True, rename={"first": "from", "last": "to"}):
-    """How many decisions there were in equal parts of a span.
+    """Number of decisions in equal parts of a span.
 
     Attributes:
         first, last: numbers of the decisions at its ends (``from`` and ``to``). from_at, to_at: the same as times.
-        oldest, newest: numbers of the decisions that are known. bins: how many parts.
+        oldest, newest: numbers of the decisions in memory. bins: number of parts.
         lanes: the counts. numbers: of the first decision of each part.
     """
 
@@ -106,7 +107,7 @@ class Density(Answer, frozen=True, kw_only=True, rename={"first": "from", "last"
 
 
 class ClockStatus(Answer, frozen=True, kw_only=True):
-    """What time it is, how fast it passes, and which time it is: ``real`` or ``virtual``."""
+    """The time, its speed, and whether it is ``real`` or ``virtual``."""
 
     now: Instant
     paused: bool
@@ -118,7 +119,7 @@ class ClockStep(ClockStatus, frozen=True, kw_only=True):
     """The clock after a step.
 
     Attributes:
-        done: whether there was anything to step to. decisions: that were taken, the last 20 at most.
+        done: whether there was anything to step to. decisions: made in this step, the last 20 at most.
     """
 
     done: bool
@@ -130,7 +131,7 @@ class DecisionsChanged(Answer, frozen=True, kw_only=True):
 
     Attributes:
         version: number of the next decision. oldest: of the oldest full record. items: the newest ones.
-        left_out: how many were decided since the last frame and are not among the items.
+        left_out: number of decisions since the last frame that are not among the items.
     """
 
     version: int

@@ -1,4 +1,4 @@
-"""Answers to writes of documents."""
+"""Responses to writes of documents."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from bayplan.http_api.contract.answer import Answer, KubernetesDocument
 
 
 class AppliedProblem(Answer, frozen=True, kw_only=True):
-    """What the API refused in a document."""
+    """An error that the API reported in a document."""
 
     line: int
     path: str
@@ -16,10 +16,10 @@ class AppliedProblem(Answer, frozen=True, kw_only=True):
 
 
 class AppliedItem(Answer, frozen=True, kw_only=True):
-    """What became of one document.
+    """The outcome of one document.
 
     Attributes:
-        index: its place among all. line: on which it begins. path: of the object in the Kubernetes API, or "".
+        index: its position among all. line: on which it begins. path: of the object in the Kubernetes API, or "".
         action: created, replaced or refused. message: why it was refused.
     """
 
@@ -35,7 +35,7 @@ class AppliedItem(Answer, frozen=True, kw_only=True):
 
 
 class Applied(Answer, frozen=True, kw_only=True):
-    """What became of the documents of a text; replaced ones count as created."""
+    """The outcomes of the documents in a text; replaced ones count as created."""
 
     items: list[AppliedItem]
     created: int
@@ -43,11 +43,11 @@ class Applied(Answer, frozen=True, kw_only=True):
 
 
 class Imported(Answer, frozen=True, kw_only=True):
-    """What was loaded.
+    """The result of an import.
 
     Attributes:
-        loaded: how many objects, by kind. replaced: how many of them took the place of another.
-        unknown_fields: fields that the release does not have, by file, line and object. total: how many objects.
+        loaded: number of objects by kind. replaced: how many of them replaced an existing object.
+        unknown_fields: fields that the release does not have, by file, line and object. total: number of objects.
     """
 
     loaded: dict[str, int]
@@ -57,7 +57,7 @@ class Imported(Answer, frozen=True, kw_only=True):
 
 
 class Exported(Answer, frozen=True, kw_only=True, rename={"api_version": "apiVersion"}):
-    """Everything but events, as a List of Kubernetes documents, with the scheduler's configuration as text."""
+    """Everything except events, as a List of Kubernetes documents, with the scheduler's configuration as text."""
 
     api_version: str
     kind: str

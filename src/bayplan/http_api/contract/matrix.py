@@ -1,4 +1,4 @@
-"""The answer about one attempt: nodes by plugins, and what plugins said at other extension points."""
+"""Responses about one attempt: nodes by plugins, and the plugin results at other extension points."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NotKept = Annotated[bool, msgspec.Meta(extra_json_schema={"const": False})]
 
 
 class MatrixCounts(Answer, frozen=True, kw_only=True):
-    """How many nodes fit, failed, or were not looked at."""
+    """Number of nodes that fit, failed, or were not evaluated."""
 
     fit: int
     failed: int
@@ -24,7 +24,7 @@ class MatrixScorer(Answer, frozen=True, kw_only=True):
     """A score plugin.
 
     Attributes:
-        weight: null if another scheduler decided, and its weights aren't known.
+        weight: null if another scheduler decided and its weights aren't known.
         scale: the smallest and the largest raw score; null if no node was scored.
     """
 
@@ -34,7 +34,7 @@ class MatrixScorer(Answer, frozen=True, kw_only=True):
 
 
 class MatrixStatus(Answer, frozen=True, kw_only=True):
-    """A status that filters returned; `index` is what stands for it in the rows."""
+    """A status that filters returned; rows refer to it by `index`."""
 
     index: int
     code: str
@@ -47,8 +47,8 @@ class MatrixRow(Answer, frozen=True, kw_only=True):
 
     Attributes:
         total: weighted score; null if it wasn't scored. tie: whether it is in the tie set. plugin: that rejected it, or "".
-        gap: what is missing, in words. pre_filters: by PreFilter plugin the index of a status.
-        filters: by filter the index of a status; null if it wasn't asked.
+        gap: what is missing, in words. pre_filters: index of a status by PreFilter plugin.
+        filters: index of a status by filter; null if the filter wasn't run.
         raw, normalized, weighted: by scorer; null if the node wasn't scored.
     """
 
@@ -65,7 +65,7 @@ class MatrixRow(Answer, frozen=True, kw_only=True):
 
 
 class MatrixColumns(Answer, frozen=True, kw_only=True):
-    """The same as rows, one list a column; each has an entry for each node."""
+    """The rows as one list per column, with an entry for each node."""
 
     node: list[str]
     total: list[int | None]
@@ -80,7 +80,7 @@ class MatrixColumns(Answer, frozen=True, kw_only=True):
 
 
 class PreFilterAnswer(Answer, frozen=True, kw_only=True):
-    """What a PreFilter plugin said; `nodes` is how many nodes it left in, null for all."""
+    """The result of a PreFilter plugin; `nodes` is the number of nodes it allows, null for all."""
 
     plugin: str
     status: str
@@ -89,14 +89,14 @@ class PreFilterAnswer(Answer, frozen=True, kw_only=True):
 
 
 class PreScoreAnswer(Answer, frozen=True, kw_only=True):
-    """What a PreScore plugin said."""
+    """The result of a PreScore plugin."""
 
     plugin: str
     status: str
 
 
 class ExtenderAnswer(Answer, frozen=True, kw_only=True):
-    """What an HTTP extender did: see `bayplan.analysis.explanation.ExtenderReport`."""
+    """The result of an HTTP extender; see `bayplan.analysis.explanation.ExtenderReport`."""
 
     extender: str
     asked: int
@@ -108,7 +108,7 @@ class ExtenderAnswer(Answer, frozen=True, kw_only=True):
 
 
 class LateAnswer(Answer, frozen=True, kw_only=True):
-    """What a plugin said after the choice of the node."""
+    """The result of a plugin after the choice of the node."""
 
     plugin: str
     status: str
@@ -116,7 +116,7 @@ class LateAnswer(Answer, frozen=True, kw_only=True):
 
 
 class MatrixPoints(Answer, frozen=True, kw_only=True):
-    """What plugins said at the points around filters and scores; those after the choice of a node only if they are recorded."""
+    """Plugin results at points other than Filter and Score; those after the choice of the node only if they are recorded."""
 
     pre_filter: list[PreFilterAnswer]
     pre_score: list[PreScoreAnswer]
@@ -131,11 +131,11 @@ class MatrixFacts(Answer, frozen=True, kw_only=True):
     """One attempt as nodes by plugins, without its rows.
 
     Attributes:
-        number: of the decision. attempt: 1-based number of the pod's attempt. nodes: how many there were.
-        winner: the node that was chosen, or "". runner_up: the best node outside of the tie set, or "". margin: the points between.
+        number: of the decision. attempt: 1-based number of the pod's attempt. nodes: number of nodes.
+        winner: the chosen node, or "". runner_up: the best node outside the tie set, or "". margin: the points between them.
         pre_filters, filters: names, in the order of the rows' lists. total, offset, limit: of the rows.
-        sentence: the decision in words. skipped: plugins with nothing to say. max_score: the largest normalized score.
-        annotated: only there, and true, if another scheduler decided.
+        sentence: the decision in words. skipped: plugins that returned Skip. max_score: the largest normalized score.
+        annotated: present, and true, only if another scheduler decided.
     """
 
     number: int
@@ -164,13 +164,13 @@ class MatrixFacts(Answer, frozen=True, kw_only=True):
 
 
 class RowMatrix(MatrixFacts, frozen=True, kw_only=True, tag_field="form", tag="rows"):
-    """One attempt with an object a node."""
+    """One attempt with one object per node."""
 
     rows: list[MatrixRow]
 
 
 class ColumnMatrix(MatrixFacts, frozen=True, kw_only=True, tag_field="form", tag="columns"):
-    """One attempt with a list a column: the answer to ``form=columns``."""
+    """One attempt with one list per column: the response to ``form=columns``."""
 
     rows: MatrixColumns
 
@@ -179,7 +179,7 @@ Matrix = RowMatrix | ColumnMatrix
 
 
 class NoMatrix(Answer, frozen=True, kw_only=True, tag_field="form", tag="none"):
-    """An attempt of which no full record is kept; `why` says the reason. Without any attempt the number is -1."""
+    """An attempt without a full record; `why` gives the reason. Without any attempt the number is -1."""
 
     number: int
     kept: NotKept = False
@@ -191,4 +191,4 @@ class NoMatrix(Answer, frozen=True, kw_only=True, tag_field="form", tag="none"):
 
 
 AnyMatrix = RowMatrix | ColumnMatrix | NoMatrix
-"""What is answered about an attempt; ``form`` says which it is."""
+"""The response about an attempt; ``form`` selects the type."""

@@ -1,4 +1,4 @@
-"""Answers about nodes: the table, the heat map, and all about one of them."""
+"""Responses about nodes: the table, the heat map, and the details of one node."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from bayplan.http_api.contract.pods import EventRow, PodRow
 
 
 class NodeBlock(Answer, frozen=True, kw_only=True):
-    """A pod on a node, by what it takes: milli-CPU and bytes."""
+    """A pod on a node with its requests, in milli-CPU and bytes."""
 
     namespace: str
     name: str
@@ -19,11 +19,11 @@ class NodeBlock(Answer, frozen=True, kw_only=True):
 
 
 class NodeFacts(Answer, frozen=True, kw_only=True):
-    """What a node is and offers.
+    """A node's properties and capacity.
 
     Attributes:
         allocatable, requested, free: amounts by resource. shares: requested of allocatable, by resource.
-        most_pods: how many pods it takes. taints: as kubectl writes them.
+        most_pods: the maximum number of pods. taints: as kubectl writes them.
     """
 
     name: str
@@ -44,7 +44,7 @@ class NodeRow(NodeFacts, frozen=True, kw_only=True):
     """A node in a table.
 
     Attributes:
-        pods: how many are there. blocks: the largest of them, if they were asked for.
+        pods: number of pods on it. blocks: the largest of them, if requested.
     """
 
     pods: int
@@ -52,7 +52,7 @@ class NodeRow(NodeFacts, frozen=True, kw_only=True):
 
 
 class NodeFacets(Answer, frozen=True, kw_only=True):
-    """The zones and pools of the nodes that were found, the largest first."""
+    """The zones and pools of the matching nodes, the largest first."""
 
     zone: list[Facet]
     pool: list[Facet]
@@ -62,7 +62,7 @@ class NodeList(ListAnswer, frozen=True, kw_only=True):
     """A page of the table of nodes.
 
     Attributes:
-        version: changes with the nodes. facets: if they were asked for.
+        version: changes with the nodes. facets: if requested.
     """
 
     version: int
@@ -80,19 +80,20 @@ class NodeCondition(Answer, frozen=True, kw_only=True):
 
 
 class PodsRejected(Answer, frozen=True, kw_only=True):
-    """How many waiting pods a node rejected with the same words in their last attempts."""
+    """Number of waiting pods that a node rejected with the same message in their last attempts."""
 
     text: str
     pods: int
 
 
 class NodePage(NodeFacts, frozen=True, kw_only=True):
-    """All about one node.
+    """The details of one node.
 
     Attributes:
-        version: changes with the nodes. sentence: what it is, and what is free. pods: a page of those on it. pods_total: how many.
-        rejected: why waiting pods were rejected. rejected_is_exact: False if not all were looked at.
-        rejected_missing: the failure of a plugin that could not say why, or "".
+        version: changes with the nodes. sentence: a description, with its free capacity. pods: a page of those on it.
+        pods_total: number of pods on it.
+        rejected: why waiting pods were rejected. rejected_is_exact: False if not all were examined.
+        rejected_missing: the failure of a plugin that could not give its reason, or "".
     """
 
     version: int
@@ -111,8 +112,9 @@ class CellGroup(Answer, frozen=True, kw_only=True):
     """A group of the heat map.
 
     Attributes:
-        name: of the zone or the like. nodes: names.
-        cells: percent in use, 101 for a full node, 255 if it has nothing of the resource. flags: bit 0 cordoned, bit 1 not ready.
+        name: of the zone or other group. nodes: names.
+        cells: percent in use, 101 for a full node, 255 if it has nothing of the resource. flags: bit 0 cordoned, bit 1 not
+            ready.
     """
 
     name: str
@@ -125,7 +127,7 @@ class Cells(Answer, frozen=True, kw_only=True):
     """The heat map.
 
     Attributes:
-        version: changes with the nodes. layout: changes with their names. metric: the resource. by: what groups them.
+        version: changes with the nodes. layout: changes with their names. metric: the resource. by: the grouping.
         metrics: resources that some node offers.
     """
 
@@ -142,7 +144,7 @@ class CellsChanged(Answer, frozen=True, kw_only=True):
 
     Attributes:
         version, layout, metric: as in `Cells`. known: whether some node offers the resource.
-        whole: whether all nodes are in it, or only those that changed. names, cells, flags: of the nodes, as in `CellGroup`.
+        whole: whether it contains all nodes or only those that changed. names, cells, flags: of the nodes, as in `CellGroup`.
     """
 
     version: int
@@ -156,11 +158,11 @@ class CellsChanged(Answer, frozen=True, kw_only=True):
 
 
 class UsageRow(Answer, frozen=True, kw_only=True):
-    """How full the cluster (zone "") or a zone is of a resource.
+    """The utilisation of one resource in the cluster (zone "") or in a zone.
 
     Attributes:
-        nodes: how many. allocatable, requested, free: sums. share: requested of allocatable.
-        largest_gap: the most that is free on one node that pods may go to.
+        nodes: number of nodes. allocatable, requested, free: sums. share: requested of allocatable.
+        largest_gap: the largest free amount on a single schedulable node.
     """
 
     resource: str
@@ -174,7 +176,7 @@ class UsageRow(Answer, frozen=True, kw_only=True):
 
 
 class Drained(Answer, frozen=True, kw_only=True):
-    """How many pods of a node were evicted, and which were not."""
+    """Number of pods evicted from a node, and those that were not evicted."""
 
     evicted: int
     refused: list[EvictionRefused]

@@ -1,4 +1,4 @@
-"""Answers about pods: the table, and all about one of them."""
+"""Responses about pods: the table, and the details of one pod."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class PodRow(Answer, frozen=True, kw_only=True):
     Attributes:
         status: waiting, gated, placed, terminating or finished. node: its name, or "".
         why: why it waits, or how far its node was ahead of the others.
-        cpu, memory: requests in milli-CPU and bytes. workload: kind, namespace and name of what made it, or "".
+        cpu, memory: requests in milli-CPU and bytes. workload: kind, namespace and name of its owner, or "".
     """
 
     namespace: str
@@ -33,7 +33,7 @@ class PodRow(Answer, frozen=True, kw_only=True):
 
 
 class PodFacets(Answer, frozen=True, kw_only=True):
-    """The values of the pods that were found, the most frequent first."""
+    """The values of the matching pods, the most frequent first."""
 
     status: list[Facet]
     reason: list[Facet]
@@ -46,7 +46,7 @@ class PodList(ListAnswer, frozen=True, kw_only=True):
     """A page of the table of pods.
 
     Attributes:
-        version: changes with the pods. facets: if they were asked for.
+        version: changes with the pods. facets: if requested.
     """
 
     version: int
@@ -55,11 +55,12 @@ class PodList(ListAnswer, frozen=True, kw_only=True):
 
 
 class PodFacts(Answer, frozen=True, kw_only=True):
-    """What a pod is and asks for.
+    """A pod's properties and requests.
 
     Attributes:
         cpu, memory: requests in milli-CPU and bytes. requests: all of them, by resource.
-        imported: whether it came with its node. created_at: by its metadata. bound_at, ended_at: null if it is not.
+        imported: whether it was imported with its node set. created_at: from its metadata.
+        bound_at, ended_at: null if it isn't bound, or hasn't ended.
     """
 
     namespace: str
@@ -84,7 +85,7 @@ class PodFacts(Answer, frozen=True, kw_only=True):
 
 
 class NodesRejected(Answer, frozen=True, kw_only=True):
-    """How many nodes were rejected with the same words by the same plugin."""
+    """Number of nodes that the same plugin rejected with the same message."""
 
     text: str
     plugin: str
@@ -104,14 +105,15 @@ class EventRow(Answer, frozen=True, kw_only=True):
 
 
 class PodPage(Answer, frozen=True, kw_only=True):
-    """All about one pod.
+    """The details of one pod.
 
     Attributes:
-        sentence: where it is or why it waits. short: the same without the pod's name.
-        message: of a pod that waits, upstream's words.
-        status: as in `PodRow`, or ``deleted``. deleted: whether it has gone. pod: what it is. attempts: all, the newest last.
-        rejections: of the newest attempt. events: Kubernetes events. queue: its place in the queue, if it is there.
-        manifest: the object, null if it has gone. manifest_text: the same as YAML.
+        sentence: its node, or why it waits. short: the same without the pod's name.
+        message: of a pod that waits, in upstream's words.
+        status: as in `PodRow`, or ``deleted``. deleted: whether it has been deleted. pod: its properties. attempts: all, the
+            newest last.
+        rejections: of the newest attempt. events: Kubernetes events. queue: its entry in the queue, if any.
+        manifest: the object, null if it has been deleted. manifest_text: the same as YAML.
     """
 
     sentence: str
@@ -129,11 +131,11 @@ class PodPage(Answer, frozen=True, kw_only=True):
 
 
 class RemedyRow(Answer, frozen=True, kw_only=True):
-    """One change that would let a pod onto nodes.
+    """One change that would make nodes fit a pod.
 
     Attributes:
-        plugin: that rejects the pod there. text: the change. nodes: names of the nodes that it would open.
-        verified: whether the engine placed the pod after the change. objects: as they would be, if the change was tried.
+        plugin: that rejects the pod there. text: the change. nodes: names of the nodes that would then fit.
+        verified: whether the engine placed the pod after the change. objects: after the change, if it was tried.
     """
 
     plugin: str
@@ -144,14 +146,14 @@ class RemedyRow(Answer, frozen=True, kw_only=True):
 
 
 class Remedies(Answer, frozen=True, kw_only=True):
-    """What would have to change for a waiting pod to fit; `why` says why there is nothing."""
+    """Changes that would let a waiting pod fit; `why` gives the reason if there are none."""
 
     items: list[RemedyRow]
     why: str
 
 
 class PodTotals(Answer, frozen=True, kw_only=True):
-    """How many pods there are except finished ones, and how many have each status."""
+    """Number of pods excluding finished ones, and number with each status."""
 
     pods: int
     placed: int
@@ -162,18 +164,18 @@ class PodTotals(Answer, frozen=True, kw_only=True):
 
 
 class PodsChanged(Answer, frozen=True, kw_only=True):
-    """A frame of the stream: the pods have another version."""
+    """A frame of the stream: the version of the pods changed."""
 
     version: int
     counts: PodTotals
 
 
 class PodChanged(Answer, frozen=True, kw_only=True):
-    """A frame of the stream about one pod: what to show of it until all of it has been asked for.
+    """A frame of the stream about one pod: what to show until its details have been fetched.
 
     Attributes:
-        version: changes with the pod. exists: whether anything is known of it. deleted: whether it has gone.
-        sentence, short, status, node: as in `PodPage`. attempts: how many. All of these only if it exists.
+        version: changes with the pod. exists: whether the pod is known. deleted: whether it has been deleted.
+        sentence, short, status, node: as in `PodPage`. attempts: number of attempts. All of these only if it exists.
     """
 
     version: str

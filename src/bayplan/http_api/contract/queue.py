@@ -1,4 +1,4 @@
-"""Answers about the scheduling queue."""
+"""Responses about the scheduling queue."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Tier = Literal["active", "backoff", "unschedulable", "gated"]
 
 
 class QueueCounts(Answer, frozen=True, kw_only=True):
-    """How many pods are in each tier."""
+    """Number of pods in each tier."""
 
     active: int
     backoff: int
@@ -22,9 +22,9 @@ class QueueRow(Answer, frozen=True, kw_only=True):
     """A pod in the queue.
 
     Attributes:
-        position: its place in the list. since: when it came to its tier, or failed last. retry_at: when its backoff ends.
-        rejected_by: plugins that rejected it, or hold it back. message: of the plugin that holds it back.
-        wakes_on: labels of the events for which those plugins look at it again.
+        position: in the list. since: when it entered its tier, or last failed. retry_at: when its backoff ends.
+        rejected_by: plugins that rejected it or hold it back. message: of the plugin that holds it back.
+        wakes_on: labels of the events that make those plugins reconsider it.
     """
 
     namespace: str
@@ -41,7 +41,7 @@ class QueueRow(Answer, frozen=True, kw_only=True):
 
 
 class WaitHistogram(Answer, frozen=True, kw_only=True):
-    """How many pods have waited how long: up to each number of seconds, and, in the last place, longer than all of them."""
+    """Number of pods by waiting time: up to each bound in seconds, and in the last place beyond all bounds."""
 
     seconds: list[int]
     pods: list[int]
@@ -51,7 +51,7 @@ class QueueList(ListAnswer, frozen=True, kw_only=True):
     """A page of the queue, or of one of its tiers.
 
     Attributes:
-        version: changes with the queue. sentence: what it holds. next_retry_at: when the next backoff ends.
+        version: changes with the queue. sentence: a summary. next_retry_at: when the next backoff ends.
     """
 
     version: int
@@ -63,6 +63,6 @@ class QueueList(ListAnswer, frozen=True, kw_only=True):
 
 
 class Moved(Answer, frozen=True, kw_only=True):
-    """How many pods were moved to the active queue."""
+    """Number of pods moved to the active queue."""
 
     moved: int

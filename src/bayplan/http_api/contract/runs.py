@@ -1,4 +1,4 @@
-"""Answers about snapshots, forks and comparisons."""
+"""Responses about snapshots, forks and comparisons."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from bayplan.http_api.contract.matrix import AnyMatrix
 
 
 class SnapshotRow(Answer, frozen=True, kw_only=True):
-    """A snapshot of the cluster; `revision` is the resource version of the moment."""
+    """A snapshot of the cluster; `revision` is the resource version at that time."""
 
     name: str
     taken_at: Instant
@@ -19,19 +19,19 @@ class SnapshotRow(Answer, frozen=True, kw_only=True):
 
 
 class SnapshotList(ListAnswer, frozen=True, kw_only=True):
-    """The snapshots that are kept."""
+    """All snapshots."""
 
     items: list[SnapshotRow]
 
 
 class Restored(Answer, frozen=True, kw_only=True):
-    """The resource version after the cluster went back to a moment."""
+    """The resource version after a snapshot was restored."""
 
     revision: int
 
 
 class ForkProgress(Answer, frozen=True, kw_only=True):
-    """How far a fork is."""
+    """The progress of a fork."""
 
     now: Instant
     decisions: int
@@ -43,7 +43,7 @@ class ForkStatus(Answer, frozen=True, kw_only=True, rename={"origin": "from"}):
 
     Attributes:
         origin: ``now`` or a snapshot (``from``). state: running, done or failed. message: why it failed.
-        progress: null before it began. facts: of its run, if it is done.
+        progress: null before it starts. facts: of its run, once it is done.
     """
 
     id: str
@@ -67,7 +67,7 @@ class ComparedRun(Answer, frozen=True, kw_only=True):
 
     Attributes:
         kind: ``now``, ``fork`` or ``server``.
-        at: the time there, not of another server. sources: that it follows, not of a fork.
+        at: its time; not for another server. sources: that it follows; not for a fork.
         url, instance: of another server. digest, id: of a fork.
     """
 
@@ -82,7 +82,7 @@ class ComparedRun(Answer, frozen=True, kw_only=True):
 
 
 class ComparisonCounts(Answer, frozen=True, kw_only=True):
-    """How many pods both runs have, and how many of them differ in which way."""
+    """Number of pods that both runs have, and number that differ, by kind of difference."""
 
     pods: int
     moved: int
@@ -91,7 +91,7 @@ class ComparisonCounts(Answer, frozen=True, kw_only=True):
 
 
 class ComparedFigure(Answer, frozen=True, kw_only=True):
-    """A figure of both runs."""
+    """A figure in both runs."""
 
     name: str
     a: int
@@ -99,7 +99,7 @@ class ComparedFigure(Answer, frozen=True, kw_only=True):
 
 
 class FirstPlugin(Answer, frozen=True, kw_only=True):
-    """The first plugin that decided otherwise: the reason of a filter on the side that rejected, or points of a scorer on both."""
+    """The first plugin that decided differently: the reason of a filter on the rejecting side, or a scorer's points on both."""
 
     name: str
     a: int | str | None
@@ -107,7 +107,7 @@ class FirstPlugin(Answer, frozen=True, kw_only=True):
 
 
 class PodDifference(Answer, frozen=True, kw_only=True):
-    """A pod that is elsewhere; `kind` is moved, only_a or only_b."""
+    """A pod whose node differs; `kind` is moved, only_a or only_b."""
 
     pod: str
     kind: str
@@ -146,10 +146,10 @@ class PodComparison(Answer, frozen=True, kw_only=True):
 
 
 class Placements(Answer, frozen=True, kw_only=True):
-    """The node of each pod that is not finished.
+    """The node of each unfinished pod.
 
     Attributes:
-        pods: ``namespace/name``. nodes: their nodes, "" for those that wait. instance: of the server.
+        pods: ``namespace/name``. nodes: their nodes, "" for pods that wait. instance: of the server.
     """
 
     pods: list[str]
