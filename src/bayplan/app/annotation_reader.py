@@ -56,7 +56,7 @@ class AnnotationReader:
 
     Args:
         decisions: where attempts and problems are added. submit: calls a function on the engine's thread, which owns `decisions`.
-        clock: tells when an attempt was read; the annotations have no times.
+        clock: time at which an attempt was read; the annotations have no times.
         node_names: returns the nodes of the cluster; called on the loop.
     """
 

@@ -1,4 +1,4 @@
-"""Find the type of every part of an expression, or say what does not go together."""
+"""Type-check expressions: the type of every part, or a type error."""
 
 from __future__ import annotations
 
@@ -240,7 +240,7 @@ class Checker:
         lists, maps = len(self._elements), len(self._entries)
         args = [self._check(arg) for arg in node.args]
         if node.function == "format" and node.args and isinstance(node.args[0], ListNode):
-            del self._elements[lists:], self._entries[maps:]  # What is written into a text may be of several types.
+            del self._elements[lists:], self._entries[maps:]  # A format string's arguments may have mixed types.
             if isinstance(node.target, Literal) and isinstance(node.target.value, str):
                 self._formats.append((node.target.value, node.args[0], node.at))
         if node.function == "matches" and node.args:

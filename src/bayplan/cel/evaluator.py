@@ -44,7 +44,7 @@ LIST_COST, MAP_COST, MESSAGE_COST = 10, 30, 40
 DOTTED_NAMES = frozenset(("authorizer.requestResource", *(name for name in TYPE_NAMES if "." in name)))
 """Variables and types whose names look like fields."""
 TRAVERSAL = 0.1
-"""What a character costs that is looked at."""
+"""Cost of each character that is read."""
 REGEXP_TRAVERSAL = 0.25
 """Cost of a character of a regular expression."""
 
@@ -524,10 +524,10 @@ def run(code: Code, variables: Mapping[str, object], meter: Meter | None = None)
     Args:
         code: of the expression.
         variables: by name.
-        meter: a new one, which tells the cost afterwards.
+        meter: a new one, which holds the cost afterwards.
 
     Raises:
-        RunProblem: it fails.
+        RunProblem: the evaluation fails.
     """
     meter = Meter() if meter is None else meter
     token = METER.set(meter)

@@ -1,4 +1,4 @@
-"""What functions and operators do."""
+"""Implementations of functions and operators."""
 
 from __future__ import annotations
 
@@ -455,7 +455,7 @@ CONVERSIONS = frozenset(("bool", "bytes", "double", "duration", "int", "string",
 """Functions that are called when an expression is compiled, where their argument is a constant."""
 
 MAX_INCLUDED = 64
-"""So many values an attribute of a device may have."""
+"""Maximum number of values of a device attribute."""
 
 FUNCTIONS: Mapping[str, Function] = {
     **library_text.FUNCTIONS,

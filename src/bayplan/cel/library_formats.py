@@ -1,4 +1,4 @@
-"""What named formats and ``format`` of texts do.
+"""Named formats and ``format`` of strings.
 
 Source: https://kubernetes.io/docs/reference/using-api/cel/ (format library), https://github.com/google/cel-go/tree/master/ext#format.
 """

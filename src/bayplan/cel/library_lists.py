@@ -1,4 +1,4 @@
-"""What the functions of lists do that cel-go's list library has beyond Kubernetes' own: flatten, sort, ranges, distinct elements.
+"""Functions of cel-go's list library that Kubernetes' own lacks: flatten, sort, ranges, distinct elements.
 
 Source: https://github.com/google/cel-go/blob/v0.26.0/ext/lists.go, version 3 of the library.
 """

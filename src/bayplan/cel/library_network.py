@@ -1,4 +1,4 @@
-"""What the functions of URLs, IP addresses and networks do.
+"""Functions for URLs, IP addresses and CIDR networks.
 
 Source: https://kubernetes.io/docs/reference/using-api/cel/ (URL library, IP address library, CIDR library).
 """

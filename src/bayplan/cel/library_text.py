@@ -1,4 +1,4 @@
-"""What the functions of texts and lists do."""
+"""Functions of strings and lists."""
 
 from __future__ import annotations
 

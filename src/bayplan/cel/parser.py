@@ -52,7 +52,7 @@ class Parser:
         self._tokens = tokens_of(self._source)
         self._place = 0
         self._depths = {"condition": 0, "relation": 0, "sum": 0, "member": 0}
-        # Where an index begins: there a "?" could have stood as well.
+        # Start of an index, where a "?" is allowed as well.
         self._index_at = -1
 
     def parse(self) -> Node:

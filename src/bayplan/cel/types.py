@@ -78,7 +78,7 @@ def is_dyn(kind: CelType) -> bool:
 
 
 def is_wild(kind: CelType) -> bool:
-    """Return whether a type goes with every other."""
+    """Return whether a type is assignable to every other."""
     return kind.kind in ("dyn", "any", "error")
 
 
@@ -90,7 +90,7 @@ def unwrap_optional(kind: CelType) -> tuple[CelType, bool]:
 
 
 class Unifier:
-    """What type parameters stand for, so far."""
+    """The current substitution of type parameters."""
 
     def __init__(self) -> None:
         self._found: dict[CelType, CelType] = {}

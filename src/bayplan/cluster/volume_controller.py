@@ -1,7 +1,7 @@
-"""What becomes of a volume or claim that the scheduler wrote for a pod: the claim is bound, its volume made where there is none.
+"""Binding of volumes and claims that the scheduler chose for a pod: bind the claim, and provision a missing volume.
 
-A real cluster has a volume controller and provisioners for this; here it happens at once. Claims that are bound without any pod
-are the business of `bayplan.controllers.persistent_volumes`.
+A real cluster has a volume controller and provisioners for this; here it happens at once. `bayplan.controllers.persistent_volumes`
+binds claims without a pod.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
 
 
 class Objects(Protocol):
-    """Where objects are looked up: a store or a catalog."""
+    """Lookup of objects: a store or a catalog."""
 
     def get(self, kind: type[T], key: str) -> T | None:
         """Return an object by its key, or None."""

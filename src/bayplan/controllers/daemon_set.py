@@ -77,7 +77,7 @@ class DaemonSetController(Controller):
         return self._memory(uid).history
 
     def reconcile(self, key: str, now_ns: int) -> int | None:
-        """Create and delete pods on the nodes that changed, go on with a rolling update, then write the status."""
+        """Create and delete pods on the nodes that changed, continue a rolling update, then write the status."""
         item = self.store.get(DaemonSet, key)
         if item is None:
             self._forget_gone()
@@ -118,7 +118,7 @@ class DaemonSetController(Controller):
     def _revision(self, item: DaemonSet, memory: DaemonMemory) -> Revision:
         history = memory.history
         if not history.revisions:
-            # A set that comes with its pods and has nothing new to tell is at the version of its newest pod.
+            # A set that is loaded with its pods and whose template is unchanged has the version of its newest pod.
             owned = self.store.owned_pods(item.metadata.uid)
             hashes = [pod.metadata.labels.get(REVISION_LABEL, "") for pod in owned.active.values()]
             if hashes and hashes[-1] and item.status.observed_generation == item.metadata.generation:
@@ -245,7 +245,7 @@ class DaemonSetController(Controller):
         memory.tally(
             name, NodeTally(desired=1, current=1, ready=int(ready), available=int(available), updated=int(updated))
         )
-        # Beside the pod that counts there may be the one of a surge, which takes its place when it is available.
+        # In addition to the pod that counts there may be a surge pod, which replaces it once it is available.
         waiting = [
             each for each in pods if is_ready(each) and not is_available(each, item.spec.min_ready_seconds, now_ns)
         ]

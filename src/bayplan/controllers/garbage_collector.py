@@ -29,7 +29,7 @@ P = TypeVar("P")
 
 
 class OwnerRefs(msgspec.Struct, gc=False, rename="camel", frozen=True):
-    """What ties an object to others and to life.
+    """Owner references, finalizers and deletion time of an object.
 
     Attributes:
         uid: of the object.
@@ -50,7 +50,7 @@ class OwnerRefs(msgspec.Struct, gc=False, rename="camel", frozen=True):
 
 
 class OwnerGraph(ABC, Generic[P]):
-    """Who owns whom. Objects are named by their place, whatever that is."""
+    """The graph of owners and dependents. The type parameter is what identifies an object."""
 
     @abstractmethod
     def dependents(self, uid: str) -> list[P]:
@@ -161,7 +161,7 @@ class GarbageCollector(Controller, Generic[P]):
             return None
         left = self._staying(uid)
         for dependent, refs in left[: self.burst]:
-            # What it owns in turn goes before it as well.
+            # Its own dependents are deleted before it as well.
             self.graph.delete(dependent, now_ns, foreground=bool(self.graph.dependents(refs.uid)))
         if len(left) > self.burst:
             return now_ns
@@ -248,7 +248,7 @@ class StoreOwners(OwnerGraph[Place]):
         finalizers = metadata.finalizers
         controller = metadata.controller()
         if controller is not None and controller.uid == uid:
-            # Nobody is left to count the pod for its Job.
+            # No Job is left to count the pod.
             finalizers = tuple(name for name in finalizers if name != JOB_TRACKING_FINALIZER)
         metadata = replace(metadata, owner_references=owners, finalizers=finalizers)
         self._writer.update(replace(item, metadata=metadata))

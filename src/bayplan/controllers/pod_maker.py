@@ -37,10 +37,10 @@ class PreparedTemplate(msgspec.Struct, frozen=True):
     """What the pods of one template share.
 
     Attributes:
-        template: what it was made from.
-        admission: the state of admission it was made under; see `PodMaker.is_current`.
+        template: the source.
+        admission: the admission state at that time; see `PodMaker.is_current`.
         namespace, labels, annotations, finalizers, owner_references, spec: of every pod.
-        name_prefix: what generated names start with.
+        name_prefix: prefix of generated names.
     """
 
     template: PodTemplateSpec
@@ -82,13 +82,13 @@ class PodMaker:
         labels: dict[str, str] | None = None,
         finalizers: tuple[str, ...] = (),
     ) -> PreparedTemplate:
-        """Return what the pods of a template share.
+        """Return the parts that the pods of a template share.
 
         Args:
             owner: the controlling object; pods live in its namespace.
             template: its pod template.
-            labels: instead of the template's.
-            finalizers: beside the template's.
+            labels: used instead of the template's.
+            finalizers: added to the template's.
 
         Raises:
             InputError: the template has no labels, or its priority class does not exist.

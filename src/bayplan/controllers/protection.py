@@ -1,4 +1,4 @@
-"""Claims that pods use and volumes that are bound wait with their deletion until nobody needs them.
+"""Protection finalizers: claims in use and bound volumes are not deleted until they are released.
 
 Source: pkg/controller/volume/pvcprotection and pvprotection v1.36.3.
 """

@@ -38,7 +38,7 @@ class ReplicaController(Controller, Generic[R]):
         """Store the status of an object where it differs from the one it has."""
 
     def related_pods(self, item: R, owned: OwnedPods) -> list[Pod]:
-        """Return the pods that crowd a node when it comes to choosing which pods to delete."""
+        """Return the pods that count per node when pods are ranked for deletion."""
         return list(owned)
 
     def reconcile(self, key: str, now_ns: int) -> int | None:
@@ -49,7 +49,7 @@ class ReplicaController(Controller, Generic[R]):
         uid = item.metadata.uid
         replicas, min_ready_seconds, template = self.wanted(item)
         owned = self.store.owned_pods(uid)
-        # The status tells what was found, not what was done about it; the pods' own events bring the next count.
+        # The status reports the state before this reconcile; the pods' own events trigger the next count.
         active, terminating = len(owned.active), len(owned.terminating)
         available, soonest = count_available(owned, min_ready_seconds, now_ns)
         ready = len(owned.ready)

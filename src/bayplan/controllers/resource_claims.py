@@ -83,12 +83,12 @@ class ResourceClaimController(Controller):
         allocation = claim.status.allocation if is_allocated else None
         status = replace(claim.status, reserved_for=users, allocation=allocation)
         if not is_allocated:
-            # What a driver said about devices means nothing without them; the API server drops it.
+            # A driver's device status is meaningless without an allocation; the API server drops it.
             status = replace(status, devices=())
         return claim if status == claim.status else self.writer.update(replace(claim, status=status))
 
     def _still_uses(self, claim: ResourceClaim, user: ResourceClaimConsumerReference) -> bool:
-        """Say whether a reservation is still good; users that are no pods are nobody's business here."""
+        """Return whether a reservation is still valid; consumers other than pods are left alone."""
         if user.api_group or user.resource != "pods":
             return True
         pod = self.store.pods.get(f"{claim.metadata.namespace}/{user.name}")

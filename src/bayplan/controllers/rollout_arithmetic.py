@@ -88,11 +88,10 @@ def new_set_size(deployment: Deployment, new_size: int, all_size: int) -> int:
 def share_scaling(deployment: Deployment, active: list[ReplicaSet]) -> dict[str, int]:
     """Return the new size, by name, of each active ReplicaSet when a Deployment is scaled in the middle of a rollout.
 
-    What is to be added or removed is shared in proportion to size, larger sets first, and what rounding leaves over
-    goes to the largest.
+    The difference is distributed in proportion to size, larger sets first; the remainder from rounding is given to the largest.
 
     Args:
-        deployment: with the number of replicas that is wanted now.
+        deployment: with the new number of replicas.
         active: its ReplicaSets with replicas.
     """
     desired = desired_replicas(deployment)

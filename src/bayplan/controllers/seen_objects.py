@@ -15,7 +15,7 @@ class SeenObjects:
         return len(self._uids)
 
     def is_new(self, item: KubernetesObject) -> bool:
-        """Say whether an object has not been met; one that was made anew under its name has not."""
+        """Return whether an object has not been seen before; one that was recreated under its name counts as new."""
         return self._uids.get(item.key) != item.metadata.uid
 
     def note(self, item: KubernetesObject) -> None:
