@@ -135,7 +135,7 @@ def prepare_simulation(
         feature_gates=options.feature_gates,
         plugins=options.plugins,
     )
-    # Virtual time begins at the latest time in the input: existing objects were created before it.
+    # Virtual time begins where the input ends: existing objects belong to the past.
     inputs = inputs or load_inputs(options.paths, stdin=stdin, strict=options.strict, progress=load_progress)
     check_pod_count(inputs.manifest.objects(), options.max_pods, hint="--max-pods {}")
     start_ns = arrivals.start_time_ns(inputs.manifest, creation_times=options.creation_times)

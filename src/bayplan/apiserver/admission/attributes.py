@@ -1,4 +1,4 @@
-"""What admission knows of a request: operation, resource, objects, options, user."""
+"""Attributes of a request for admission: operation, resource, objects, options, user."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Match(NamedTuple):
 
 
 class World(Protocol):
-    """What admission reads of the store."""
+    """The part of the store that admission reads."""
 
     @property
     def registry(self) -> ResourceRegistry:
@@ -49,7 +49,7 @@ class World(Protocol):
         """Return a decoded document, or None."""
 
     def all(self, table: str) -> list[Document]:
-        """Return the decoded documents of a table; nobody changes them."""
+        """Return the decoded documents of a table; callers must not change them."""
 
 
 @dataclass(slots=True, eq=False)

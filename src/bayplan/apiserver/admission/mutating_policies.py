@@ -93,7 +93,7 @@ class Invocation(NamedTuple):
 
     @property
     def key(self) -> tuple[str, ...]:
-        """What tells invocations of one request apart."""
+        """Key that identifies an invocation within one request."""
         metadata = part(self.param or {}, "metadata")
         names = (str(metadata.get("namespace") or ""), str(metadata.get("name") or ""))
         return (self.policy.name, name_of(self.binding), *names)

@@ -31,7 +31,7 @@ class Reinvocation:
             self.require()
 
     def end(self, document: Document | None) -> None:
-        """End a round with the object as it is now."""
+        """End a round with the current object."""
         self._last_output = document
 
     def require(self) -> None:

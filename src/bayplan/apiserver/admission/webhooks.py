@@ -40,7 +40,7 @@ class Webhook(NamedTuple):
     """A webhook of a configuration.
 
     Attributes:
-        key: what tells it from others: configuration, name, position.
+        key: configuration, name and position, which identify it.
         document: the webhook.
         conditions: compiled.
     """

@@ -60,7 +60,7 @@ class _Occurrence:
 
     @property
     def source(self) -> tuple[str, ...]:
-        """Who speaks about what."""
+        """Reporting component and object."""
         return (self.component, self.host, self.kind, self.namespace, self.name, self.uid)
 
 
@@ -77,7 +77,7 @@ class EventRecorder:
 
     Args:
         writer: writes to the API.
-        clock: tells the time, nanoseconds since 1970.
+        clock: returns the time in nanoseconds since 1970.
     """
 
     def __init__(self, writer: ObjectWriter, clock: Callable[[], int]) -> None:
@@ -178,7 +178,7 @@ class EventRecorder:
                 self._writer.create_alike("events", namespace, document, likeness)
                 _put(self._posted, key, (name, 1, now))
         except WriteRefused:
-            # The event has been deleted, or its namespace goes: nobody misses it.
+            # The event or its namespace is being deleted, so it can be dropped.
             self._posted.pop(key, None)
         return True
 

@@ -25,7 +25,7 @@ from bayplan.controllers.controller import Ask, ControllerTools
 _TERMINATING = "Terminating"
 _FINALIZER = "kubernetes"
 _PODS, _NAMESPACES = "pods", "namespaces"
-# What was deleted is seldom gone at once; the more there is, the dearer it is to look.
+# Deleted objects are rarely gone at once, and checking gets more expensive with their number.
 _FEW = 200
 _SHORT_WAIT_NS, _LONG_WAIT_NS = SECOND_NS // 20, SECOND_NS // 2
 _CERTIFICATE = "kube-root-ca.crt"
@@ -65,7 +65,7 @@ class NamespaceController(DocumentController):
             self.ask(item.name, now_ns)
 
     def reconcile(self, key: str, now_ns: int) -> int | None:
-        """Delete what is left in a namespace, say what that is, and let go of it when it is empty.
+        """Delete the remaining objects of a namespace, report them in its status, and finalize it when it is empty.
 
         Raises:
             WriteRefused: the API refuses it.
@@ -179,7 +179,7 @@ class NamespaceFurnisher(DocumentController):
 
     Args:
         tools, documents, writer, ask: see `DocumentController`.
-        certificate: of the server, PEM; empty where it serves without TLS, as upstream's is without a root certificate.
+        certificate: of the server, PEM; empty if it serves without TLS, as upstream's is without a root certificate.
     """
 
     def __init__(

@@ -54,12 +54,12 @@ class Emptied(dict[str, object]):
 
 
 class FieldShape:
-    """How one field is read.
+    """Decoder of one field.
 
     Attributes:
-        read: takes a value that is not null; returns what is written back.
-        empty: the value that is left out, or a marker that equals nothing.
-        nil_when_empty: storage keeps no difference between an empty list and none.
+        read: takes a value that is not null; returns the value to store.
+        empty: the value to omit, or a marker that equals nothing.
+        nil_when_empty: storage does not distinguish an empty list from none.
         inner: the shape of the structs at the core, if there are any.
         containers: ``list`` and ``map`` around the core.
         path: the name in errors, after those of embedded structs: ``VolumeSource.configMap``.

@@ -20,7 +20,7 @@ def is_member(node: Node) -> bool:
 
 
 def make_node(member: bool, children: Node) -> Node | None:
-    """Return a node, or None where it would hold nothing."""
+    """Return a node, or None if it would be empty."""
     if not children:
         return LEAF_NODE if member else None
     return {".": LEAF_NODE, **children} if member else children
@@ -75,7 +75,7 @@ def difference(left: Node, right: Node) -> Node:
 
 
 def without(left: Node, right: Node) -> Node:
-    """Return a set without the members of another one and all that is below them."""
+    """Return a set without the members of another set and everything below them."""
     if not right:
         return left
     out: Node = {}

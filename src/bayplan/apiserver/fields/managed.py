@@ -1,7 +1,7 @@
 """The managers of a document's fields: reads and writes ``metadata.managedFields``, follows updates, applies.
 
-Times and what decides them are those of the API server: an entry gets a new time when its manager took or set something.
-Entries of another version of the API are left as they are.
+Times follow the API server's rules: an entry gets a new time when its manager acquired or set a field. Entries of another API
+version are not changed.
 
 Source: https://kubernetes.io/docs/reference/using-api/server-side-apply/
 """
@@ -45,7 +45,7 @@ _NEVER_OWNED: Node = {
 
 
 class Manager(msgspec.Struct, frozen=True):
-    """Who owns fields: a name, the operation, and for updates the version they spoke."""
+    """A field manager: name, operation, and for updates the API version."""
 
     name: str
     operation: str
@@ -68,15 +68,15 @@ class Owned(msgspec.Struct, frozen=True):
 
 
 class Request(msgspec.Struct):
-    """Who writes, and how.
+    """A write, and its manager.
 
     Attributes:
         manager: its name.
         api_version: of the documents.
         kind: their type.
         time: of the write, as a timestamp.
-        subresource: that is written to, or empty.
-        reset_fields: what the endpoint never lets a writer own.
+        subresource: of the request, or empty.
+        reset_fields: fields that no writer can own through the endpoint.
     """
 
     manager: str
@@ -288,7 +288,7 @@ def _refuse_conflicts(managers: Managers, request: Request, who: Manager, took: 
 
 
 def _prune(kind: FieldType, merged: Document, managers: Managers, last: Node, api_version: str) -> Document:
-    """Take out what the manager applied before, does not apply now, and nobody else owns."""
+    """Remove fields that the manager applied before, does not apply now, and no other manager owns."""
     pruned = cast("Document", remove(kind, merged, with_named_fields(kind, last)) or {})
     owned: Node = {}
     for each in managers.values():

@@ -44,14 +44,14 @@ class Application:
 
     Args:
         api: that answers.
-        token: what clients must show; empty lets everybody in.
+        token: required of clients; empty allows every client.
         allowed_origins: see `Access`.
         recorder: makes writes durable; None for a store in memory.
         rate_limit: of each client's requests; None for none.
 
     Attributes:
-        mounts: applications beside it, which are asked first; they see to access themselves.
-        on_end: are called when streams are to end; applications beside it have streams of their own.
+        mounts: further applications, which are tried first; they check access themselves.
+        on_end: called when streams must end; mounted applications have their own streams.
     """
 
     def __init__(
@@ -186,7 +186,7 @@ class Application:
             if sending.done():
                 sending.result()
             elif answer.cut_off is not None and answer.cut_off.done():
-                # What waits for a client that does not read would wait for ever.
+                # Data for a client that does not read would wait forever.
                 cast("Callable[[], None]", scope.get(ABORT, _nothing))()
         finally:
             self._ending.discard(ending)

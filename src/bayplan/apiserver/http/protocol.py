@@ -48,7 +48,7 @@ class GatheringTransport(asyncio.Transport):
         self._size = 0
 
     def write(self, data: bytes | bytearray | memoryview[Any]) -> None:
-        """Take data; what is a lot goes on at once, so that a slow client is noticed."""
+        """Buffer data; a large amount is sent at once, so that a slow client is noticed."""
         if not self._waiting:
             self._loop.call_soon(self._flush)
         self._waiting.append(data)

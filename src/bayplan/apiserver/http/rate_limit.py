@@ -1,4 +1,4 @@
-"""How many requests a second one client may send: a bucket for each address that fills with time and empties by requests."""
+"""Rate limit of requests: a token bucket for each client address."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ _EVENT_FIELDS = {
     "reportingController": "reportingComponent",
 }
 _STORED_EVENT_FIELDS = {stored: served for served, stored in _EVENT_FIELDS.items()}
-# What core/v1 shows when it is empty and events.k8s.io/v1 does not, and the other way round.
+# Fields that core/v1 includes when empty and events.k8s.io/v1 omits, and vice versa.
 _SHOWN_IN_CORE: Document = {"reportingComponent": "", "reportingInstance": "", "involvedObject": {}}
 
 
@@ -44,7 +44,7 @@ def from_storage(resource: Resource, document: Document) -> Document:
 
 
 def stored_form(resource: Resource, document: Document) -> Document:
-    """Return a document as it is stored; a webhook may have to be asked first (`CallsNeededError`)."""
+    """Return the stored form of a document; raise `CallsNeededError` if a webhook has to convert it first."""
     return to_storage(resource, document) if resource.converter is None else resource.converter.to_storage(document)
 
 

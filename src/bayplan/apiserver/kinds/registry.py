@@ -74,7 +74,7 @@ class SigningRequestStrategy(Strategy):
         copy_part(new, old, "spec")
 
     def reset_fields(self, resource: Resource, subresource: str) -> Node:
-        """Return the spec, which nobody owns: it never changes."""
+        """Return the spec, which has no owner because it never changes."""
         spec: Node = {"f:spec": {}}
         return spec if subresource == "status" else {**spec, "f:status": {}}
 

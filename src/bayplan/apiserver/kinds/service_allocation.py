@@ -1,7 +1,7 @@
-"""What the API server gives to Services: cluster IPs, IP families, node ports. The cluster has one range of IPv4 addresses.
+"""Allocation for Services: cluster IPs, IP families, node ports. The cluster has one range of IPv4 addresses.
 
-A create or update first fills in what was given before, then allocates what is missing; a request for an address or port that
-is taken or out of range is refused. In a dry run nothing is drawn: the first address of the range and the next port stand in.
+A create or update first keeps earlier allocations, then allocates what is missing; a request for an address or port that is taken
+or out of range is refused. A dry run allocates nothing: it returns the first address of the range and the next port.
 """
 
 from __future__ import annotations

@@ -44,11 +44,11 @@ def strategic_merge(type_name: str, document: Document, patch: Document) -> Docu
 
     Args:
         type_name: OpenAPI's name of the type.
-        document: as it is.
+        document: the current document.
         patch: what to change.
 
     Raises:
-        StrategicPatchError: a directive has no sense, or an item lacks its merge key.
+        StrategicPatchError: a directive is invalid, or an item lacks its merge key.
     """
     return _merge_map(schema().types.get(type_name, _NO_FACTS), document, patch)
 
