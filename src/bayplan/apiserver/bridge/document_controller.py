@@ -48,7 +48,7 @@ class DocumentFollower(Protocol):
 
 
 class DocumentController(Controller):
-    """A controller that is told of every write.
+    """A controller that receives every write.
 
     Args:
         tools: see `ControllerTools`.

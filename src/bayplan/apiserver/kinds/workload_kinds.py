@@ -37,7 +37,7 @@ class DaemonSetStrategy(WorkloadStrategy):
     """DaemonSets, which have no replicas."""
 
     def prepare_create(self, context: Context, document: Document) -> None:
-        """Set the template generation to 1, or to the writer's value."""
+        """Set the template generation to the writer's value, or 1 if that is lower."""
         super().prepare_create(context, document)
         _set_template_generation(document, max(_template_generation(document), 1))
 

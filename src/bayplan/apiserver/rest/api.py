@@ -73,11 +73,11 @@ class Api:
     """The REST API over a backend.
 
     Args:
-        backend: of everything.
-        address: that discovery tells clients.
+        backend: the API's backend.
+        address: server address in discovery.
 
     Attributes:
-        calls: makes the calls of webhooks; None where there is no server.
+        calls: makes the calls of webhooks; None without a server.
     """
 
     def __init__(self, backend: Backend, *, address: str = "apiserver") -> None:

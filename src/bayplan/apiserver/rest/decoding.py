@@ -1,4 +1,4 @@
-"""Bodies to objects of a kind: types checked, unknown fields told or refused, defaults filled in."""
+"""Decoding of bodies to objects of a kind: check types, warn about or refuse unknown fields, apply defaults."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Decoded(NamedTuple):
 
 
 class Target(NamedTuple):
-    """What a body must be.
+    """Expected type of a body.
 
     Attributes:
         api_version, kind: of the object.

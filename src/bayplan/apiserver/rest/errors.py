@@ -23,7 +23,7 @@ class Cause(NamedTuple):
 
 
 class ApiError(Exception):
-    """A refusal.
+    """An error response of the API.
 
     Args:
         code: of HTTP.
@@ -34,7 +34,7 @@ class ApiError(Exception):
         metadata: of the Status (a 410 hands out a continue token there).
 
     Attributes:
-        warnings: that hooks of admission gave before the refusal.
+        warnings: warnings from admission hooks before the refusal.
     """
 
     def __init__(

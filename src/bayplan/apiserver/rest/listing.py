@@ -29,8 +29,8 @@ class Page:
     Attributes:
         items: in order.
         revision: of the list.
-        token: to go on with, or empty.
-        remaining: how many items come after, None where that is not told.
+        token: to continue with, or empty.
+        remaining: number of items after the page; None if not reported.
     """
 
     items: list[Item]

@@ -18,11 +18,11 @@ _VERSIONS = {"v2"}
 
 
 class MetaEndpoints:
-    """Answers to requests that are about the API itself.
+    """Handlers of requests about the API itself.
 
     Args:
         backend: for the resources that are served.
-        address: that clients are told.
+        address: server address for clients.
     """
 
     def __init__(self, backend: Backend, address: str) -> None:

@@ -149,7 +149,7 @@ def _runs(pod: Document) -> bool:
 
 
 def _usages(pod: Document) -> list[tuple[Document, dict[str, Quantity]]]:
-    """Return the containers of a pod with what each uses; init containers count if they go on running."""
+    """Return the containers of a pod with their usage; init containers count if they keep running."""
     spec, annotations = part(pod, "spec"), part(pod, "metadata", "annotations")
     sidecars = [each for each in parts(spec, "initContainers") if each.get("restartPolicy") == "Always"]
     return [

@@ -21,14 +21,14 @@ _CONVERSIONS = {
 
 
 class Form(msgspec.Struct, frozen=True):
-    """How to write an answer.
+    """Format of a response.
 
     Attributes:
         media_type: JSON or YAML.
         kind: ``Table``, ``PartialObjectMetadata`` or empty for the object itself.
         version: of that kind.
         pretty: with indentation.
-        wanted: the kind as the client named it, that of one object or of a list.
+        wanted: the kind that the client requested, of one object or a list.
     """
 
     media_type: str = JSON
@@ -120,7 +120,7 @@ def _form(clause: Clause, stream: bool, pretty: bool) -> Form | None:
     if not kind and ("g" in clause.parameters or "v" in clause.parameters):
         return None
     if not kind:
-        # Compared by identity: what is stored can be sent as it is.
+        # Compared by identity: stored bytes can then be sent unchanged.
         return PLAIN if media_type == JSON and not pretty else Form(media_type, pretty=pretty)
     version = clause.parameters.get("v", "")
     if (kind, clause.parameters.get("g", ""), version) not in _CONVERSIONS:

@@ -41,7 +41,7 @@ _NO_QUERY: Mapping[str, str] = MappingProxyType({})
 
 
 def read_bool(query: Mapping[str, str], name: str) -> bool | None:
-    """Return a boolean parameter, None where it is absent; one without a value is true."""
+    """Return a boolean parameter, None if it is absent; one without a value is true."""
     text = query.get(name)
     if text is None:
         return None
@@ -84,7 +84,7 @@ class ListOptions(msgspec.Struct, frozen=True):
     """Options of a list or a watch.
 
     Attributes:
-        resource_version: None where none was given.
+        resource_version: None if none was given.
         match: of the resource version.
     """
 
@@ -262,13 +262,13 @@ class DeleteOptions(msgspec.Struct):
     """Options of a deletion.
 
     Attributes:
-        grace_seconds: None where the object decides.
+        grace_seconds: None for the object's own.
         uid, resource_version: preconditions, or empty.
         propagation: ``Foreground``, ``Background``, ``Orphan`` or empty.
-        orphan: the older way to say that.
+        orphan: the deprecated form of that.
         dry_run: nothing is stored.
-        user: who deletes; empty for components of the cluster.
-        warnings: for who deletes, once it is done.
+        user: of the request; empty for components of the cluster.
+        warnings: for the client, after the deletion.
     """
 
     grace_seconds: int | None = None

@@ -1,6 +1,6 @@
-"""Subresources behind which there would be a running container: refused with the reason; the log is the pod's life.
+"""Subresources that need a running container: refused with the reason; the log lists the pod's lifecycle.
 
-Where nodes have kubelets of their own, nobody here can reach them, and the answers are upstream's for such a node.
+If nodes have their own kubelets, the server cannot reach them, and the responses are upstream's for an unreachable node.
 """
 
 from __future__ import annotations

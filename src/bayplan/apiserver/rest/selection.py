@@ -35,7 +35,7 @@ class Selection(msgspec.Struct, frozen=True):
 
     @property
     def aspect(self) -> Aspect | None:
-        """One value that all selected items have: the rarest kind of value that is asked for; None where none is."""
+        """One value that all selected items have: the most selective one in the selectors; None if there is none."""
         if self.name:
             return Aspect("name", "", self.name)
         for field in self.fields:

@@ -135,7 +135,7 @@ def _unparsable(text: str) -> _Unparsable:
 
 
 def _misplaced(text: str) -> _Unparsable:
-    """What stands between requirements is wrong, not a requirement."""
+    """A separator between requirements is wrong, not a requirement."""
     return _Unparsable(text)
 
 

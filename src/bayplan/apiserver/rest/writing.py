@@ -44,11 +44,11 @@ _encode = msgspec.json.encode
 
 @dataclass(slots=True)
 class Written:
-    """What a write led to.
+    """The result of a write.
 
     Attributes:
-        document: the object as it is answered, in the version of the request.
-        item: as it is stored; None for a dry run, or when nothing changed.
+        document: the object in the response, in the version of the request.
+        item: the stored item; None for a dry run, or if nothing changed.
         created: whether it is new.
         warnings: for the writer.
     """
@@ -110,10 +110,10 @@ def create(backend: Backend, info: RequestInfo, document: Document, options: Wri
 
 
 def begin_create(backend: Backend, info: RequestInfo, document: Document, options: WriteOptions) -> managed.Managers:
-    """Put a new object in its place, and return its managers; those that the document brings are taken out of it.
+    """Set the namespace of a new object, and return its managers, which are removed from the document.
 
     Raises:
-        ApiError: its namespace is not there, or is another one than the request's.
+        ApiError: its namespace does not exist, or differs from the request's.
     """
     metadata = cast("Document", document.setdefault("metadata", {}))
     place(info, metadata)
@@ -156,7 +156,7 @@ def _keys(value: object) -> object:
 
 
 def place(info: RequestInfo, metadata: Document) -> None:
-    """Put the namespace of the request into an object's metadata, and refuse another one."""
+    """Put the namespace of the request into an object's metadata, and refuse a different one."""
     namespace = metadata.get("namespace") or ""
     if info.resource.namespaced:
         if namespace not in ("", info.namespace):
@@ -217,15 +217,15 @@ def new_object(
     managers: managed.Managers | None = None,
     imported: bool = False,
 ) -> Written:
-    """Return a new object as it is to be stored, without managers: admitted, prepared and valid, its name free.
+    """Return a new object to store, without managers: admitted, prepared and valid, with a free name.
 
     Args:
         backend: of everything.
         info: of the request.
         document: decoded and defaulted, in the version of the request.
         options: of the write.
-        managers: that hooks of admission see.
-        imported: it comes from another cluster as it is there, with its status.
+        managers: field managers that admission hooks see.
+        imported: whether it is imported from another cluster with its status.
 
     Raises:
         ApiError: it is refused.
@@ -377,11 +377,11 @@ def change(
     Args:
         backend: of everything.
         info: of the request; its subresource decides which parts may change.
-        old: the object as it is, in the version of the request.
-        new: as it shall be.
+        old: the current object, in the version of the request.
+        new: the new object.
         managers: after the change.
         options: of the write.
-        admitted: policies and webhooks have been asked.
+        admitted: whether admission has already run.
 
     Raises:
         ApiError: the change is refused.
@@ -431,7 +431,7 @@ def change(
         _keep(part(new, "metadata"), part(old, "metadata"), "resourceVersion")
         return Written(new, None, False, warnings)
     if deletes_now(resource.table, new, old):
-        # What finally removes a finalizer answers with the object as it was, in its last version.
+        # A write that removes the last finalizer returns the object in its last version.
         version = part(old, "metadata")["resourceVersion"]
         backend.remove(resource, new)
         part(new, "metadata")["resourceVersion"] = version

@@ -1,6 +1,6 @@
 """Facts of the API that its OpenAPI documents lack: fields of Go types, protobuf numbers, resources, columns of tables.
 
-The table `facts.msgpack.gz` beside this module is made by `scripts/make_api_facts.py`; it is loaded on first use. List
+`scripts/make_api_facts.py` generates the table `facts.msgpack.gz` in this package; it is loaded on first use. List
 types, merge keys, enums and required fields are in `bayplan.formats.schema`; both use OpenAPI's names of types.
 """
 

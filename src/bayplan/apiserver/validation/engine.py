@@ -1,7 +1,7 @@
 """The engine of validation: rules about fields, combined into tables that run in upstream's order.
 
-A `Rule` checks a struct, a `Check` one value, a `Change` an update. Each adds the causes it finds to a list. Tables of the
-kinds are in the modules beside this one; they are made once, when those are imported.
+A `Rule` checks a struct, a `Check` one value, a `Change` an update. Each adds the causes it finds to a list. The tables of the
+kinds are in this package's other modules; they are built once, on import.
 """
 
 from __future__ import annotations
@@ -420,7 +420,7 @@ def copied(document: Document) -> Document:
 
 
 def at(document: Document, path: str) -> object:
-    """Return the value at a dotted path, None where there is none."""
+    """Return the value at a dotted path; None if there is none."""
     *above, name = path.split(".")
     return sent(part(document, *above), name)
 
