@@ -128,7 +128,7 @@ class AnnotationReader:
                 except InputError as problem:
                     self._fail(key, str(problem))
                 except Exception as problem:
-                    # A bug of ours; the next pod may fare better.
+                    # A bug in Bayplan; the next pod may fare better.
                     _log.exception("annotations of %s", key)
                     self._fail(key, f"{type(problem).__name__}: {problem}")
         finally:

@@ -23,7 +23,7 @@ class Service:
     """A server with the simulator behind it, not yet running.
 
     Args:
-        server: listens. simulator: what it is about.
+        server: the HTTP server. simulator: the simulator that it serves.
         loaded: what was read from files.
 
     Attributes:
@@ -82,7 +82,7 @@ def make_service(
         options: where and how to serve.
         simulator_options: how to simulate.
         paths: manifests and dumps, see `bayplan.formats.files.find_files`; none leaves the cluster empty.
-        clock: of everything; real time where it is not given.
+        clock: the clock of the cluster; real time by default.
 
     Raises:
         InputError: options, address, store, configuration, plugin or a document that can't be used.

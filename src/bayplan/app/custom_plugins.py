@@ -1,4 +1,4 @@
-"""Load plugins that are not ours: classes in files that a user names, and entry points of installed packages."""
+"""Load custom plugins: classes in files that a user names, and entry points of installed packages."""
 
 from __future__ import annotations
 

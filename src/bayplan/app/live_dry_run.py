@@ -1,4 +1,4 @@
-"""Watch the scheduler of a cluster, and say of each of its decisions what ours would have been. Only reads."""
+"""Compare each decision of a cluster's scheduler with Bayplan's. Read-only."""
 
 from __future__ import annotations
 

@@ -211,7 +211,7 @@ class LiveScheduler:
             if self._lease_lost:
                 # Another decides now: not a word more.
                 await dispatcher.drain(0.0)
-            # Decide no more, then let what was decided reach the cluster.
+            # Stop deciding, then let the last decisions reach the cluster.
             await asyncio.to_thread(engine.stop)
             await dispatcher.drain(DRAIN_SECONDS)
 

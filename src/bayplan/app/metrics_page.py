@@ -28,7 +28,7 @@ class MetricsPage:
         self._access = Access(token)
 
     def answers(self, scope: Scope) -> bool:
-        """Say whether a request is for the metrics."""
+        """Return whether a request is for the metrics."""
         return bool(scope["type"] == "http" and scope["path"] == PATH)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -91,7 +91,7 @@ class NamedSnapshots:
         del self._kept[name]
 
     def keep_first(self) -> None:
-        """Keep the cluster as what `reset` goes back to."""
+        """Take the snapshot that `reset` restores."""
         self._first = self._store.snapshot()
 
     def reset(self) -> None:

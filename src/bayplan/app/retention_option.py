@@ -1,4 +1,4 @@
-"""What ``--retain`` says: ``full=100000,bytes=512Mi,age=1h,summaries=500000``."""
+"""The value of ``--retain``: ``full=100000,bytes=512Mi,age=1h,summaries=500000``."""
 
 from __future__ import annotations
 

@@ -132,7 +132,7 @@ class SimulatorServer:
         self._ticker = self._loop.create_task(self._tick())
 
     def stop(self) -> None:
-        """End; called from any thread when no request is answered any more."""
+        """Shut down; may be called from any thread once no more requests are served."""
         if self._loop is not None and self._ticker is not None:
             # A loop that is closed by now has ended it.
             with suppress(RuntimeError):
@@ -195,7 +195,7 @@ class SimulatorServer:
     # --- time ---------------------------------------------------------------------------------------------------------
 
     async def step_decision(self) -> bool:
-        """Let one decision be taken although the clock stands still; where no pod is ready, go to the next that will be.
+        """Run one decision while the clock is paused; if no pod is ready, advance to the next one that will be.
 
         Returns:
             whether there was one: False says that nothing will ever be due.
@@ -245,7 +245,7 @@ class SimulatorServer:
     # --- snapshots, on the loop ---------------------------------------------------------------------------------------
 
     def snapshots(self) -> Sequence[NamedSnapshot]:
-        """Return the moments that are kept, oldest first."""
+        """Return the snapshots, oldest first."""
         return self.named_snapshots.all()
 
     def take_snapshot(self, name: str) -> None:
@@ -253,11 +253,11 @@ class SimulatorServer:
         self.named_snapshots.take(name)
 
     def restore_snapshot(self, name: str) -> None:
-        """Go back; InputError where there is no such snapshot."""
+        """Restore a snapshot; InputError if there is no such snapshot."""
         self.named_snapshots.restore(name)
 
     def delete_snapshot(self, name: str) -> None:
-        """Forget one; InputError where there is no such snapshot."""
+        """Delete a snapshot; InputError if there is no such snapshot."""
         self.named_snapshots.delete(name)
 
     def reset(self) -> None:

@@ -1,4 +1,4 @@
-"""Notice that the machine slept: timers stood still, so what became due is done when it wakes up."""
+"""Detect that the machine slept: timers stopped, so overdue work runs when it wakes up."""
 
 from __future__ import annotations
 

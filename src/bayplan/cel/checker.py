@@ -426,7 +426,7 @@ _CLAUSE_KINDS: Mapping[str, tuple[CelType, ...]] = {
 
 
 def fits_clause(clause: str, kind: CelType) -> bool:
-    """Say whether a clause of a text can write values of a type."""
+    """Return whether a clause of a text can write values of a type."""
     return kind in _CLAUSE_KINDS[clause] or (clause == "s" and kind.kind in ("list", "map", "type"))
 
 

@@ -78,7 +78,7 @@ def call(name: str, args: list[object]) -> object:
 
 
 def _has_trait(name: str, args: list[object]) -> bool:
-    """Say whether values of the first argument's type know an operator at all."""
+    """Return whether values of the first argument's type know an operator at all."""
     kinds = _TRAITS.get(name)
     return kinds is None or (isinstance(args[0], kinds) and (bool in kinds or not isinstance(args[0], bool)))
 

@@ -231,7 +231,7 @@ def _masked(value: object) -> Cidr:
 
 
 def _is_global(address: Address) -> bool:
-    """Say whether an address is a unicast one of the kind that Go calls global: private ones included."""
+    """Return whether an address is a unicast one of the kind that Go calls global: private ones included."""
     special = address.is_unspecified or address.is_loopback or address.is_multicast or address.is_link_local
     return not special and str(address) != "255.255.255.255"
 

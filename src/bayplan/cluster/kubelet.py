@@ -108,7 +108,7 @@ class VirtualKubelet:
     """Start, finish and remove pods, in a store, on all nodes.
 
     Args:
-        store: where pods live.
+        store: of the pods.
         options: see `KubeletOptions`.
         pods: writes pods, in `advance` and `terminate`; the store itself by default.
     """
@@ -152,7 +152,7 @@ class VirtualKubelet:
                 self._set(max(start_ns + run.duration_ns, now_ns), FINISH, each, run.exit_code)
 
     def run_of(self, pod: Pod) -> PodRun | None:
-        """Return how long a pod runs and how it ends: what the host says, else the annotations, else None (for ever).
+        """Return how long a pod runs and how it ends: from the host, else the annotations, else None (forever).
 
         Raises:
             InputError: an annotation that can't be read.
@@ -259,12 +259,12 @@ class VirtualKubelet:
         return self._timers.next_time
 
     def advance(self, now_ns: int) -> None:
-        """Do what is due by now: start, finish and remove pods."""
+        """Do all due work: start, finish and remove pods."""
         while self.advance_one(now_ns):
             pass
 
     def advance_one(self, now_ns: int) -> bool:
-        """Do the first thing that is due by now; say whether there was one."""
+        """Do the first task that is due; return whether there was one."""
         due = self._timers.pop_due(now_ns)
         if due is None:
             return False

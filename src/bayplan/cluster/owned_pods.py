@@ -87,12 +87,12 @@ def is_finished(pod: Pod) -> bool:
 
 
 def is_active(pod: Pod) -> bool:
-    """Say whether a pod is neither finished nor being deleted."""
+    """Return whether a pod is neither finished nor being deleted."""
     return pod.status.phase not in FINISHED_PHASES and pod.metadata.deletion_timestamp is None
 
 
 def is_ready(pod: Pod) -> bool:
-    """Say whether the Ready condition of a pod is true."""
+    """Return whether the Ready condition of a pod is true."""
     return any(condition.type == "Ready" and condition.status == "True" for condition in pod.status.conditions)
 
 

@@ -1,4 +1,4 @@
-"""The annotations that say how long a pod runs and how it ends, and which pods end by themselves."""
+"""Annotations for a pod's run time and exit code, and the pods that end by themselves."""
 
 from __future__ import annotations
 

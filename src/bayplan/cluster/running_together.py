@@ -1,7 +1,7 @@
 """Pods whose work begins when all of them are there: the workers of one training job.
 
 The annotation ``bayplan.io/runs-with: LABEL=COUNT`` says that a pod's run time counts from the moment at which COUNT pods of its
-namespace with its value of LABEL have started. Until then a pod holds its node and does nothing, for ever if need be.
+namespace with its value of LABEL have started. Until then a pod holds its node and does nothing, forever if need be.
 """
 
 from __future__ import annotations

@@ -136,7 +136,7 @@ class ObjectStore:
         return list(self._dependents.get(uid, ()))
 
     def has_dependents(self, uid: str) -> bool:
-        """Say whether any object has an owner reference to this uid."""
+        """Return whether any object has an owner reference to this uid."""
         return bool(self._dependents.get(uid))
 
     # --- writing ------------------------------------------------------------------------------------------------------

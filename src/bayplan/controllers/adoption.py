@@ -36,7 +36,7 @@ class _Selectors:
         self._known: dict[int, tuple[LabelSelector, Selector]] = {}
 
     def match(self, selector: LabelSelector | None, item: KubernetesObject) -> bool:
-        """Say whether a selector takes an object; one that is absent, empty or wrong takes none."""
+        """Return whether a selector takes an object; one that is absent, empty or wrong takes none."""
         if selector is None or not (selector.match_labels or selector.match_expressions):
             return False
         known = self._known.get(id(selector))

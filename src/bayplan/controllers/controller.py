@@ -67,7 +67,7 @@ class Controller(ABC):
 
     @abstractmethod
     def reconcile(self, key: str, now_ns: int) -> int | None:
-        """Bring one object a step nearer to what it asks for.
+        """Bring one object a step closer to its spec.
 
         Args:
             key: of the object, which may be gone.

@@ -124,7 +124,7 @@ class FieldSchedule(msgspec.Struct, frozen=True):
                 seconds += (24 - local.hour if local.hour > 12 else -local.hour) * _HOUR
                 local = self._local(seconds)
             if seconds <= before:
-                # The zone left out a whole day (Samoa, 30 December 2011), where the original loops for ever.
+                # The zone left out a whole day (Samoa, 30 December 2011), where the original loops forever.
                 seconds = before + 24 * _HOUR
                 local = self._local(seconds)
             if local.day == 1:

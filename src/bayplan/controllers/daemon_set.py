@@ -138,7 +138,7 @@ class DaemonSetController(Controller):
         """Create or delete pods for one node; return whether it did, and when to look again."""
         pods = self._pods_on(memory, name)
         if node is None:
-            # The pods that ran there are pod garbage; those that never got there would wait for ever.
+            # The pods that ran there are pod garbage; those that never got there would wait forever.
             stranded = [pod for pod in pods if not pod.spec.node_name and pod.metadata.deletion_timestamp is None]
             return self._delete(item, stranded, now_ns), None
         should_run, may_stay = memory.judge(node)
@@ -209,7 +209,7 @@ class DaemonSetController(Controller):
     # --- rolling update -----------------------------------------------------------------------------------------------
 
     def _roll(self, item: DaemonSet, memory: DaemonMemory, revision: Revision, now_ns: int) -> bool:
-        """Delete outdated pods, and create those of a surge; say whether more could be done at once."""
+        """Delete outdated pods, and create those of a surge; return whether more could be done at once."""
         rollout = DaemonRollout(item, revision.hash, memory.totals.desired, now_ns)
         names = dict.fromkeys((*self.store.nodes, *memory.pods))
         for name in names:
@@ -295,7 +295,7 @@ def _surges(item: DaemonSet) -> bool:
 
 
 def _is_outdated(memory: DaemonMemory, revision: Revision) -> bool:
-    """Say whether a pod that is not being deleted carries another hash than the newest."""
+    """Return whether a pod that is not being deleted carries another hash than the newest."""
     return any(count > 0 and hash_ != revision.hash for hash_, count in memory.by_hash.items())
 
 

@@ -84,7 +84,7 @@ class DeploymentController(Controller):
     # --- rest ---------------------------------------------------------------------------------------------------------
 
     def _is_at_rest(self, deployment: Deployment, sets: list[ReplicaSet]) -> bool:
-        """Say whether a finished rollout is just as it was when it was finished, so that only the status can differ.
+        """Return whether a finished rollout is just as it was when it was finished, so that only the status can differ.
 
         The pods of a large Deployment are bound one after the other, and each brings the Deployment here.
         """
@@ -369,7 +369,7 @@ def _same_template(one: PodTemplateSpec, other: PodTemplateSpec) -> bool:
 
 
 def _is_scaling(deployment: Deployment, sets: list[ReplicaSet]) -> bool:
-    """Say whether a Deployment was scaled since its active ReplicaSets were last given a size."""
+    """Return whether a Deployment was scaled since its active ReplicaSets were last given a size."""
     desired = desired_replicas(deployment)
     for item in sets:
         noted = read_count(item, DESIRED_REPLICAS_ANNOTATION)

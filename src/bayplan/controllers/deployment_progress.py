@@ -156,7 +156,7 @@ class DeploymentProgress(Controller):
 
 
 def _moves(before: DeploymentStatus, after: DeploymentStatus) -> bool:
-    """Say whether new pods have come, become ready or available, or old ones gone."""
+    """Return whether new pods have come, become ready or available, or old ones gone."""
     return (
         after.updated_replicas > before.updated_replicas
         or after.replicas - after.updated_replicas < before.replicas - before.updated_replicas

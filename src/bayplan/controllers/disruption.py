@@ -230,7 +230,7 @@ class DisruptionController(Controller):
 
 
 def _condition(item: PodDisruptionBudget, allowed: bool, reason: str, message: str, now_ns: int) -> Condition:
-    """Return the condition of a budget; it keeps its time where its status stays the same."""
+    """Return the condition of a budget; it keeps its time if its status stays the same."""
     status = "True" if allowed else "False"
     since = format_time(now_ns)
     for present in item.status.conditions:

@@ -1,4 +1,4 @@
-"""The garbage collector: what becomes of objects of every kind when their owners go.
+"""The garbage collector: deletes or orphans dependents of every kind when their owners are deleted.
 
 Background: dependents are deleted once the owner is gone. Foreground: the owner waits for those that block it. Orphan: they
 lose the reference. Only owners that were seen to go count: objects that come with the reference to an owner that was never
@@ -62,7 +62,7 @@ class OwnerGraph(ABC, Generic[P]):
 
     @abstractmethod
     def is_gone(self, uid: str) -> bool:
-        """Say whether an owner is gone and has dependents left."""
+        """Return whether an owner is gone and has dependents left."""
 
     @abstractmethod
     def note_gone(self, uid: str) -> None:
@@ -185,7 +185,7 @@ class GarbageCollector(Controller, Generic[P]):
         return [(place, refs) for place, refs in found if refs is not None and refs.deletion_timestamp is None]
 
     def _blocks(self, place: P, uid: str) -> bool:
-        """Say whether an object that is still there holds back the deletion of its owner."""
+        """Return whether an object that is still there holds back the deletion of its owner."""
         refs = self.graph.refs(place)
         return refs is not None and any(
             owner.uid == uid and bool(owner.block_owner_deletion) for owner in refs.owner_references
@@ -220,7 +220,7 @@ class StoreOwners(OwnerGraph[Place]):
         return refs_of(item) if item is not None else None
 
     def is_gone(self, uid: str) -> bool:
-        """Say whether an owner is gone and has dependents left."""
+        """Return whether an owner is gone and has dependents left."""
         return uid in self._gone
 
     def note_gone(self, uid: str) -> None:

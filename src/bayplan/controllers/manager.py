@@ -200,7 +200,7 @@ class ControllerManager:
     # --- doing it -----------------------------------------------------------------------------------------------------
 
     def next_wakeup(self) -> int | None:
-        """Return when `run` has something to do next: now where work is queued, else the earliest alarm; or None."""
+        """Return when `run` has work next: now if work is queued, else the earliest alarm; or None."""
         alarm = self._timers.next_time
         if self._due_ns is None:
             return alarm
@@ -210,7 +210,7 @@ class ControllerManager:
         """Reconcile until nothing is left to do at this time.
 
         Raises:
-            InvariantError: controllers keep each other busy for ever: a bug of ours.
+            InvariantError: controllers trigger each other forever: a bug in Bayplan.
         """
         self._wake(now_ns)
         if self._due_ns is None or self._due_ns > now_ns:
@@ -224,7 +224,7 @@ class ControllerManager:
             self._do_next(now_ns)
 
     def step(self, now_ns: int) -> bool:
-        """Do one reconcile that is due by now; say whether there was one. For hosts that answer requests between."""
+        """Do one reconcile that is due by now; return whether there was one. For hosts that answer requests between."""
         self._wake(now_ns)
         if self._queue:
             self._do_next(now_ns)
@@ -303,7 +303,7 @@ def workload_controllers(tools: ControllerTools) -> list[Controller]:
 
 
 def _asks_for_something_new(event: ChangeEvent) -> bool:
-    """Say whether an event of an object may concern its own controller: anything but a write of status alone."""
+    """Return whether an event of an object may concern its own controller: anything but a write of status alone."""
     old, new = event.old, event.new
     if event.type != MODIFIED or old is None or new is None:
         return True

@@ -149,7 +149,7 @@ class NodeLifecycleController(Controller):
 
 
 def says_whether_ready(node: Node) -> bool:
-    """Say whether a node has a condition Ready, whatever its status."""
+    """Return whether a node has a condition Ready, whatever its status."""
     return any(condition.type == "Ready" for condition in node.status.conditions)
 
 

@@ -213,7 +213,7 @@ class PersistentVolumeController(Controller):
 
 
 def _waits(claim: PersistentVolumeClaim, storage_class: StorageClass) -> bool:
-    """Say whether a claim is not to be looked at before a pod uses it and has its node."""
+    """Return whether a claim is not to be looked at before a pod uses it and has its node."""
     if storage_class.volume_binding_mode != WAIT_FOR_FIRST_CONSUMER:
         return False
     return SELECTED_NODE not in claim.metadata.annotations

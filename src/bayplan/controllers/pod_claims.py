@@ -161,7 +161,7 @@ def _is_for(pod: Pod, claim: ResourceClaim) -> bool:
 
 
 def _name_prefix(pod: str, entry: str) -> str:
-    """Return the ``generateName`` of a claim; where it is too long, pod and entry lose letters in proportion."""
+    """Return the ``generateName`` of a claim; if it is too long, pod and entry lose letters in proportion."""
     prefix = f"{pod}-{entry}-"
     length = len(prefix)
     if length <= _LONGEST_PREFIX:

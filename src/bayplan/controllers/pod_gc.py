@@ -103,7 +103,7 @@ class PodGarbageCollector(Controller):
 
 
 def _is_removed(pod: Pod) -> bool:
-    """Say whether only finalizers keep a pod."""
+    """Return whether only finalizers keep a pod."""
     metadata = pod.metadata
     return metadata.deletion_timestamp is not None and metadata.deletion_grace_period_seconds == 0 and is_finished(pod)
 

@@ -54,7 +54,7 @@ class PreparedTemplate(msgspec.Struct, frozen=True):
     spec: PodSpec
 
     def of_template(self, template: PodTemplateSpec) -> PreparedTemplate:
-        """Return the same under the template that the owner has, where what was prepared is derived from it."""
+        """Return the same under the template that the owner has, where the prepared one is derived from it."""
         return replace_fields(self, template=template)
 
 
@@ -113,7 +113,7 @@ class PodMaker:
         )
 
     def is_current(self, prepared: PreparedTemplate, template: PodTemplateSpec) -> bool:
-        """Say whether something prepared earlier still holds: the template is the same object, priority classes too."""
+        """Return whether something prepared earlier still holds: the template is the same object, priority classes too."""
         return prepared.template is template and prepared.admission == self._admission.version
 
     def create(

@@ -72,7 +72,7 @@ class VolumeProtection(Controller):
         return None
 
     def _is_used(self, volume: PersistentVolume) -> bool:
-        """Say whether the claim that a volume is bound to is there."""
+        """Return whether the claim that a volume is bound to is there."""
         reference = volume.spec.claim_ref
         if reference is None or volume.status.phase != "Bound":
             return False

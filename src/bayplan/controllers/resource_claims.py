@@ -1,4 +1,4 @@
-"""Resource claims that are used no more: their reservations end, their devices come free, and those made for a pod go.
+"""Release of unused resource claims: drop reservations, free devices, and delete claims that were created for a pod.
 
 The other half of upstream's claim controller, which makes claims from templates, is `pod_claims`. Left out: pod groups as users.
 Source: pkg/controller/resourceclaim v1.36.3,
@@ -95,7 +95,7 @@ class ResourceClaimController(Controller):
         return pod is not None and pod.metadata.uid == user.uid and not _is_done(pod)
 
     def _owner_is_done(self, claim: ResourceClaim, owner: OwnerReference) -> bool:
-        """Say whether a claim's pod was replaced or will never run; what becomes of claims of pods that are gone, the
+        """Return whether a claim's pod was replaced or will never run; what becomes of claims of pods that are gone, the
         garbage collector says.
         """
         pod = self.store.pods.get(f"{claim.metadata.namespace}/{owner.name}")
@@ -103,7 +103,7 @@ class ResourceClaimController(Controller):
 
 
 def _is_done(pod: Pod) -> bool:
-    """Say whether it is certain that no container of a pod runs or ever will."""
+    """Return whether it is certain that no container of a pod runs or ever will."""
     return is_finished(pod) or (pod.metadata.deletion_timestamp is not None and not pod.spec.node_name)
 
 

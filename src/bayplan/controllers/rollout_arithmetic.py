@@ -41,17 +41,17 @@ def scaled_value(value: IntOrString | None, total: int, *, round_up: bool) -> in
 
 
 def desired_replicas(deployment: Deployment) -> int:
-    """Return how many replicas a Deployment asks for; 1 where it does not say."""
+    """Return how many replicas a Deployment asks for; 1 if it does not say."""
     return 1 if deployment.spec.replicas is None else deployment.spec.replicas
 
 
 def set_replicas(item: ReplicaSet) -> int:
-    """Return how many replicas a ReplicaSet asks for; 1 where it does not say."""
+    """Return how many replicas a ReplicaSet asks for; 1 if it does not say."""
     return 1 if item.spec.replicas is None else item.spec.replicas
 
 
 def is_rolling_update(deployment: Deployment) -> bool:
-    """Say whether a Deployment replaces its pods bit by bit (the default strategy)."""
+    """Return whether a Deployment replaces its pods bit by bit (the default strategy)."""
     return deployment.spec.strategy.type in ("", "RollingUpdate")
 
 

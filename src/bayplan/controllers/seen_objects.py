@@ -1,4 +1,4 @@
-"""Objects that a controller has seen: what has to be done once, when an object is new to it, has been done for these."""
+"""Objects that a controller has seen: their one-time initialization is done."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class SeenObjects:
         return self._uids.get(item.key) != item.metadata.uid
 
     def note(self, item: KubernetesObject) -> None:
-        """Note that an object was met: what had to be done about it is done."""
+        """Record that an object was seen and initialized."""
         self._uids[item.key] = item.metadata.uid
 
     def forget(self, key: str) -> None:

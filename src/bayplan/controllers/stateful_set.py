@@ -194,7 +194,7 @@ class _Run:
     # --- creating -----------------------------------------------------------------------------------------------------
 
     def _fill(self) -> bool:
-        """Go through the ordinals of the set from the lowest; say whether to stop here."""
+        """Go through the ordinals of the set from the lowest; return whether to stop here."""
         memory, item = self._memory, self._item
         asked = (item.spec, self._update)
         if memory.seen is None or memory.seen != asked or item.spec.min_ready_seconds > 0:
@@ -212,7 +212,7 @@ class _Run:
         return False
 
     def _settle(self, ordinal: int) -> bool:
-        """Do what one ordinal needs; say whether the next ones have to wait for it."""
+        """Do what one ordinal needs; return whether the next ones have to wait for it."""
         item, controller = self._item, self._controller
         pod = self._pod(ordinal)
         if pod is None:
@@ -245,7 +245,7 @@ class _Run:
     # --- removing -----------------------------------------------------------------------------------------------------
 
     def _shrink(self) -> bool:
-        """Remove pods whose ordinals are out of range, from the highest; say whether to stop here."""
+        """Remove pods whose ordinals are out of range, from the highest; return whether to stop here."""
         owned = self._controller.store.owned_pods(self._uid)
         if len(owned) <= self._end - self._start:
             return False

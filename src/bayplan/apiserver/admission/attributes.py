@@ -63,10 +63,10 @@ class Attributes:
         subresource: or empty.
         namespace: of the object; of a Namespace its own name.
         name: empty if it is still to be generated.
-        user: who asks.
+        user: of the request.
         dry_run: nothing will be stored.
         options: of the operation, as an object.
-        object: as it shall be, in the version of the request; None for a deletion.
+        object: the new object, in the version of the request; None for a deletion.
         old: as it was; None for a create.
         kind: of the objects: of some subresources not that of the resource.
         read: decodes and defaults a changed object.

@@ -162,7 +162,7 @@ class Admission:
         )
 
     def mutate(self, attributes: Attributes, rerun: Callable[[Attributes], None] | None = None) -> bool:
-        """Let mutating hooks change the object of a request, and say whether they did.
+        """Let mutating hooks change the object of a request, and return whether they did.
 
         Args:
             attributes: of the request; the object in them changes.

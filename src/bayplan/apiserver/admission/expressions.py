@@ -142,7 +142,7 @@ class Scope(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def compile_expression(text: str, scope: Scope, wanted: tuple[CelType, ...] = ()) -> Expression:
-    """Return an expression, or what is wrong with it.
+    """Return a compiled expression, or its error.
 
     Args:
         text: of the expression.

@@ -154,7 +154,7 @@ class Outgoing:
         return bool(self._targets)
 
     def is_allowed(self, client: Document) -> bool:
-        """Say whether what a client configuration names may be called."""
+        """Return whether what a client configuration names may be called."""
         return self._targets.find(client) is not None
 
     def endpoint(self, call: Call) -> Endpoint | None:

@@ -113,7 +113,7 @@ class Targets:
 
 
 def service_endpoint(service: Document, place: Place) -> Endpoint:
-    """Return where calls of a service go that is found at a place."""
+    """Return the target of calls to a service at an address."""
     server, path, port = (
         f"{service.get('name')}.{service.get('namespace')}.svc",
         str(service.get("path") or ""),

@@ -1,4 +1,4 @@
-"""ValidatingAdmissionPolicies: who is asked about a request, and what follows from the answers.
+"""ValidatingAdmissionPolicies: matching of requests, evaluation, and the resulting denials.
 
 Audit annotations are worked out, because they can fail; there is no audit log that they would go to.
 

@@ -154,7 +154,7 @@ class Bridge:
         return self.store.take_journal()
 
     def _observe(self, now_ns: int) -> None:
-        """Let the kubelet see what has happened since it was last shown."""
+        """Pass the changes since the last call to the kubelet."""
         journal = self.store.journal()
         if self.options.kubelet:
             for position in range(self._seen, len(journal)):
@@ -187,7 +187,7 @@ class Bridge:
     # --- work ---------------------------------------------------------------------------------------------------------
 
     def next_wakeup(self) -> int | None:
-        """Return when `advance` has something to do: a time that has come, or will, or None."""
+        """Return when `advance` has work next (past or future), or None."""
         now_ns = self.now_ns()
         self._observe(now_ns)
         times = [self._agent.next_wakeup()] if self.options.kubelet else []
@@ -219,7 +219,10 @@ class Bridge:
         return wakeup_ns is not None and wakeup_ns <= now_ns
 
     def _step(self, now_ns: int) -> bool:
-        """Do one thing; say whether there was one. Kubelet and controllers take turns; events wait until both are done."""
+        """Do one unit of work; return whether there was one.
+
+        Kubelet and controllers take turns; events wait until both are done.
+        """
         for _ in _TURNS:
             turn, most = _TURNS[self._turn]
             if self._done < most and turn(self, now_ns):
@@ -274,7 +277,7 @@ class Bridge:
     # --- reporting ----------------------------------------------------------------------------------------------------
 
     def failures(self) -> dict[str, InputError]:
-        """Return what can't be done, by object: what the API refuses, and what can't be read."""
+        """Return failures by object: refused writes, and documents that can't be decoded."""
         failures = self.store.undecodable | self.problems
         if self._controllers is not None:
             failures |= self._controllers.manager.failures

@@ -1,4 +1,4 @@
-"""Which controllers run over the API, and what they are made of."""
+"""The controllers of a server, and their construction."""
 
 from __future__ import annotations
 

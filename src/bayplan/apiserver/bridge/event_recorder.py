@@ -1,4 +1,4 @@
-"""Events for people: what ``kubectl describe`` shows of what controllers and kubelet did, counted and limited as client-go does.
+"""Events of controllers and kubelet, as ``kubectl describe`` shows them, counted and limited as client-go does.
 
 Equal events are one event with a count. More than ten of an object that differ only in their text become one whose text is that
 of the last, and a source that has much to say about one object is cut short: 25 events, then one in five minutes. Events are
@@ -105,7 +105,7 @@ class EventRecorder:
         Args:
             item: the object.
             reason, message: what; as upstream words it.
-            component: who says so.
+            component: the reporting component.
             type_: ``Normal`` or ``Warning``.
             host: the node where it happened.
             field_path: the part of the object.
@@ -152,7 +152,7 @@ class EventRecorder:
         return bool(self._waiting)
 
     def post_one(self) -> bool:
-        """Write the first event that waits; say whether there was one."""
+        """Write the first pending event; return whether there was one."""
         if not self._waiting:
             return False
         event = self._waiting.popleft()
@@ -183,7 +183,7 @@ class EventRecorder:
         return True
 
     def _combined(self, event: _Occurrence) -> tuple[str, tuple[str, ...]]:
-        """Return the text of an event and by what it is one with others."""
+        """Return the text of an event and its aggregation key."""
         group = (*event.source, event.type, event.reason, event.field_path)
         similar = self._similar.get(group)
         if similar is None or event.time_ns - similar.since_ns > _SIMILAR_NS:

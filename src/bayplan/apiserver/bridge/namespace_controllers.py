@@ -1,4 +1,4 @@
-"""Namespaces: one that is deleted empties itself and goes; every other one has its default service account and root certificate.
+"""Namespace controllers: empty and remove deleted namespaces; give every other its default service account and root certificate.
 
 Pods go first, and then the rest, as upstream has it since namespaces are emptied in order.
 
@@ -194,7 +194,7 @@ class NamespaceFurnisher(DocumentController):
             self.ask(item.name, now_ns)
 
     def follow(self, write: Write, now_ns: int) -> None:
-        """Look at new namespaces, and where something that each has was deleted."""
+        """Return new namespaces, and those whose default objects were deleted."""
         item = write.new
         if write.table == _NAMESPACES:
             if write.old is None:
@@ -206,7 +206,7 @@ class NamespaceFurnisher(DocumentController):
             self.ask(item.namespace, now_ns)
 
     def reconcile(self, key: str, now_ns: int) -> int | None:
-        """Make what is missing.
+        """Create the missing objects.
 
         Raises:
             WriteRefused: the API refuses it.

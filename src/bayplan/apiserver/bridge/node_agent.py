@@ -124,7 +124,7 @@ class NodeAgent(VirtualKubelet):
         return 0 if self._new_nodes or self._incomplete_nodes else super().next_wakeup()
 
     def advance_one(self, now_ns: int) -> bool:
-        """Do the first thing that is due by now; say whether there was one.
+        """Do the first task that is due; return whether there was one.
 
         Raises:
             WriteRefused: the API refuses it.
@@ -146,7 +146,7 @@ class NodeAgent(VirtualKubelet):
         return True
 
     def _complete(self, name: str, now_ns: int) -> None:
-        """Write the fields that a node lacks, and the condition Ready if it has none."""
+        """Write the missing fields of a node, and the condition Ready if it has none."""
         node = self._store.nodes.get(name)
         if node is None or name in self.foreign or not is_incomplete(node):
             return

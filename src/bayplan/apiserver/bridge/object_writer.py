@@ -39,7 +39,7 @@ class ObjectWriter:
         backend: of the API.
 
     Attributes:
-        manager: who owns the fields that are written next.
+        manager: owner of the fields in the next writes.
     """
 
     def __init__(self, backend: Backend) -> None:
@@ -199,7 +199,7 @@ class ObjectWriter:
             raise WriteRefused(f"{resource.kind} {'/'.join(filter(None, key))}", problem.message) from None
 
     def drop_finalizer(self, table: str, key: Key, finalizer: str) -> None:
-        """Take a finalizer off an object; one that only waited for that goes.
+        """Remove a finalizer from an object; an object that only waited for that is deleted.
 
         Raises:
             WriteRefused: as the API would refuse a client.

@@ -1,5 +1,4 @@
-"""Documents to protobuf bodies, as Go's generated code writes them: fields in order of their numbers, values always, pointers if
-set.
+"""Encoding of documents to protobuf bodies, as Go's generated code writes them: fields in order, values always, pointers if set.
 
 Only clients that accept nothing else get protobuf: objects are stored as encoded JSON, which every client of Kubernetes accepts as
 well.

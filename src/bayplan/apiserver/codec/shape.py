@@ -151,7 +151,7 @@ class Shape:
         return found
 
     def knows_all(self, value: Plain) -> bool:
-        """Say whether a document has no unknown field. The fast pass: most documents end here."""
+        """Return whether a document has no unknown field. The fast pass: most documents end here."""
         fields = self.fields
         for name, item in value.items():
             field = fields.get(name)

@@ -15,7 +15,7 @@ LEAF_NODE: Node = {}
 
 
 def is_member(node: Node) -> bool:
-    """Say whether a node is itself in the set."""
+    """Return whether a node is itself in the set."""
     return not node or "." in node
 
 

@@ -72,11 +72,11 @@ class GatheringTransport(asyncio.Transport):
         self._transport.abort()
 
     def is_closing(self) -> bool:
-        """Say whether it is closed or about to be."""
+        """Return whether it is closed or about to be."""
         return self._transport.is_closing()
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
-        """Return what is known of the connection."""
+        """Return information about the connection."""
         return self._transport.get_extra_info(name, default)
 
     def pause_reading(self) -> None:

@@ -25,7 +25,7 @@ class RateLimit:
         self._buckets: dict[str, TokenBucket] = {}
 
     def take(self, client: str) -> bool:
-        """Take one request from a client's bucket; say whether there was one left."""
+        """Take one token from a client's bucket; return whether there was one left."""
         now = self._clock()
         bucket = self._buckets.get(client)
         if bucket is None:

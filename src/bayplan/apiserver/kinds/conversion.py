@@ -27,7 +27,7 @@ _SHOWN_IN_CORE: Document = {"reportingComponent": "", "reportingInstance": "", "
 
 
 def is_converted(resource: Resource) -> bool:
-    """Say whether objects of a resource are stored in another version."""
+    """Return whether objects of a resource are stored in another version."""
     return resource.converter is not None or (resource.group, resource.version, resource.name) in _CONVERTERS
 
 

@@ -116,7 +116,7 @@ CONSTANTS: dict[str, Document] = {
         "timeoutSeconds": 10, "reinvocationPolicy": "Never",
     },
 }  # fmt: skip
-"""By type: fields and what they are when absent, null, or (unless the field is a pointer) Go's zero value."""
+"""By type: fields and their values if absent, null, or (unless the field is a pointer) Go's zero value."""
 
 FUNCTIONS: dict[str, Callable[[Document], None]] = {
     _CORE + "Pod": functions.default_pod,

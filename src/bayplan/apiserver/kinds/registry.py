@@ -1,4 +1,4 @@
-"""Which strategy a resource has, by its table."""
+"""Strategies of resources, by table."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class SigningRequestStrategy(Strategy):
     name_check = "any"
 
     def prepare_create(self, context: Context, document: Document) -> None:
-        """Note who asks."""
+        """Record the user of the request."""
         super().prepare_create(context, document)
         spec = part(document, "spec")
         document["spec"] = spec

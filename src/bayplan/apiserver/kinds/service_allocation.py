@@ -24,7 +24,7 @@ _ALLOCATED = ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy")
 
 
 def allocate(context: Context, service: Document, before: Document | None) -> None:
-    """Give a Service what it lacks.
+    """Allocate the missing addresses and ports of a Service.
 
     Args:
         context: of the write.
@@ -259,7 +259,7 @@ class _PortOperation:
         self.allocated: list[int] = []
 
     def allocate(self, port: int) -> str:
-        """Take a port; return what is wrong with it."""
+        """Allocate a port; return its error, if any."""
         if not self._context.imported:
             if not self._context.dry_run and not FIRST_NODE_PORT <= port <= LAST_NODE_PORT:
                 valid = f"{FIRST_NODE_PORT}-{LAST_NODE_PORT}"

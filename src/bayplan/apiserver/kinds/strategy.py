@@ -80,7 +80,7 @@ class Context(msgspec.Struct, frozen=True):
         subresource: or empty.
         dry_run: nothing will be stored.
         imported: the object comes from a file or another cluster, where addresses may be of other ranges.
-        user: who writes.
+        user: of the request.
     """
 
     resource: Resource
@@ -165,19 +165,19 @@ class Strategy:
                 copy_part(part(new, "metadata"), part(old, "metadata"), field)
 
     def validate(self, context: Context, document: Document) -> list[Cause]:
-        """Return what is wrong with a new object, apart from its metadata."""
+        """Return the errors of a new object, except those of its metadata."""
         causes: list[Cause] = []
         context.rules.create(document, "", causes)
         return causes
 
     def validate_update(self, context: Context, new: Document, old: Document) -> list[Cause]:
-        """Return what is wrong with a change."""
+        """Return the errors of an update."""
         causes: list[Cause] = []
         context.rules.update(new, old, causes)
         return causes
 
     def validate_status(self, context: Context, new: Document, old: Document) -> list[Cause]:
-        """Return what is wrong with a change of status."""
+        """Return the errors of a status update."""
         causes: list[Cause] = []
         context.rules.status(new, old, causes)
         return causes
@@ -222,7 +222,7 @@ def reset_status(resource: Resource, document: Document) -> None:
 
 
 def copy_part(new: Document, old: Document, name: str) -> None:
-    """Make a part of a document what it was before."""
+    """Restore a part of a document."""
     if name in old:
         new[name] = old[name]
     else:

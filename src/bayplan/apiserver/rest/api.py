@@ -56,7 +56,7 @@ from bayplan.apiserver.rest.watching import Watch
 from bayplan.base.plain_data import Document
 
 _NOT_NEGOTIATED = (406, 415)
-"""Refusals that come before anything is known of the resource."""
+"""Errors that are raised before the resource is known."""
 _WAIT_FOR_REVISION = 3.0
 _WAIT_STEP = 0.05
 _REVIEW_GROUPS = ("authentication.k8s.io", "authorization.k8s.io")

@@ -245,7 +245,7 @@ class Backend:
         others = [each for each in self.registry.all() if each.table == resource.table and each.converter is not None]
         stored = stored_form(resource, document) if others else document
         for other in others:
-            # A webhook that fails is the business of who reads in that version.
+            # A failing webhook only affects clients of that version.
             with suppress(ApiError):
                 served_form(other, stored)
 

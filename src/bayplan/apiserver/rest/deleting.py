@@ -20,7 +20,7 @@ from bayplan.base.plain_data import Document
 ORPHAN = "orphan"
 FOREGROUND = "foregroundDeletion"
 _NAMED_BY_RESOURCE = ("namespaces", "apiextensions.k8s.io/customresourcedefinitions")
-"""Resources that check preconditions themselves, and name the resource where others name the kind."""
+"""Resources that check preconditions themselves, and name the resource instead of the kind."""
 _PROTECTED_NAMESPACES = ("default", "kube-system", "kube-public")
 
 
@@ -124,7 +124,7 @@ def _check_preconditions(resource: Resource, info: RequestInfo, old: Document, o
 
 
 def _begin(backend: Backend, strategy: Strategy, new: Document, options: DeleteOptions) -> tuple[bool, bool]:
-    """Mark a graceful deletion, and say whether it is one, and whether one is under way that this one does not shorten."""
+    """Mark a graceful deletion, and return whether it is one, and whether one is under way that this one does not shorten."""
     metadata = part(new, "metadata")
     wanted = options.grace_seconds
     if wanted is not None and wanted < 0:
@@ -187,7 +187,7 @@ def _finalizers(document: Document, options: DeleteOptions, *, orphans: bool = F
 
 
 def _delete_namespace(backend: Backend, info: RequestInfo, old: Document, options: DeleteOptions) -> Deleted:
-    """Let a namespace terminate; it goes when its finalizers have been taken off."""
+    """Start the termination of a namespace; it is removed once its finalizers are gone."""
     resource = info.resource
     new = _copy(old)
     metadata = part(new, "metadata")

@@ -40,7 +40,7 @@ _NOT_ADMITTED = frozenset(("nodes",))
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A document and where it stands.
+    """A document and its origin.
 
     Attributes:
         value: the document.
@@ -70,7 +70,7 @@ def load_documents(backend: Backend, sources: Iterable[Source]) -> Loaded:
     """Store documents: definitions, namespaces and classes first, whatever their order.
 
     Raises:
-        InputError: one is no object of a kind that is served, or the API would refuse it.
+        InputError: one is not an object of a served kind, or the API would refuse it.
     """
     loaded = Loaded()
     with rare_collections():
@@ -153,7 +153,7 @@ def _with_suggestion(problem: str, document: Document) -> str:
 
 
 def _store(backend: Backend, resource: Resource, namespace: str, document: Document) -> bool:
-    """Store one document, and say whether it replaced another."""
+    """Store one document, and return whether it replaced another."""
     info = RequestInfo("create", resource, namespace)
     metadata = part(document, "metadata")
     if metadata.get("uid"):

@@ -18,10 +18,11 @@ class Request(msgspec.Struct):
         query: parameters; the first value of each counts.
         headers: names in lower case.
         body: whole.
-        user: who asks.
+        user: of the request.
         parsed: the value in a long YAML body, if it is already parsed.
         warnings: about its body, once that is decoded, and of hooks; refusals have them, too.
-        waits: who asks can wait; else what has to be asked outside is a 503, and the next attempt finds the answer.
+        waits: whether the caller can wait; otherwise a needed external call results in a 503, and the next attempt finds the
+            response.
     """
 
     method: str

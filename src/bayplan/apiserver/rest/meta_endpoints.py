@@ -1,4 +1,4 @@
-"""Paths that are no resources: discovery, version, health, OpenAPI, and what is not there."""
+"""Non-resource paths: discovery, version, health, OpenAPI, and unknown paths."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class MetaEndpoints:
         """Answer a request.
 
         Raises:
-            ApiError: there is no such path, or it is only read.
+            ApiError: the path does not exist, or is read-only.
         """
         segments = [each for each in request.path.split("/") if each]
         first = segments[0] if segments else ""

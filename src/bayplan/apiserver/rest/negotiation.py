@@ -1,4 +1,4 @@
-"""Which form an answer takes: JSON or YAML, plain, as a table, or as metadata only."""
+"""Content negotiation: JSON or YAML; whole objects, tables, or metadata only."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def negotiate(accept: str, *, stream: bool = False, is_list: bool = False, prett
 
 
 def _names_object(clause: Clause) -> bool:
-    """Say whether protobuf can hold what a clause asks for: objects, or their metadata."""
+    """Return whether protobuf can encode what a clause accepts: objects, or their metadata."""
     kind = clause.parameters.get("as", "")
     if not kind:
         return "g" not in clause.parameters and "v" not in clause.parameters
@@ -107,7 +107,7 @@ def _names_object(clause: Clause) -> bool:
 
 
 def wants_protobuf(accept: str) -> bool:
-    """Say whether a refusal should be written as protobuf: the client accepts nothing else."""
+    """Return whether a refusal should be written as protobuf: the client accepts nothing else."""
     clauses = parse_accept(accept)
     return bool(clauses) and all(clause.media_type == PROTOBUF for clause in clauses)
 
@@ -133,7 +133,7 @@ def _matches(wanted: str, offered: str) -> bool:
 
 
 def wants_yaml(accept: str) -> bool:
-    """Say whether a refusal should be written as YAML."""
+    """Return whether a refusal should be written as YAML."""
     clauses = parse_accept(accept)
     return bool(clauses) and clauses[0].media_type == YAML and "as" not in clauses[0].parameters
 

@@ -53,7 +53,7 @@ def read_integer(query: Mapping[str, str], name: str) -> int | None:
     """Return an integer parameter.
 
     Raises:
-        ApiError: it is no integer of 64 bits.
+        ApiError: it is not a 64-bit integer.
     """
     text = query.get(name)
     if text is None or text == "":
@@ -72,7 +72,7 @@ def request_timeout(text: str) -> float:
     """Return the seconds of a Go duration such as ``1m30s``, 0 for none.
 
     Raises:
-        ApiError: it is no duration.
+        ApiError: it is not a duration.
     """
     try:
         return parse_duration(text) / SECOND_NS if text else 0.0
@@ -188,10 +188,10 @@ class WriteOptions(msgspec.Struct, frozen=True):
 
     Attributes:
         dry_run: nothing is stored.
-        manager: who owns what is written.
+        manager: name of the field manager.
         validation: of unknown and repeated fields: ``Strict``, ``Warn`` or ``Ignore``.
         force: of an apply.
-        user: who writes; empty for components of the cluster.
+        user: of the request; empty for components of the cluster.
         query: of the request, for admission.
     """
 
@@ -266,7 +266,7 @@ class DeleteOptions(msgspec.Struct):
         uid, resource_version: preconditions, or empty.
         propagation: ``Foreground``, ``Background``, ``Orphan`` or empty.
         orphan: the deprecated form of that.
-        dry_run: nothing is stored.
+        dry_run: store nothing.
         user: of the request; empty for components of the cluster.
         warnings: for the client, after the deletion.
     """

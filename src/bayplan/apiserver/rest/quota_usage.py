@@ -1,4 +1,4 @@
-"""Admission by resource quotas: what a write uses is counted in the status of the quotas of its namespace, or refused.
+"""Admission by resource quotas: the usage of a write is added to the status of its namespace's quotas, or the write is refused.
 
 The quota controller (`bayplan.apiserver.bridge.quota_controller`) fills in the status and gives back what deletions free.
 """

@@ -119,7 +119,7 @@ class RepeatedPods:
 
     def _versions(self) -> tuple[int, ...]:
         table = self._backend.store.table
-        # Limit ranges say something else in each namespace: where there are any, nothing is known.
+        # Limit ranges differ by namespace: if there are any, nothing can be cached.
         return (len(table("limitranges")) + len(table("resourcequotas")), *(table(name).version for name in _ADMISSION))
 
     def _metadata(self, info: RequestInfo, sent: Document) -> Document | None:
@@ -178,10 +178,10 @@ class RepeatedPods:
         return item
 
     def learn(self, request: Request, written: Written) -> None:
-        """Remember what a pod that was created the long way has in common with those to come.
+        """Cache the common parts of a pod that took the regular path, for later pods.
 
         Args:
-            request: that created it. written: what came of it.
+            request: that created it. written: the result.
         """
         spec, item = written.document.get("spec"), written.item
         if item is None or written.warnings or not isinstance(spec, RememberedSpec) or not spec.repeats:
@@ -206,5 +206,5 @@ class RepeatedPods:
 
 
 def _says_all_once(written_again: bytes, sent: bytes) -> bool:
-    """Say whether certainly no key was sent twice; see `bayplan.apiserver.codec.bodies`."""
+    """Return whether the body is certain to have no duplicate key; see `bayplan.apiserver.codec.bodies`."""
     return sent.count(b":") == written_again.count(b":") and b"\\u003a" not in sent and b"\\u003A" not in sent

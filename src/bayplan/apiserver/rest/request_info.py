@@ -47,7 +47,7 @@ def resolve(registry: ResourceRegistry, request: Request, group: str, version: s
     """Return what a request to a resource asks for.
 
     Raises:
-        ApiError: there is no such resource, or it has no such verb.
+        ApiError: the resource does not exist, or does not have the verb.
     """
     watched = rest[:1] == ["watch"]
     if watched:

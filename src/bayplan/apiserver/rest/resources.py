@@ -123,7 +123,7 @@ class ResourceRegistry:
         return list(self._by_path.values())
 
     def by_table(self) -> dict[str, Resource]:
-        """Return a resource for each table; where several versions share one, the first in the order of discovery."""
+        """Return a resource for each table; if several versions share one, the first in discovery order."""
         found: dict[str, Resource] = {}
         for resource in self._by_path.values():
             found.setdefault(resource.table, resource)

@@ -31,7 +31,7 @@ def answer(backend: Backend, info: RequestInfo, request: Request) -> Response:
     """Answer a request to a running container: its log is the life of the pod.
 
     Raises:
-        ApiError: it is anything else than the log, or there is no such object or container.
+        ApiError: it is not the log, or the object or container does not exist.
     """
     resource = info.resource
     item = backend.store.get(resource.table, (info.namespace, info.name))

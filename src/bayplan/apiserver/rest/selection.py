@@ -1,4 +1,4 @@
-"""Which items a list or a watch is about: namespace, name, labels, fields."""
+"""Selection of the items of a list or watch: namespace, name, labels, fields."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Selection(msgspec.Struct, frozen=True):
         return Aspect("namespace", "", self.namespace) if self.namespace else None
 
     def matches(self, item: Item) -> bool:
-        """Say whether an item is selected."""
+        """Return whether an item is selected."""
         if self.namespace and item.namespace != self.namespace:
             return False
         if self.name and item.name != self.name:

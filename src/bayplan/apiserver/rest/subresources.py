@@ -313,7 +313,7 @@ def _disrupt(backend: Backend, info: RequestInfo, pod: Document, options: Delete
 
 
 def finalize(backend: Backend, info: RequestInfo, namespace: Document, options: WriteOptions) -> Document:
-    """Set the finalizers of a namespace; without any, one that is being deleted goes.
+    """Set the finalizers of a namespace; one that is being deleted is removed once it has none.
 
     Raises:
         ApiError: it is not there.
@@ -344,7 +344,7 @@ def finalize(backend: Backend, info: RequestInfo, namespace: Document, options: 
 
 
 def review(backend: Backend, info: RequestInfo, request: Request) -> Document:
-    """Answer a review: who is asking, and whether they may; everybody may do everything here.
+    """Answer an access review; every user may do everything here.
 
     Raises:
         ApiError: the review is of a kind that is not answered.

@@ -1,7 +1,7 @@
 """The verb ``watch``: events from a revision on, initial events, bookmarks, and the end.
 
 A watch is a buffer that the store's listener fills and the connection drains. Frames are made once a write and form, and
-shared by all who watch alike. One that does not read is cut off when its buffer is full; its client lists again.
+shared by all equal watches. A client that does not read is cut off when its buffer is full; its client lists again.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Watch:
             self._stop()
 
     async def _begin(self) -> AsyncIterator[bytes]:
-        """Start listening, and yield what is already there: initial items, or the writes since a revision."""
+        """Start listening, and yield existing events: initial items, or the writes since a revision."""
         store, options = self._backend.store, self._options
         since, initial = options.resource_version, options.send_initial_events
         wants_items = initial if initial is not None else not since

@@ -67,7 +67,7 @@ def zero_document(resource: Resource) -> Document:
 def ownership(
     backend: Backend, info: RequestInfo, options: WriteOptions, subresource: str | None = None
 ) -> managed.Request:
-    """Return who owns what a request writes."""
+    """Return the manager and its rules for a request."""
     name = info.subresource if subresource is None else subresource
     strategy = backend.strategy(info.resource)
     return managed.Request(
@@ -126,7 +126,7 @@ def begin_create(backend: Backend, info: RequestInfo, document: Document, option
 def first_managers(
     owner: managed.Request, resource: Resource, document: Document, managers: managed.Managers
 ) -> managed.Managers:
-    """Return the managers of a new object; what has been worked out for a remembered spec is not worked out again."""
+    """Return the managers of a new object, from the cache for a cached spec."""
     spec = document.get("spec")
     if not isinstance(spec, RememberedSpec):
         return managed.after_update(owner, zero_document(resource), document, managers, is_create=True)
@@ -193,7 +193,7 @@ def check_namespace(backend: Backend, info: RequestInfo, name: str) -> None:
 
 
 def is_going(namespace: Item) -> bool:
-    """Say whether a namespace is being deleted."""
+    """Return whether a namespace is being deleted."""
     return namespace.fields.get("status.phase") == "Terminating"
 
 
@@ -275,7 +275,7 @@ def show_as_stored(resource: Resource, document: Document) -> None:
 
 
 def create_causes(strategy: Strategy, context: Context, document: Document, metadata: Document) -> list[Cause]:
-    """Return what the kind refuses, or else what is wrong with the metadata."""
+    """Return the errors of the kind, or else those of the metadata."""
     rule, namespaced = strategy.name_check, context.resource.namespaced
     causes = check_metadata(metadata, namespaced, rule, standard=_wants_standard_finalizers(context.resource))
     causes += strategy.validate(context, document)
@@ -299,7 +299,7 @@ def _wants_standard_finalizers(resource: Resource) -> bool:
 
 
 def refuse(resource: Resource, metadata: Document, causes: list[Cause]) -> None:
-    """Refuse an object of which something is wrong, with ApiError; nothing wrong, nothing done."""
+    """Raise ApiError if there are errors."""
     if causes:
         raise invalid(resource.kind, kind_group(resource), str(metadata.get("name") or ""), causes)
 
@@ -457,7 +457,7 @@ def _keep_identity(new: Document, old: Document) -> None:
 
 
 def is_same(new: Document, old: Document) -> bool:
-    """Say whether a change changes nothing but times of managers."""
+    """Return whether a change changes nothing but times of managers."""
     if new == old:
         return True
     timeless_new, timeless_old = _timeless(new), _timeless(old)
@@ -474,7 +474,7 @@ def _timeless(document: Document) -> Document:
 
 
 def deletes_now(table: str, new: Document, old: Document) -> bool:
-    """Say whether a change removes the last thing that a deletion waited for."""
+    """Return whether a change removes the last reason to delay a deletion."""
     metadata, before = part(new, "metadata"), part(old, "metadata")
     if texts(metadata, "finalizers") or not before.get("deletionTimestamp"):
         return False

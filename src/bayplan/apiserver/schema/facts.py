@@ -20,7 +20,7 @@ class GoField(msgspec.Struct, frozen=True, gc=False):
 
     Attributes:
         name: in JSON; empty for an embedded struct.
-        number: of protobuf, 0 where it has none.
+        number: of protobuf, 0 if it has none.
         wire: protobuf's wire type as the tag writes it: `bytes`, `varint`, `fixed64`.
         type: OpenAPI's name of the struct, or Go's kind: `string`, `int32`, `int64`, `bool`, `float64`, `[]uint8`.
         go_type: the whole type as Go prints it, e.g. `*v1.PodSecurityContext`.

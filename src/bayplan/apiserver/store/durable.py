@@ -31,7 +31,7 @@ class DurableRecorder:
     Args:
         path: of the SQLite file; made when it is not there.
         store: is filled from the file, and records into it from then on.
-        on_failure: is called, in the loop, when the disk refuses: nothing can be acknowledged any more.
+        on_failure: called on the loop when a write to disk fails: no further write can be acknowledged.
 
     Raises:
         InputError: the file can't be used; see `open_store`. Or a document in it is damaged.

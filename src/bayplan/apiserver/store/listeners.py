@@ -56,7 +56,7 @@ class Listeners:
                     return
 
     def tell(self, write: Write) -> None:
-        """Call those whom a write concerns."""
+        """Call the listeners of a write."""
         if self._all:
             for listener in list(self._all.values()):
                 listener(write)

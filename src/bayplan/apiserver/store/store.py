@@ -2,7 +2,7 @@
 
 One thread uses it, that of the event loop, and nothing here waits: reading an item and committing its successor is one
 step, which is what makes optimistic locking sound. A revision is given to every write, of whatever table, and never
-twice. History is bounded by number and by bytes; who asks for what is gone gets `Compacted`.
+twice. History is bounded by number and by bytes; a request for older revisions raises `Compacted`.
 
 Controllers can run over this store: `bayplan.apiserver.store` keeps documents, they work on typed objects, and the
 journal of writes is what their change events are made from (docs/adr/0009).
@@ -156,7 +156,7 @@ class Store:
     def written_after(self, revision: int) -> list[Write]:
         """Return the writes to all tables after a revision that history has, durable or not, newest first.
 
-        For who has just written in this process and wants to know what that came to.
+        For in-process writers that need the result of their write.
         """
         return list(takewhile(lambda write: write.revision > revision, reversed(self._order)))
 
@@ -166,7 +166,7 @@ class Store:
         """Store an item whose revision is the next one.
 
         Raises:
-            InvariantError: it has another revision.
+            InvariantError: it has a different revision.
         """
         self._check(item)
         found = self.table(table)
