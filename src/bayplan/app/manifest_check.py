@@ -1,4 +1,4 @@
-"""Check manifests as ``kubectl apply --dry-run=server`` does, in process: what would the cluster say?
+"""Check manifests in process, as ``kubectl apply --dry-run=server`` does.
 
 What others depend on (definitions of custom resources, namespaces, classes, policies with their bindings and parameters) is
 created first, in a cluster that is gone afterwards; then every object is sent as a dry run, with strict validation.

@@ -1,6 +1,6 @@
 """Make a function of an expression: a closure for every node, called with the variables.
 
-Failures are exceptions; ``&&``, ``||``, ``all`` and ``exists`` swallow them where the other side decides. Every step costs; who
+Failures are exceptions; ``&&``, ``||``, ``all`` and ``exists`` swallow them if the other side decides. Every step costs; who
 spends more than the limit is stopped.
 """
 
@@ -113,7 +113,7 @@ def qualify(value: object, key: object) -> tuple[bool, object]:
     """Return whether a value has a field, key or index, and what is there.
 
     Raises:
-        RunProblem: a list is asked for something that is no number.
+        RunProblem: the index of a list is not a number.
     """
     if isinstance(value, CelMap):
         return value.find(key)
@@ -291,7 +291,7 @@ COSTS: Mapping[str, Callable[[list[object]], int]] = {
 
 
 def _traversal(value: object) -> int:
-    """Return what it costs to look at a value and at all that is in it."""
+    """Return the cost of reading a value and everything in it."""
     if isinstance(value, str | bytes):
         return int((len(value.encode("utf-8", "replace")) if isinstance(value, str) else len(value)) * TRAVERSAL)
     if isinstance(value, list):

@@ -59,7 +59,7 @@ class Cidr(msgspec.Struct, frozen=True):
 
 
 def url_problem(text: object) -> str:
-    """Return what is wrong with the URL of a request, in Go's words; empty if nothing is."""
+    """Return the error of a request URL, in Go's words; empty if it is valid."""
     if not isinstance(text, str):
         raise TypeError
     why = ""

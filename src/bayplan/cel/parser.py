@@ -59,7 +59,7 @@ class Parser:
         """Return the tree.
 
         Raises:
-            CompileProblem: the text is no expression.
+            CompileProblem: the text is not an expression.
         """
         node = self._conditional()
         token = self._token
@@ -125,7 +125,7 @@ class Parser:
         return node
 
     def _any(self, operator: str, operand: Callable[[], Node]) -> Node:
-        """Read a chain of one logical operator as a balanced tree, as cel-go does: a chain of a thousand is no deep nesting."""
+        """Read a chain of one logical operator as a balanced tree, as cel-go does; long chains are not deep."""
         operands, places = [operand()], list[int]()
         while self._is(operator):
             places.append(self._next().at)

@@ -64,10 +64,10 @@ class ChangeEvent(msgspec.Struct, frozen=True, gc=False):
 
 
 class ObjectStore:
-    """Objects by kind, then by key (``namespace/name``, or ``name`` where there is no namespace), in insertion order.
+    """Objects by kind, then by key (``namespace/name``, or ``name`` without a namespace), in insertion order.
 
     Args:
-        uid_stream: where uids come from; a store draws 16 bytes an object, in blocks.
+        uid_stream: source of uids; a store draws 16 bytes per object, in blocks.
     """
 
     __slots__ = (
@@ -144,7 +144,7 @@ class ObjectStore:
     def add(self, new: T, now_ns: int) -> T:
         """Store a new object and return it as stored: with resource version, uid and creation time.
 
-        A uid and a creation time that it brings are kept.
+        An existing uid and creation time are kept.
 
         Raises:
             InputError: an object of that kind and key exists.

@@ -1,4 +1,4 @@
-"""Alarms in virtual time: what a kubelet or a controller wants to do later, by time, then in the order of asking."""
+"""Timers in virtual time: future work of kubelet and controllers, by time, then in insertion order."""
 
 from __future__ import annotations
 

@@ -95,9 +95,7 @@ class ResourceClaimController(Controller):
         return pod is not None and pod.metadata.uid == user.uid and not _is_done(pod)
 
     def _owner_is_done(self, claim: ResourceClaim, owner: OwnerReference) -> bool:
-        """Return whether a claim's pod was replaced or will never run; what becomes of claims of pods that are gone, the
-        garbage collector says.
-        """
+        """Return whether a claim's pod was replaced or will never run; the garbage collector handles claims of deleted pods."""
         pod = self.store.pods.get(f"{claim.metadata.namespace}/{owner.name}")
         return pod is not None and (pod.metadata.uid != owner.uid or _is_done(pod))
 

@@ -26,7 +26,7 @@ _INT64 = 1 << 63
 
 
 class ProtobufError(ValueError):
-    """Bytes that are no message of the type."""
+    """Bytes that are not a message of the type."""
 
 
 def decode_envelope(body: bytes) -> tuple[str, str, bytes]:

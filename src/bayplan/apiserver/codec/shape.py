@@ -253,7 +253,7 @@ def _is_struct(type_name: str) -> bool:
 
 
 def _show(shape: Shape, facts: GoField, inner: Shape | None) -> None:
-    """Note what is shown when the field is absent, if anything is."""
+    """Record the value shown for an absent field, if any."""
     if facts.omit_zero or (facts.omit_empty and (facts.containers or facts.type in _ZEROS)):
         return
     if facts.containers:
@@ -286,7 +286,7 @@ def _read_schema_or(value: object, other: str) -> object:
 
 
 def _zero_of(type_name: str) -> object:
-    """Return Go's zero value of a type that is no struct."""
+    """Return Go's zero value of a type other than a struct."""
     return _ZEROS.get(type_name, _ZERO_LEAVES.get(type_name))
 
 

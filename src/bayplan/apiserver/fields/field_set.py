@@ -32,7 +32,7 @@ def children_of(node: Node) -> Node:
 
 
 def union(left: Node, right: Node) -> Node:
-    """Return what is in either of two sets. The roots are no members."""
+    """Return the union of two sets. The roots are not members."""
     if not left or not right:
         return left or right
     out = dict(left)

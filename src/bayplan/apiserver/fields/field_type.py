@@ -69,7 +69,7 @@ UNTYPED = FieldType(Merge.UNTYPED)
 
 @cache
 def field_type(type_name: str) -> FieldType:
-    """Return the type with OpenAPI's name, untyped where the pinned release has none of that name."""
+    """Return the type with OpenAPI's name; untyped if the pinned release has none of that name."""
     return _named(type_name, {})
 
 

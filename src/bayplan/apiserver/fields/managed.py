@@ -88,7 +88,7 @@ class Request(msgspec.Struct):
 
 
 class ApplyConflict(Exception):
-    """Fields of an applied configuration belong to others, who set them to something else."""
+    """Other managers own fields of an applied configuration, with different values."""
 
     def __init__(self, conflicts: list[tuple[Manager, str]]) -> None:
         self.conflicts = conflicts
@@ -161,7 +161,7 @@ def after_update(
     """Return the managers after a create, an update or a patch.
 
     Args:
-        request: who wrote.
+        request: the write.
         live: the document before; for a create the zero document of the kind.
         new: the document as it will be stored, without managedFields.
         managers: before. Objects that never had any are not tracked from the middle of their life on.
@@ -214,7 +214,7 @@ def _taken(managers: Managers, request: Request, took: Node, removed: Node, *, s
 
 
 def _capped(managers: Managers) -> Managers:
-    """Merge the oldest updaters into one entry where there are too many."""
+    """Merge the oldest updaters into one entry if there are too many."""
     updaters = sorted(
         (who for who in managers if who.operation == UPDATE), key=lambda who: (managers[who].time, who.name)
     )
@@ -238,12 +238,12 @@ def apply(
     """Return a document with a configuration applied to it, and its managers.
 
     Args:
-        request: who applies.
+        request: the apply.
         zero: the zero document of the kind.
         live: the document before; the zero document for a create.
-        config: what is applied.
+        config: the applied configuration.
         managers: before.
-        force: take fields over from others who set them to something else.
+        force: take ownership of conflicting fields.
 
     Raises:
         ApplyConflict: others set a field to something else, and `force` is off.

@@ -195,7 +195,7 @@ def _identity(facts: FieldFacts, item: object) -> Key:
 
 
 def _in_order(facts: FieldFacts, merged: list[object], order: list[object], server: list[object]) -> list[object]:
-    """Put items in the order of a patch, with those that only the server has where they stood among them."""
+    """Sort items in the order of a patch; items that only the server has keep their relative position."""
     wanted = dict.fromkeys(_identity(facts, item) for item in order)
     known: dict[Key, int] = {}
     for place, item in enumerate(server):

@@ -76,7 +76,7 @@ class ApiFacts(msgspec.Struct, frozen=True, gc=False):
         columns: `apps.Deployment` (first label of the group, `core` for the core group) to the columns of its table.
         resources: `/apis/apps/v1` to the resources and subresources of the group and version, in order.
         groups: names of the groups, in the order of discovery.
-        paths: what `/` lists.
+        paths: the paths that `/` lists.
         checks: names of the checks of `livez` and `readyz`.
     """
 

@@ -291,12 +291,12 @@ def unique(name: str, *fields: str, at: str = "") -> Rule:
 
 
 def go_value(found: object) -> str:
-    """Return a value as Go's field errors print it: texts quoted, structs as JSON."""
+    """Return a value as Go's field errors print it: strings quoted, structs as JSON."""
     return quote(found) if isinstance(found, str) else shown(found)
 
 
 def named(problems: Problems, *, intro: str = "") -> Check:
-    """Check a text with a function that returns what is wrong with it."""
+    """Check a string with a function that returns its errors."""
 
     def run(found: object, path: str, out: Causes) -> None:
         for problem in problems(str(found)):
@@ -434,7 +434,7 @@ def immutable(
         path: to the value.
         detail: of the message.
         show: prints the new value.
-        zero: what a missing value is.
+        zero: the value of a missing field.
     """
 
     def run(new: Document, old: Document, out: Causes) -> None:
