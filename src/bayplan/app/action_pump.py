@@ -51,7 +51,7 @@ class ActionPump:
         self.executor = ActionExecutor(self, self, host_name=socket.gethostname(), now_ns=clock.now_ns)
 
     def connect(self, engine: EngineHost) -> None:
-        """Set the engine that is told what was refused, before anything is taken."""
+        """Set the engine that is notified of refused writes; call before the first action is taken."""
         self._engine = self.executor.engine = engine
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -91,7 +91,7 @@ class ActionPump:
         self.executor.execute(actions, generation)
         return True
 
-    # --- the channel, and the objects as they are known -----------------------------------------------------------------
+    # --- the channel, and the known state of objects --------------------------------------------------------------------
 
     def send(self, request: ApiRequest, *, is_event: bool, answer: Callable[[ApiResponse], None]) -> ApiResponse:
         """Return what the API says; it does so at once, as nothing of this waits for anything."""

@@ -56,7 +56,7 @@ class AnnotationReader:
 
     Args:
         decisions: where attempts and problems are added. submit: calls a function on the engine's thread, which owns `decisions`.
-        clock: tells when an attempt was read; the annotations have no times.
+        clock: time at which an attempt was read; the annotations have no times.
         node_names: returns the nodes of the cluster; called on the loop.
     """
 
@@ -128,7 +128,7 @@ class AnnotationReader:
                 except InputError as problem:
                     self._fail(key, str(problem))
                 except Exception as problem:
-                    # A bug of ours; the next pod may fare better.
+                    # A bug in Bayplan; the next pod may fare better.
                     _log.exception("annotations of %s", key)
                     self._fail(key, f"{type(problem).__name__}: {problem}")
         finally:

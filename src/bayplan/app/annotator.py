@@ -1,7 +1,7 @@
 """Write the results of attempts on the pods, as the annotations that kube-scheduler-simulator writes.
 
-An attempt is written when the pod is bound, or told why it is not. Texts are made on a thread of their own, as those of a
-large cluster take a while; what would not fit within Kubernetes' limit is left out, least interesting first.
+An attempt is written when the pod is bound, or when its status reports why it is not. Texts are rendered on a separate thread, as
+those of a large cluster take a while; what would exceed Kubernetes' size limit is left out, least interesting first.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Annotator:
                 except (InputError, LookupError, PluginFailure) as problem:
                     self._fail(key, str(problem))
                 except Exception as problem:
-                    # A bug of ours; the next pod may fare better.
+                    # A bug in Bayplan; the next pod may fare better.
                     _log.exception("annotations of %s", key)
                     self._fail(key, f"{type(problem).__name__}: {problem}")
         finally:
@@ -96,7 +96,7 @@ class Annotator:
             # Another pod has the name by now.
             return
         if latest.outcome is Outcome.SCHEDULED and spec.get("nodeName") != latest.node:
-            # The binding was refused, or is on its way: what comes of it will be told.
+            # The binding was refused or is pending: its outcome will be reported.
             return
         present = cast("dict[str, str]", metadata.get("annotations") or {})
         written = await asyncio.to_thread(self._made, numbers[-1], present)

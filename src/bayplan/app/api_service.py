@@ -23,7 +23,7 @@ class Service:
     """A server with the simulator behind it, not yet running.
 
     Args:
-        server: listens. simulator: what it is about.
+        server: the HTTP server. simulator: the simulator that it serves.
         loaded: what was read from files.
 
     Attributes:
@@ -45,13 +45,13 @@ class Service:
         server.mount(MetricsPage(simulator.metrics, token=server.options.token))
 
     def run(self, on_ready: Callable[[], None] | None = None) -> None:
-        """Serve until the process is told to end.
+        """Serve until SIGINT or SIGTERM.
 
         Args:
-            on_ready: is called, on the event loop, when requests are answered.
+            on_ready: called on the event loop once requests are accepted.
 
         Raises:
-            InputError: the disk of a durable store has refused a write.
+            InputError: a write of a durable store to disk failed.
         """
 
         def ready() -> None:
@@ -82,7 +82,7 @@ def make_service(
         options: where and how to serve.
         simulator_options: how to simulate.
         paths: manifests and dumps, see `bayplan.formats.files.find_files`; none leaves the cluster empty.
-        clock: of everything; real time where it is not given.
+        clock: the clock of the cluster; real time by default.
 
     Raises:
         InputError: options, address, store, configuration, plugin or a document that can't be used.
@@ -103,12 +103,12 @@ def make_service(
 def make_api_server(
     options: ServerOptions, paths: Sequence[str], clock: Callable[[], float] | None = None
 ) -> tuple[ApiServer, Loaded]:
-    """Return an API with what the files hold and nothing that works on it, and what that was.
+    """Return an API loaded from the files, without controllers or scheduler, and the result of loading.
 
     Args:
         options: where and how to serve.
         paths: see `make_service`.
-        clock: tells the time in seconds since 1970; None for the machine's.
+        clock: returns the time in seconds since 1970; None for the system clock.
 
     Raises:
         InputError: options, address, store or a document that can't be used.

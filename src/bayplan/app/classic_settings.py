@@ -1,4 +1,4 @@
-"""How the classic scheduler of a server is set up; the counterpart of `bayplan.app.scheduler_settings`."""
+"""Settings of a server's classic scheduler; the counterpart of `bayplan.app.scheduler_settings`."""
 
 from __future__ import annotations
 

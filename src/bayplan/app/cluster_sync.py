@@ -36,7 +36,7 @@ from bayplan.sync.session import SyncSession, SyncStatus
 from bayplan.sync.timed_change import Recording, RecordingHeader
 
 STATUS_SECONDS = 1.0
-"""So often whoever wants to know is told how far it is, and a recording is written to its file."""
+"""Interval of progress reports, and of flushing a recording to its file."""
 
 _USER_AGENT = f"bayplan-sync/{__version__}"
 
@@ -59,10 +59,10 @@ class ClusterOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SyncOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What is followed, by whom, how.
+    """Source, target and policy of a sync.
 
     Attributes:
-        source: a cluster; None where `paths` are the source.
+        source: a cluster; None if `paths` are the source.
         paths: manifests and dumps.
         here: the Bayplan that follows.
         policy: see `SyncPolicy`.
@@ -75,7 +75,7 @@ class SyncOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ReplayOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What is replayed, and how.
+    """Options of a replay.
 
     Attributes:
         path: of the recording.
@@ -95,7 +95,7 @@ class ReplayOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ApplyResult(msgspec.Struct, frozen=True):
-    """What came of a trace whose workloads were applied: objects applied and deleted, and what was refused."""
+    """The result of applying a trace's workloads: objects applied and deleted, and refusals."""
 
     applied: int
     deleted: int
@@ -103,7 +103,7 @@ class ApplyResult(msgspec.Struct, frozen=True):
 
 
 def sync_cluster(options: SyncOptions, tell: Callable[[SyncStatus], None], *, once: bool) -> SyncStatus:
-    """Follow a cluster, or files, until told to end (SIGINT, SIGTERM); with `once`, until everything is here.
+    """Sync from a cluster or files until SIGINT or SIGTERM; with `once`, until everything is imported.
 
     Args:
         options: see `SyncOptions`.
@@ -126,15 +126,15 @@ def record_cluster(
     seconds: float | None,
     tell: Callable[[int], None],
 ) -> int:
-    """Record a live cluster to a file until told to end, or for so long; return how many changes the file holds.
+    """Record a live cluster to a file until SIGINT or SIGTERM, or for a time; return the number of changes in the file.
 
     Args:
         source: the cluster.
         path: of the file.
         policy: which namespaces and pods.
         redact: keep only what scheduling reads.
-        seconds: how long; None until told to end.
-        tell: is told every second how many changes there are.
+        seconds: how long; None for until SIGINT or SIGTERM.
+        tell: called every second with the number of changes.
 
     Raises:
         InputError: the cluster can't be reached, the file can't be written.
@@ -144,7 +144,7 @@ def record_cluster(
 
 
 def replay_recording(options: ReplayOptions, tell: Callable[[SyncStatus], None]) -> SyncStatus | ApplyResult:
-    """Replay a recording into a cluster here; return what came of it.
+    """Replay a recording into a Bayplan cluster; return the result.
 
     Args:
         options: see `ReplayOptions`.
@@ -297,9 +297,9 @@ async def _connect(options: ClusterOptions, stack: AsyncExitStack) -> ApiConnect
 async def _until_told_to_end(
     work: Coroutine[None, None, None], watch: Awaitable[None] | None, steer: Awaitable[None] | None
 ) -> None:
-    """Do something until it is done, or SIGINT or SIGTERM comes; `watch` and `steer` go on beside it.
+    """Run a coroutine until it is done, or SIGINT or SIGTERM arrives; `watch` and `steer` run concurrently.
 
-    What one of these raises ends the work, and is raised.
+    An exception in any of them ends the others and is raised.
     """
     task = asyncio.create_task(work)
     beside = [asyncio.ensure_future(each) for each in (watch, steer) if each is not None]
@@ -329,7 +329,7 @@ async def _until_told_to_end(
         if not told and not failures:
             raise
     except BaseExceptionGroup as problems:
-        # Whatever went wrong first has ended the rest.
+        # The first failure ended the other tasks.
         bad = problems.subgroup(InputError)
         raise (bad or problems).exceptions[0] from None
     finally:

@@ -1,4 +1,4 @@
-"""Load plugins that are not ours: classes in files that a user names, and entry points of installed packages."""
+"""Load custom plugins: classes in files that a user names, and entry points of installed packages."""
 
 from __future__ import annotations
 
@@ -164,12 +164,12 @@ def _installed_plugins() -> list[type[Plugin[Any]]]:
 
 
 def failure_in_plugin(problem: BaseException, files: Sequence[str], what: str = "") -> PluginError:
-    """Turn an exception that came out of a plugin's file into an error that says where in the file it happened.
+    """Convert an exception from a plugin's file into an error with the line in that file.
 
     Args:
         problem: the exception.
         files: the plugin files; the innermost line of the traceback in one of them is named.
-        what: the problem in words, where the exception alone does not tell.
+        what: a description of the problem, if the exception alone does not explain it.
     """
     where = files[0] if files else ""
     function = ""

@@ -28,7 +28,7 @@ NEEDED_POINTS = ("queue_sort", "bind")
 
 
 class ExtenderOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What a user can say about an extender.
+    """Options of an extender.
 
     Attributes:
         plugins: those to serve, see `bayplan.app.custom_plugins.load_custom_plugins`; at least one.
@@ -65,11 +65,11 @@ def make_extender(options: ExtenderOptions) -> ServedExtender:
 
 
 class ServedExtender(PluginExtender):
-    """A `PluginExtender` whose plugins come from users: their exceptions are told with file and line.
+    """A `PluginExtender` whose plugins come from users: their exceptions are reported with file and line.
 
     Args:
         scheduler: see `PluginExtender`.
-        plugins: those that are served.
+        plugins: the plugins to serve.
     """
 
     def __init__(self, scheduler: Scheduler, plugins: Sequence[CustomPlugin]) -> None:

@@ -1,4 +1,4 @@
-"""The report that a server prints once the cluster it was given has come to rest."""
+"""The report that a server prints once its initial cluster is idle."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from bayplan.base.errors import EngineBusy
 
 LONGEST_WAIT_SECONDS = 10.0
 REST_SECONDS = 0.3
-"""A cluster has come to rest when nothing is left to do, and nothing was decided for so long after."""
+"""A cluster counts as idle when no work is due and no decision was made for this long."""
 
 _tasks: set[asyncio.Task[None]] = set()
 
 
 def begin_report(service: Service, then: Callable[[], None]) -> None:
-    """Print the report when the cluster has come to rest, or after `LONGEST_WAIT_SECONDS`; called on the loop.
+    """Print the report when the cluster is idle, or after the longest wait; called on the loop.
 
     Args:
-        service: that runs. then: is called afterwards.
+        service: the running service. then: called afterwards.
     """
     task = asyncio.get_running_loop().create_task(_report(service, then))
     # The loop itself holds tasks only weakly.

@@ -1,4 +1,4 @@
-"""Watch the scheduler of a cluster, and say of each of its decisions what ours would have been. Only reads."""
+"""Compare each decision of a cluster's scheduler with Bayplan's. Read-only."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ _encode = msgspec.json.encode
 
 
 class LiveDryRun:
-    """One observation.
+    """One dry run against a live cluster.
 
     Args:
-        options: as for scheduling; what concerns writing is of no interest.
-        tell: is given a line for each thing that users should see.
-        report: a file for all verdicts, a line of JSON each; None for none.
+        options: as for scheduling; options about writing are ignored.
+        tell: called with each line to show to users.
+        report: a file for all comparisons, as JSON Lines; None for none.
 
     Raises:
         InputError: a configuration or a plugin that can't be used.
@@ -49,7 +49,7 @@ class LiveDryRun:
         self._stop = asyncio.Event()
 
     def run(self) -> Agreement:
-        """Observe until the process is told to end; return what came out.
+        """Observe until SIGINT or SIGTERM; return the agreement.
 
         Raises:
             InputError: kubeconfig, API server or report can't be used.

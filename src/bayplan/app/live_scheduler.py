@@ -47,7 +47,7 @@ WATCHDOG_SECONDS = 0.5
 
 
 class LiveOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What a user can say.
+    """Options of a live scheduler.
 
     Attributes:
         kubeconfig, context: where the cluster is; see `bayplan.client.cluster_access.open_access`.
@@ -73,11 +73,11 @@ class LiveOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LiveScheduler:
-    """One process that schedules, or waits for its turn to.
+    """One scheduler process, active or waiting for the lease.
 
     Args:
-        options: what is wanted.
-        tell: is given a line for each thing that users should see.
+        options: see `LiveOptions`.
+        tell: called with each line to show to users.
 
     Raises:
         InputError: a configuration or a plugin that can't be used.
@@ -97,7 +97,7 @@ class LiveScheduler:
         self._lease_lost = False
 
     def run(self) -> int:
-        """Work until the process is told to end; return its exit code: 1 where another has taken the lease over.
+        """Run until SIGINT or SIGTERM; return the exit code: 1 if another process has taken the lease.
 
         Raises:
             InputError: kubeconfig, API server or address can't be used.
@@ -211,7 +211,7 @@ class LiveScheduler:
             if self._lease_lost:
                 # Another decides now: not a word more.
                 await dispatcher.drain(0.0)
-            # Decide no more, then let what was decided reach the cluster.
+            # Stop deciding, then let the last decisions reach the cluster.
             await asyncio.to_thread(engine.stop)
             await dispatcher.drain(DRAIN_SECONDS)
 

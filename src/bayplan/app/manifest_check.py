@@ -35,13 +35,13 @@ _CREATED = 201
 
 
 class CheckedObject(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """What the API says of one object.
+    """The API's response to one object.
 
     Attributes:
         where: file and line.
         kind, namespace, name: of the object.
         refused: the refusal; empty if it is accepted.
-        warnings: that come with the answer.
+        warnings: those in the response.
     """
 
     where: str

@@ -20,7 +20,7 @@ class MetricsPage:
     """Answers requests for metrics; see `bayplan.apiserver.http.application.Mount`.
 
     Args:
-        metrics: that are told. token: what clients must show; empty lets everybody on this machine in.
+        metrics: the metrics to serve. token: required of clients; empty allows every client on this machine.
     """
 
     def __init__(self, metrics: SchedulerMetrics, *, token: str = "") -> None:
@@ -28,7 +28,7 @@ class MetricsPage:
         self._access = Access(token)
 
     def answers(self, scope: Scope) -> bool:
-        """Say whether a request is for the metrics."""
+        """Return whether a request is for the metrics."""
         return bool(scope["type"] == "http" and scope["path"] == PATH)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

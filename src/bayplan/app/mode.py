@@ -1,10 +1,10 @@
-"""Which scheduler decides; a module of its own, so that asking for today's does not import the other."""
+"""The scheduler mode; a separate module, so that the current scheduler does not import the classic one."""
 
 from enum import StrEnum
 
 
 class Mode(StrEnum):
-    """Which scheduler decides: today's, or that of 2017 to 2019."""
+    """Which scheduler decides: the current one, or that of 2017 to 2019."""
 
     CURRENT = "current"
     CLASSIC = "classic"

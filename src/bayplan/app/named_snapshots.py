@@ -1,4 +1,4 @@
-"""Moments of a cluster that are kept under names, and the one that a reset goes back to. Keeping and going back take no time."""
+"""Named snapshots of a cluster, and the one that a reset restores. Taking and restoring one are instant."""
 
 from __future__ import annotations
 
@@ -58,10 +58,10 @@ class NamedSnapshots:
         return found
 
     def take(self, name: str) -> NamedSnapshot:
-        """Keep the cluster as it is now.
+        """Take a snapshot of the current cluster.
 
         Raises:
-            InputError: the name is taken or no name, or there are too many.
+            InputError: the name is taken or invalid, or there are too many snapshots.
         """
         if not name or len(name) > LONGEST_NAME or not name.isprintable():
             raise InputError("name of a snapshot", got=repr(name), wanted=f"1 to {LONGEST_NAME} characters")
@@ -74,7 +74,7 @@ class NamedSnapshots:
         return kept
 
     def restore(self, name: str) -> None:
-        """Go back to a moment. Watches end; whoever lists again sees the cluster as it was.
+        """Restore a snapshot. Watches end; a new list returns the restored objects.
 
         Raises:
             InputError: there is none of that name.
@@ -91,7 +91,7 @@ class NamedSnapshots:
         del self._kept[name]
 
     def keep_first(self) -> None:
-        """Keep the cluster as what `reset` goes back to."""
+        """Take the snapshot that `reset` restores."""
         self._first = self._store.snapshot()
 
     def reset(self) -> None:

@@ -106,7 +106,7 @@ class Cluster:
 
     @classmethod
     def open(cls, *paths: str, record_level: RecordLevel = RecordLevel.FULL, **options: Any) -> Self:
-        """Return a cluster as it is now: files, a result directory, a running Bayplan by its URL, or ``context="NAME"``.
+        """Return the current state of a cluster: files, a result directory, a running Bayplan by its URL, or ``context="NAME"``.
 
         Args:
             paths: see `bayplan.app.sources.cluster_source.SourceOptions`, whose other fields are `options`.
@@ -239,7 +239,7 @@ class Cluster:
         return replace(found, assumptions=self.assumptions, limits=[*found.limits, *limits])
 
     def questions(self) -> QuestionCluster:
-        """Return the cluster as it is now, for the functions of `bayplan.answers`; it does not follow later changes."""
+        """Return a snapshot of the cluster for the functions of `bayplan.answers`; it does not include later changes."""
         known = self.scheduler
         objects = (*self.state.catalog.everything(), *(node for node in self.state.nodes.nodes if node is not None))
         now_ns = 0 if self.source is None else self.source.now_ns
@@ -332,7 +332,7 @@ class Cluster:
         return present_pods(chain(catalog.all(ReplicaSet), catalog.all(Job), pods), self.scheduler.profiles)
 
     def fork(self) -> Cluster:
-        """Return an independent copy of the cluster, to try something out; its records and its random choices start anew."""
+        """Return an independent copy of the cluster, to try something out; its records and random streams start again."""
         other = object.__new__(Cluster)
         other.source, other.seed, other._record_level = self.source, self.seed, self._record_level
         other._setup = replace(self._setup, connections=self._setup.connect())

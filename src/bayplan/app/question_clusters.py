@@ -1,4 +1,4 @@
-"""The cluster that questions are asked about, and the scheduler that changes to the configuration make of another one."""
+"""The cluster that questions are about, and the scheduler with configuration changes applied."""
 
 from __future__ import annotations
 

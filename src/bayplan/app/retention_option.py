@@ -1,4 +1,4 @@
-"""What ``--retain`` says: ``full=100000,bytes=512Mi,age=1h,summaries=500000``."""
+"""The value of ``--retain``: ``full=100000,bytes=512Mi,age=1h,summaries=500000``."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _HINT = "'full=10000,bytes=256Mi,age=30m'"
 
 
 def parse_retention(text: str) -> Retention:
-    """Return the limits that a text names; the others are as they are by default.
+    """Return the limits that a text names, and the defaults for the rest.
 
     Raises:
-        InputError: it names none of them, or a value is no number, quantity or duration.
+        InputError: it names no limit, or a value is not a number, quantity or duration.
     """
     found: dict[str, int] = {}
     readers: dict[str, tuple[str, Callable[[str], int]]] = {

@@ -1,4 +1,4 @@
-"""How the scheduler of a server is set up: configuration, plugins, gates and seed in, schedulers out."""
+"""Settings of a server's scheduler: build schedulers from configuration, plugins, feature gates and seed."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ from bayplan.live.plugin_runner import PluginRunner
 from bayplan.plugins.registry import in_tree_registry
 
 NOBODY = "none.bayplan.io"
-"""The scheduler name of a server that leaves all pods to schedulers outside: nobody asks for it."""
+"""The scheduler name of a server that leaves all pods to external schedulers: no pod names it."""
 
 
 class SchedulerOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What a user can say about the scheduler.
+    """Options of the scheduler.
 
     Attributes:
         mode: which scheduler decides.
@@ -44,8 +44,8 @@ class SchedulerOptions(msgspec.Struct, frozen=True, kw_only=True):
         algorithm_provider: in classic mode, instead of a Policy; "" for the default provider.
         plugins: see `bayplan.app.custom_plugins.load_custom_plugins`.
         feature_gates: as ``--feature-gates`` of kube-scheduler.
-        seed: of the choice among equally good nodes.
-        enabled: False leaves all pods to schedulers outside.
+        seed: for tie-breaking.
+        enabled: False leaves all pods to external schedulers.
     """
 
     mode: Mode = Mode.CURRENT
@@ -59,13 +59,13 @@ class SchedulerOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, kw_only=True)
 class SchedulerSettings:
-    """A set-up that was found to be good.
+    """A validated scheduler setup.
 
     Attributes:
-        options: what it was made from.
-        configuration_text: the configuration as it was given; "" where none was.
-        configuration: what it comes to, custom plugins included.
-        registry: the plugins that there are; custom ones are guarded.
+        options: the options it was built from.
+        configuration_text: the configuration text as given; "" if there was none.
+        configuration: the effective configuration, including custom plugins.
+        registry: the available plugins; custom ones are guarded.
         feature_gates: settings that change decisions.
         custom_plugins: those that options enable.
         connections: with the extenders of the configuration.

@@ -135,10 +135,10 @@ def read_setup(
         algorithm_provider: in classic mode, instead of a Policy; "" for the default provider.
         feature_gates: as ``--feature-gates`` of kube-scheduler.
         plugins: custom ones, see `bayplan.app.custom_plugins.load_custom_plugins`.
-        text: a KubeSchedulerConfiguration from elsewhere, where there is no `config`. where: its place, for errors.
+        text: a KubeSchedulerConfiguration, if there is no `config`. where: its origin, for errors.
 
     Raises:
-        InputError: a file, an option or a plugin that can't be used.
+        InputError: a file, an option or a plugin is invalid.
     """
     if mode is Mode.CLASSIC:
         return _read_classic(config, algorithm_provider, feature_gates, plugins)

@@ -29,21 +29,21 @@ from bayplan.sim.virtual_cluster import ClusterOptions, VirtualCluster
 
 
 class SimulationOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What a user can say about a simulation.
+    """Options of a simulation.
 
     Attributes:
         paths: manifests and traces, see `bayplan.formats.inputs.load_inputs`.
         mode: which scheduler decides.
-        config: a KubeSchedulerConfiguration; the default one where there is none. In classic mode a Policy.
+        config: a KubeSchedulerConfiguration; None for the default one. In classic mode a Policy.
         algorithm_provider: in classic mode, instead of a Policy; "" for the default provider.
         feature_gates: as ``--feature-gates`` of kube-scheduler.
         plugins: custom ones, see `bayplan.app.custom_plugins.load_custom_plugins`.
         seed: of all random streams.
         record_level: how much of every decision is kept.
-        until_ns: when to end, in nanoseconds since the start; None: when everything has come to rest.
-        creation_times: let objects of manifests arrive at their creationTimestamp, not all at the start.
-        timeline: note each pod's way through the scheduling queue, which then is upstream's with all its timers.
-        strict: refuse what is otherwise a warning.
+        until_ns: when to end, in nanoseconds since the start; None: when the cluster is idle.
+        creation_times: create objects of manifests at their creationTimestamp instead of at the start.
+        timeline: record each pod's path through the scheduling queue, which then is upstream's with all its timers.
+        strict: treat warnings as errors.
         check: check all invariants after every event.
     """
 
@@ -108,12 +108,12 @@ def simulate(
     """Read the input, run the simulation and return its outcome.
 
     Args:
-        options: what is wanted.
+        options: see `SimulationOptions`.
         stdin: what the path ``-`` reads.
-        load_progress: told about documents read. progress: told about virtual time.
+        load_progress: called as documents are read. progress: called as virtual time advances.
 
     Raises:
-        InputError: anything in the input, the configuration or the plugins that can't be used.
+        InputError: the input, the configuration or a plugin is invalid.
     """
     return prepare_simulation(options, stdin=stdin, load_progress=load_progress).run(progress)
 
@@ -127,7 +127,7 @@ def prepare_simulation(
 ) -> PreparedSimulation:
     """Put a simulation together; see `simulate`. `inputs` are those of the options, if they were read already."""
     start = perf_counter()
-    # What the scheduler is, before anything large is read: mistakes in its configuration show at once.
+    # Read the scheduler's configuration before any large input, so that mistakes in it show at once.
     setup = read_setup(
         mode=options.mode,
         config=options.config,
@@ -135,7 +135,7 @@ def prepare_simulation(
         feature_gates=options.feature_gates,
         plugins=options.plugins,
     )
-    # What it works on. Virtual time begins where the input ends: what exists already has happened before.
+    # Virtual time begins where the input ends: existing objects belong to the past.
     inputs = inputs or load_inputs(options.paths, stdin=stdin, strict=options.strict, progress=load_progress)
     check_pod_count(inputs.manifest.objects(), options.max_pods, hint="--max-pods {}")
     start_ns = arrivals.start_time_ns(inputs.manifest, creation_times=options.creation_times)

@@ -39,11 +39,11 @@ from bayplan.live.queue_metrics import figures_of
 TICK_SECONDS = 1.0
 SETTLE_SECONDS = 2.0
 MOST_JUMPS = 1000
-"""A step of one decision passes over so many instants at which nothing was decided; then it ends without one."""
+"""Maximum number of instants without a decision that a step of one decision skips; then it ends without one."""
 
 
 class SimulatorOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What a user can say about the simulator.
+    """Options of the simulator.
 
     Attributes:
         scheduler: see `SchedulerOptions`.
@@ -62,16 +62,16 @@ class SimulatorOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SimulatorServer:
-    """A cluster that runs.
+    """A running cluster.
 
     Args:
         api: over a backend whose clock is `clock`.
-        options: what is wanted.
-        clock: of everything.
+        options: see `SimulatorOptions`.
+        clock: the clock of the cluster.
 
     Attributes:
-        instance: another text at each start.
-        annotator: writes results on pods; None where nobody wants them. reader: reads those of other schedulers.
+        instance: a different text at each start.
+        annotator: writes results on pods; None if disabled. reader: reads those of other schedulers.
         api, backend, bridge, snapshots: belong to the loop. engine, decisions, clock: for any thread.
         settings: how the scheduler is set up now. metrics: of it, for Prometheus.
 
@@ -113,7 +113,7 @@ class SimulatorServer:
             self.pump.executor.on_written = self.annotator.take
         self._loop: asyncio.AbstractEventLoop | None = None
         self._ticker: asyncio.Task[None] | None = None
-        # One change after the other: what is told of the settings must be what the engine got last.
+        # Apply one change at a time: the reported settings must be the last ones that the engine received.
         self._changing = asyncio.Lock()
         self._switch_seconds = sys.getswitchinterval()
 
@@ -132,7 +132,7 @@ class SimulatorServer:
         self._ticker = self._loop.create_task(self._tick())
 
     def stop(self) -> None:
-        """End; called from any thread when no request is answered any more."""
+        """Shut down; may be called from any thread once no more requests are served."""
         if self._loop is not None and self._ticker is not None:
             # A loop that is closed by now has ended it.
             with suppress(RuntimeError):
@@ -154,20 +154,20 @@ class SimulatorServer:
     # --- another set-up -----------------------------------------------------------------------------------------------
 
     async def configure(self, text: str) -> None:
-        """Go on with another configuration, at once and as a whole; records go on, and waiting pods are tried again.
+        """Switch to another configuration atomically; records are kept, and waiting pods are retried.
 
         Raises:
-            ConfigurationError: it is refused, and the old one goes on.
-            PluginError: a plugin can't be made with it; likewise.
-            EngineBusy: the cycle that goes on does not end; it holds from then on all the same.
+            ConfigurationError: it is invalid; the old one stays in effect.
+            PluginError: a plugin can't be built with it; the old one stays in effect.
+            EngineBusy: the current cycle does not end; the new configuration still takes effect afterwards.
         """
         await self._change(lambda: self.settings.with_text(text))
 
     async def reload_plugins(self) -> None:
-        """Read the files of custom plugins again, and go on with what they hold now; waiting pods are tried again.
+        """Reload the files of custom plugins; waiting pods are retried.
 
         Raises:
-            PluginError: one can't be loaded or made, and the old ones go on.
+            PluginError: one can't be loaded or built; the old ones stay in effect.
             EngineBusy: as `configure`.
         """
         await self._change(lambda: self.settings.with_plugins_read_again(self.runner))
@@ -195,7 +195,7 @@ class SimulatorServer:
     # --- time ---------------------------------------------------------------------------------------------------------
 
     async def step_decision(self) -> bool:
-        """Let one decision be taken although the clock stands still; where no pod is ready, go to the next that will be.
+        """Run one decision while the clock is paused; if no pod is ready, advance to the next one that will be.
 
         Returns:
             whether there was one: False says that nothing will ever be due.
@@ -233,7 +233,7 @@ class SimulatorServer:
         return True
 
     async def settle(self, seconds: float = SETTLE_SECONDS) -> None:
-        """Wait until nothing is left to do at this instant: what was written has been seen, and what is wanted has been written."""
+        """Wait until no work is left at this instant: all writes have been processed, and all results written."""
         end, quiet = time.monotonic() + seconds, 0
         # Twice: what was on its way from one to the other when the first was asked shows then.
         while quiet < 2 and time.monotonic() < end:
@@ -245,19 +245,19 @@ class SimulatorServer:
     # --- snapshots, on the loop ---------------------------------------------------------------------------------------
 
     def snapshots(self) -> Sequence[NamedSnapshot]:
-        """Return the moments that are kept, oldest first."""
+        """Return the snapshots, oldest first."""
         return self.named_snapshots.all()
 
     def take_snapshot(self, name: str) -> None:
-        """Keep the cluster as it is now; InputError where the name is taken."""
+        """Take a snapshot of the current cluster; InputError if the name is taken."""
         self.named_snapshots.take(name)
 
     def restore_snapshot(self, name: str) -> None:
-        """Go back; InputError where there is no such snapshot."""
+        """Restore a snapshot; InputError if there is no such snapshot."""
         self.named_snapshots.restore(name)
 
     def delete_snapshot(self, name: str) -> None:
-        """Forget one; InputError where there is no such snapshot."""
+        """Delete a snapshot; InputError if there is no such snapshot."""
         self.named_snapshots.delete(name)
 
     def reset(self) -> None:

@@ -1,4 +1,4 @@
-"""Notice that the machine slept: timers stood still, so what became due is done when it wakes up."""
+"""Detect that the machine slept: timers stopped, so overdue work runs when it wakes up."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _log = logging.getLogger("bayplan")
 
 
 def catch_up_after_sleep(clock: Clock) -> bool:
-    """Log that the machine slept, and let everything that waits by a clock look again; return whether it slept.
+    """Log that the machine slept, and recheck every timer; return whether it slept.
 
-    The clock goes on while the machine sleeps, as wall time does: leases have run out, pods have ended, retries are due. Timers of
-    the event loop and of threads stand still, so they would be late by as long as the machine slept.
+    The clock advances while the machine sleeps, as wall time does: leases expire, pods end, retries become due. Timers of the event
+    loop and of threads stop, so they would be late by as long as the machine slept.
     """
     seconds = clock.slept_ns() / SECOND_NS
     if seconds < MIN_SLEEP_SECONDS:

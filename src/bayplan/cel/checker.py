@@ -1,4 +1,4 @@
-"""Find the type of every part of an expression, or say what does not go together."""
+"""Type-check expressions: the type of every part, or a type error."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ class Checker:
                         break
 
     def _check_formats(self) -> None:
-        """Refuse constant texts with clauses that do not fit what is written into them."""
+        """Refuse constant format strings whose clauses do not fit their arguments."""
         for text, args, at in self._formats:
             try:
                 wanted = clauses_of(text)
@@ -240,7 +240,7 @@ class Checker:
         lists, maps = len(self._elements), len(self._entries)
         args = [self._check(arg) for arg in node.args]
         if node.function == "format" and node.args and isinstance(node.args[0], ListNode):
-            del self._elements[lists:], self._entries[maps:]  # What is written into a text may be of several types.
+            del self._elements[lists:], self._entries[maps:]  # A format string's arguments may have mixed types.
             if isinstance(node.target, Literal) and isinstance(node.target.value, str):
                 self._formats.append((node.target.value, node.args[0], node.at))
         if node.function == "matches" and node.args:
@@ -265,7 +265,7 @@ class Checker:
         return self._resolve(node, node.function, overloads, args, member=target is not None)
 
     def _check_pattern(self, node: Node) -> None:
-        """Refuse a constant that is no regular expression."""
+        """Refuse a constant that is not a regular expression."""
         if isinstance(node, Literal) and isinstance(node.value, str):
             try:
                 compile_regexp(node.value)
@@ -273,7 +273,7 @@ class Checker:
                 self._refuse(node.at, "invalid matches argument")
 
     def _check_time(self, function: str, node: Node) -> None:
-        """Refuse a constant that is no timestamp or duration."""
+        """Refuse a constant that is not a timestamp or duration."""
         if isinstance(node, Literal) and isinstance(node.value, str):
             try:
                 (parse_timestamp if function == "timestamp" else parse_duration)(node.value)
@@ -424,7 +424,7 @@ _CLAUSE_KINDS: Mapping[str, tuple[CelType, ...]] = {
 
 
 def fits_clause(clause: str, kind: CelType) -> bool:
-    """Say whether a clause of a text can write values of a type."""
+    """Return whether a clause of a format string accepts values of a type."""
     return kind in _CLAUSE_KINDS[clause] or (clause == "s" and kind.kind in ("list", "map", "type"))
 
 

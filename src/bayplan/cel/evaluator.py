@@ -1,6 +1,6 @@
 """Make a function of an expression: a closure for every node, called with the variables.
 
-Failures are exceptions; ``&&``, ``||``, ``all`` and ``exists`` swallow them where the other side decides. Every step costs; who
+Failures are exceptions; ``&&``, ``||``, ``all`` and ``exists`` swallow them if the other side decides. Every step costs; who
 spends more than the limit is stopped.
 """
 
@@ -109,7 +109,7 @@ def qualify(value: object, key: object) -> tuple[bool, object]:
     """Return whether a value has a field, key or index, and what is there.
 
     Raises:
-        RunProblem: a list is asked for something that is no number.
+        RunProblem: the index of a list is not a number.
     """
     if isinstance(value, CelMap):
         return value.find(key)
@@ -449,10 +449,10 @@ def run(code: Code, variables: Mapping[str, object], meter: Meter | None = None)
     Args:
         code: of the expression.
         variables: by name.
-        meter: a new one, which tells the cost afterwards.
+        meter: a new one, which holds the cost afterwards.
 
     Raises:
-        RunProblem: it fails.
+        RunProblem: the evaluation fails.
     """
     meter = Meter() if meter is None else meter
     token = METER.set(meter)

@@ -14,7 +14,7 @@ class Token(NamedTuple):
 
     Attributes:
         kind: ``op``, ``ident``, ``int``, ``uint``, ``float``, ``string``, ``bytes``, ``end``.
-        text: as it is written. value: of a constant.
+        text: the source text. value: of a constant.
     """
 
     kind: str
@@ -111,7 +111,7 @@ def _text_token(source: Source, at: int, opening: str) -> Token:
 
 
 def _escape(source: Source, at: int, place: int, *, bytes_: bool) -> tuple[str, int]:
-    """Return what an escape stands for, and where it ends. Bytes are kept apart as private characters."""
+    """Return the value of an escape sequence, and its end. Bytes are kept apart as private characters."""
     text = source.text
     code = text[place + 1 : place + 2]
     if code in _SIMPLE and code:

@@ -1,4 +1,4 @@
-"""What functions and operators do."""
+"""Implementations of functions and operators."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def call(name: str, args: list[object]) -> object:
 
 
 def _has_trait(name: str, args: list[object]) -> bool:
-    """Say whether values of the first argument's type know an operator at all."""
+    """Return whether the first argument's type supports an operator at all."""
     kinds = _TRAITS.get(name)
     return kinds is None or (isinstance(args[0], kinds) and (bool in kinds or not isinstance(args[0], bool)))
 
@@ -95,7 +95,7 @@ _TRAITS: Mapping[str, tuple[type, ...]] = {
 
 
 def _kind(value: object, *kinds: type) -> None:
-    """Refuse a value that is of none of these types; booleans are no integers."""
+    """Refuse a value that is of none of these types; booleans are not integers."""
     if isinstance(value, bool) and bool not in kinds:
         raise NoOverload
     if not isinstance(value, kinds):
@@ -332,7 +332,7 @@ def _is_quantity(text: object) -> bool:
 
 
 def _as_integer(value: object) -> int | None:
-    """Return a quantity as an int64 where it is one."""
+    """Return a quantity as an int64 if it fits."""
     _kind(value, Quantity)
     assert isinstance(value, Quantity)
     if value.is_decimal or value.scale < 0:
@@ -422,10 +422,10 @@ def _includes(target: object, item: object) -> bool:
 
 
 CONVERSIONS = frozenset(("bool", "bytes", "double", "duration", "int", "string", "timestamp", "uint"))
-"""Functions that are called when an expression is compiled, where their argument is a constant."""
+"""Functions that are called at compile time if their argument is a constant."""
 
 MAX_INCLUDED = 64
-"""So many values an attribute of a device may have."""
+"""Maximum number of values of a device attribute."""
 
 FUNCTIONS: Mapping[str, Function] = {
     **library_text.FUNCTIONS,

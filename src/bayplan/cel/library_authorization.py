@@ -1,4 +1,4 @@
-"""What the functions of ``authorizer`` do, where everybody may do everything.
+"""The ``authorizer`` functions, which allow every request.
 
 Source: https://kubernetes.io/docs/reference/using-api/cel/ (authorizer library).
 """
@@ -24,7 +24,7 @@ class Check(msgspec.Struct, frozen=True):
 
     @property
     def cel_type_name(self) -> str:
-        """What the type is called."""
+        """Name of the type."""
         return f"kubernetes.authorization.{self.kind}"
 
 

@@ -1,4 +1,4 @@
-"""What named formats and ``format`` of texts do.
+"""Named formats and ``format`` of strings.
 
 Source: https://kubernetes.io/docs/reference/using-api/cel/ (format library), https://github.com/google/cel-go/tree/master/ext#format.
 """
@@ -99,7 +99,7 @@ FORMATS: Mapping[str, Callable[[str], Sequence[str]]] = {
     "date": _date,
     "datetime": _datetime,
 }
-"""By name, what is wrong with a text."""
+"""By name, functions that return the errors of a string."""
 
 
 def _named(name: object) -> Optional:
@@ -120,7 +120,7 @@ def _constant(name: str) -> Callable[[], Format]:
     return lambda: found
 
 
-# --- texts with clauses -----------------------------------------------------------------------------------------------
+# --- format strings ---------------------------------------------------------------------------------------------------
 
 
 def text_of(value: object, *, inner: bool = False) -> str:
@@ -174,7 +174,7 @@ _SUPERSCRIPTS = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 
 
 def clause_problem(clause: str, type_: str) -> str:
-    """Return what is wrong with a clause that gets a value of a type."""
+    """Return the error of a clause for a value of a type."""
     return f"{_CLAUSE_PROBLEMS[clause.lower()]}, was given {type_}"
 
 

@@ -1,4 +1,4 @@
-"""What the functions of lists do that cel-go's list library has beyond Kubernetes' own: flatten, sort, ranges, distinct elements.
+"""Functions of cel-go's list library that Kubernetes' own lacks: flatten, sort, ranges, distinct elements.
 
 Source: https://github.com/google/cel-go/blob/v0.26.0/ext/lists.go, version 3 of the library.
 """
@@ -65,7 +65,7 @@ def _sort(items: list[object]) -> list[object]:
 
 
 def _sort_by(items: list[object], keys: list[object]) -> list[object]:
-    """Return the items in the order of their keys; equal keys keep their order, where cel-go's order is undefined."""
+    """Return the items in the order of their keys; equal keys keep their order, which is undefined in cel-go."""
     if not keys:
         return items
     spend_work(len(items) * max(1, math.ceil(math.log2(len(items)))))
@@ -97,7 +97,7 @@ FUNCTIONS: Mapping[str, Callable[..., object]] = {
 }
 
 
-# --- what they cost ---------------------------------------------------------------------------------------------------
+# --- costs ------------------------------------------------------------------------------------------------------------
 
 
 def _allocating(factor: float, size: int) -> int:

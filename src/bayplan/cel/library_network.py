@@ -1,4 +1,4 @@
-"""What the functions of URLs, IP addresses and networks do.
+"""Functions for URLs, IP addresses and CIDR networks.
 
 Source: https://kubernetes.io/docs/reference/using-api/cel/ (URL library, IP address library, CIDR library).
 """
@@ -59,7 +59,7 @@ class Cidr(msgspec.Struct, frozen=True):
 
 
 def url_problem(text: object) -> str:
-    """Return what is wrong with the URL of a request, in Go's words; empty if nothing is."""
+    """Return the error of a request URL, in Go's words; empty if it is valid."""
     if not isinstance(text, str):
         raise TypeError
     why = ""
@@ -231,7 +231,7 @@ def _masked(value: object) -> Cidr:
 
 
 def _is_global(address: Address) -> bool:
-    """Say whether an address is a unicast one of the kind that Go calls global: private ones included."""
+    """Return whether an address is a unicast one of the kind that Go calls global: private ones included."""
     special = address.is_unspecified or address.is_loopback or address.is_multicast or address.is_link_local
     return not special and str(address) != "255.255.255.255"
 

@@ -1,4 +1,4 @@
-"""What the functions of texts and lists do."""
+"""Functions of strings and lists."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ REGEXP_STEPS_PER_WORK = 50
 
 
 def _pattern(expression: str, text: str, prefix: str = "") -> Regexp:
-    """Return a compiled expression after counting what it costs to compile it and to match a text."""
+    """Return a compiled expression after charging the cost of compiling it and matching a string."""
     try:
         compiled = compile_regexp(_text(expression))
     except RegexpError as problem:

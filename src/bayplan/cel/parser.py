@@ -52,14 +52,14 @@ class Parser:
         self._tokens = tokens_of(self._source)
         self._place = 0
         self._depths = {"condition": 0, "relation": 0, "sum": 0, "member": 0}
-        # Where an index begins: there a "?" could have stood as well.
+        # Start of an index, where a "?" is allowed as well.
         self._index_at = -1
 
     def parse(self) -> Node:
         """Return the tree.
 
         Raises:
-            CompileProblem: the text is no expression.
+            CompileProblem: the text is not an expression.
         """
         node = self._conditional()
         token = self._token
@@ -125,7 +125,7 @@ class Parser:
         return node
 
     def _any(self, operator: str, operand: Callable[[], Node]) -> Node:
-        """Read a chain of one logical operator as a balanced tree, as cel-go does: a chain of a thousand is no deep nesting."""
+        """Read a chain of one logical operator as a balanced tree, as cel-go does; long chains are not deep."""
         operands, places = [operand()], list[int]()
         while self._is(operator):
             places.append(self._next().at)

@@ -1,4 +1,4 @@
-"""What can be wrong with an expression."""
+"""Errors of expressions."""
 
 
 class CompileProblem(Exception):

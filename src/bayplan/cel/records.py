@@ -30,7 +30,7 @@ class Message(Record):
 
     @property
     def cel_type_name(self) -> str:
-        """What the type is called."""
+        """Name of the type."""
         return self.type_name
 
     def __init__(self, type_name: str, fields: Mapping[str, object]) -> None:

@@ -19,7 +19,7 @@ class Source:
         self.text = text
 
     def message(self, at: int, problem: str) -> str:
-        """Return a problem as it is shown: with line, column, and a mark below the place."""
+        """Return a problem formatted for display: with line, column, and a mark below the position."""
         if not self.text:
             # There is nothing to point at.
             return f"ERROR: <input>:1:0: {problem}"

@@ -1,4 +1,4 @@
-"""The tree of an expression. Every node knows where it stands: the offset that error messages point at."""
+"""The syntax tree of an expression. Every node has its source offset, for error messages."""
 
 from __future__ import annotations
 

@@ -127,7 +127,7 @@ def duration_text(span: Duration) -> str:
 
 
 def add(left: object, right: object) -> object:
-    """Add a duration to a timestamp or a duration; None if the values are others."""
+    """Add a duration to a timestamp or a duration; None for other types."""
     if isinstance(left, Duration) and isinstance(right, Duration):
         return checked_duration(left.ns + right.ns)
     if isinstance(left, Timestamp) and isinstance(right, Duration):
@@ -138,7 +138,7 @@ def add(left: object, right: object) -> object:
 
 
 def subtract(left: object, right: object) -> object:
-    """Subtract timestamps and durations; None if the values are others."""
+    """Subtract timestamps and durations; None for other types."""
     if isinstance(left, Timestamp | Duration) and type(left) is type(right):
         return checked_duration(left.ns - right.ns)
     if isinstance(left, Timestamp) and isinstance(right, Duration):

@@ -78,7 +78,7 @@ def is_dyn(kind: CelType) -> bool:
 
 
 def is_wild(kind: CelType) -> bool:
-    """Return whether a type goes with every other."""
+    """Return whether a type is assignable to every other."""
     return kind.kind in ("dyn", "any", "error")
 
 
@@ -90,7 +90,7 @@ def unwrap_optional(kind: CelType) -> tuple[CelType, bool]:
 
 
 class Unifier:
-    """What type parameters stand for, so far."""
+    """The current substitution of type parameters."""
 
     def __init__(self) -> None:
         self._found: dict[CelType, CelType] = {}
@@ -159,7 +159,7 @@ class Unifier:
         return all(self._is_free(parameter, part) for part in within.params)
 
     def resolve(self, kind: CelType, *, to_dyn: bool = False) -> CelType:
-        """Return a type with its parameters replaced by what they stand for; unbound ones by `dyn` where asked for."""
+        """Return a type with its parameters substituted; unbound ones by `dyn` if requested."""
         known = self._found.get(kind)
         if known is not None:
             return self.resolve(known, to_dyn=to_dyn)
@@ -190,7 +190,7 @@ def _at_most_as_specific(left: CelType, right: CelType) -> bool:
 
 
 def declared_name(kind: CelType) -> str:
-    """Return what a type is called where it is declared, which differs from messages about types in a few names."""
+    """Return the declared name of a type; a few names differ from those in type errors."""
     if kind.kind == "any":
         return "google.protobuf.Any"
     if kind.kind == "wellknown":

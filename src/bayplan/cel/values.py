@@ -82,7 +82,7 @@ _DIGITS = re.compile(r"[0-9]*", re.ASCII)
 
 @total_ordering
 class Version:
-    """A semantic version (https://semver.org); what comes after ``+`` does not count when versions are compared."""
+    """A semantic version (https://semver.org); the part after ``+`` is ignored in comparisons."""
 
     __slots__ = ("numbers", "parts")
 
@@ -115,7 +115,7 @@ class Version:
         return cls((major, minor, patch), parts)
 
     def compare(self, other: Version) -> int:
-        """Return -1, 0 or 1. A version with a pre-release goes before the one without."""
+        """Return -1, 0 or 1. A version with a pre-release sorts before the one without."""
         if self.numbers != other.numbers:
             return 1 if self.numbers > other.numbers else -1
         if not self.parts or not other.parts:
@@ -150,7 +150,7 @@ def _number(name: str, part: str) -> int:
 
 
 def _release_part(part: str) -> int | str:
-    """Return a part of what comes after the minus."""
+    """Return a component of the pre-release."""
     if not part:
         raise RunProblem("Prerelease is empty")
     if _DIGITS.fullmatch(part):

@@ -1,8 +1,8 @@
-"""Admission of new pods, with a memory: what the API server makes of a spec is worked out once for each spec.
+"""Admission of new pods, cached by spec: defaults and admission are computed once for each distinct spec.
 
-Defaults, priority, default tolerations and label keys are those of `bayplan.objects`. This module keeps track of the
-priority classes, and sees to it that equal identity in gives equal identity out: thousands of pods of one template or
-of one trace go on sharing one spec object, which the scheduler compiles once.
+Defaults, priority, default tolerations and label keys are those of `bayplan.objects`. This module tracks the priority classes, and
+returns the same object for the same input object: thousands of pods of one template or trace keep sharing one spec object, which
+the scheduler compiles once.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ class PodAdmission:
         self.policies.charge(pod)
 
     def forget(self) -> None:
-        """Admit every spec anew from now on. Called when a priority class, limit range or quota has changed.
+        """Clear the cache. Called when a priority class, limit range or quota has changed.
 
-        Pods that exist keep what they have.
+        Existing pods do not change.
         """
         self.version += 1
         self.policies.forget()

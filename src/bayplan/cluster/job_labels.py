@@ -1,4 +1,4 @@
-"""The selector and labels that the API server gives a new Job, by which its pods are told from those of other Jobs."""
+"""The selector and labels that the API server gives a new Job, which distinguish its pods from those of other Jobs."""
 
 from __future__ import annotations
 

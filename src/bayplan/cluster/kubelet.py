@@ -1,24 +1,24 @@
-"""The virtual kubelet, which every node runs: pods start, run for as long as they are told to, and end.
+"""The virtual kubelet of every node: pods start, run for their run time, and end.
 
-It pulls no images and runs no containers. A bound pod is Running after the start delay (0: at once, in the same write
-as the binding, since nobody can tell the two apart then). It finishes after its run time, or never:
+It pulls no images and runs no containers. A bound pod is Running after the start delay (0: at once, in the same write as the
+binding). It finishes after its run time, or never:
 
-* the host's function says how long a pod runs and how it ends, or returns None to say nothing;
+* the host's function returns how long a pod runs and how it ends, or None for no decision;
 * else the annotation ``bayplan.io/run-time`` (a Go duration, ``90s``, or ``forever``) of the pod, which it inherits from its
   template, and ``bayplan.io/exit-code`` (0 unless given; any other makes the pod Failed);
 * else it runs until it is deleted.
 
-With the annotation ``bayplan.io/runs-with`` the run time counts from when all who run together have started; see
+With the annotation ``bayplan.io/runs-with`` the run time starts when all pods of the group have started; see
 `bayplan.cluster.running_together`.
 
 A run time ends a pod whatever its restart policy: containers are not restarted.
 
-A pod that is deleted lingers for its grace period times the termination scale, terminating but still taking room on its
-node, and then goes. The grace period is the longest a process may take after SIGTERM, and a well-behaved one takes no
-time, so the scale is 0 by default: deleted pods go at once, with no terminating state to be seen.
+A deleted pod stays for its grace period times the termination scale, terminating but still using its node's resources, and is then
+removed. The grace period is the longest a process may take after SIGTERM, and a well-behaved process ends at once, so the scale is
+0 by default: deleted pods are removed at once, without a visible terminating state.
 
-Future work is kept as timers (`next_wakeup`, `advance`); a pod that changed its mind meanwhile (deleted, made anew
-under the same name) is recognised by its uid.
+Future work is kept as timers (`next_wakeup`, `advance`); a pod that was deleted or recreated under the same name in between is
+recognised by its uid.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ START, FINISH, KILL = range(3)
 
 
 class PodRun(msgspec.Struct, frozen=True):
-    """How long a pod runs, and how it ends.
+    """Run time and exit code of a pod.
 
     Attributes:
         duration_ns: from its start to its end; None runs until it is deleted.
@@ -66,16 +66,16 @@ RunOf = Callable[[Pod], PodRun | None]
 
 
 class KubeletOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """How the virtual kubelet behaves.
+    """Options of the virtual kubelet.
 
     Attributes:
         start_delay_ns: from binding to Running: image pull, container start, readiness.
-        termination_scale: which part of its grace period a deleted pod lingers; 0 removes pods at once, 1 is the worst
-            case that Kubernetes allows.
-        container_statuses: whether statuses list the containers, for hosts that show them to people.
-        default_run_time: of pods with the restart policy Never or OnFailure that a server's kubelet starts and that have no
-            annotation, as that annotation has it; "" for none. Simulations have none.
-        run_of: how long each pod runs; asked once for each pod, when it starts.
+        termination_scale: fraction of its grace period that a deleted pod stays; 0 removes pods at once, 1 is the worst case that
+            Kubernetes allows.
+        container_statuses: whether statuses list the containers, for hosts that display them.
+        default_run_time: for pods with the restart policy Never or OnFailure that a server's kubelet starts and that have no
+            annotation, in the annotation's format; "" for none. Simulations have none.
+        run_of: returns how long a pod runs; called once for each pod, when it starts.
     """
 
     start_delay_ns: int = 0
@@ -85,7 +85,7 @@ class KubeletOptions(msgspec.Struct, frozen=True, kw_only=True):
     run_of: RunOf | None = None
 
 
-# What to do, to which pod (key and uid), and the exit code that it then ends with.
+# The task, the pod's key and uid, and its exit code.
 _Task = tuple[int, str, str, int]
 
 
@@ -93,7 +93,7 @@ T = TypeVar("T", bound=KubernetesObject)
 
 
 class PodWrites(Protocol):
-    """How a kubelet writes pods and nodes."""
+    """The kubelet's writes of pods and nodes."""
 
     def update(self, new: T) -> T:
         """Replace an object by a newer version of itself and return it as stored."""
@@ -108,9 +108,9 @@ class VirtualKubelet:
     """Start, finish and remove pods, in a store, on all nodes.
 
     Args:
-        store: where pods live.
+        store: of the pods.
         options: see `KubeletOptions`.
-        pods: writes them, in `advance` and `terminate`; the store itself unless told.
+        pods: writes pods, in `advance` and `terminate`; the store itself by default.
     """
 
     def __init__(self, store: ObjectStore, options: KubeletOptions, pods: PodWrites | None = None) -> None:
@@ -124,9 +124,9 @@ class VirtualKubelet:
     # --- starting -----------------------------------------------------------------------------------------------------
 
     def take(self, pod: Pod, now_ns: int) -> Pod:
-        """Take charge of a pod that is being bound; return it as it is right after: pending, or running already.
+        """Manage a pod that is being bound; return it in its state right after: pending, or already running.
 
-        The caller stores what comes back. A pod that runs already (an import) keeps its status and gets its end.
+        The caller stores the returned pod. A pod that is already running (an import) keeps its status and only gets an end time.
         """
         if pod.status.phase == "Running":
             started = pod.status.start_time
@@ -145,14 +145,14 @@ class VirtualKubelet:
         return replace(pod, status=status)
 
     def _plan_end(self, pod: Pod, start_ns: int, now_ns: int) -> None:
-        # Where pods run together, the last of them to start lets all begin.
+        # The run time of a group starts when its last pod starts.
         for each in self._together.started(pod) if pod.metadata.annotations else (pod,):
             run = self.run_of(each)
             if run is not None and run.duration_ns is not None:
                 self._set(max(start_ns + run.duration_ns, now_ns), FINISH, each, run.exit_code)
 
     def run_of(self, pod: Pod) -> PodRun | None:
-        """Return how long a pod runs and how it ends: what the host says, else the annotations, else None (for ever).
+        """Return how long a pod runs and how it ends: from the host, else the annotations, else None (forever).
 
         Raises:
             InputError: an annotation that can't be read.
@@ -195,13 +195,13 @@ class VirtualKubelet:
     # --- ending -------------------------------------------------------------------------------------------------------
 
     def terminate(self, pod: Pod, now_ns: int, *, grace_seconds: int | None = None) -> None:
-        """Delete a pod: at once, or after the part of its grace period that the termination scale says.
+        """Delete a pod: at once, or after its grace period times the termination scale.
 
-        A pod that is on no node, or finished, or on a node that is gone, has nobody to wait for. A second call can only
-        shorten the time that the pod has left. A pod with finalizers becomes Failed and stays until they are gone.
+        A pod without a node, a finished pod, or one whose node is gone is removed at once. A second call can only shorten the
+        remaining time. A pod with finalizers becomes Failed and stays until they are gone.
 
         Args:
-            pod: as it is stored.
+            pod: the stored pod.
             now_ns: when.
             grace_seconds: instead of the pod's own ``terminationGracePeriodSeconds``; 0 removes it at once.
         """
@@ -259,12 +259,12 @@ class VirtualKubelet:
         return self._timers.next_time
 
     def advance(self, now_ns: int) -> None:
-        """Do what is due by now: start, finish and remove pods."""
+        """Do all due work: start, finish and remove pods."""
         while self.advance_one(now_ns):
             pass
 
     def advance_one(self, now_ns: int) -> bool:
-        """Do the first thing that is due by now; say whether there was one."""
+        """Do the first task that is due; return whether there was one."""
         due = self._timers.pop_due(now_ns)
         if due is None:
             return False

@@ -1,6 +1,7 @@
-"""Limit ranges and resource quotas of a virtual cluster: typed pods against the rules that the API server applies, too.
+"""Limit ranges and resource quotas of a virtual cluster: the API server's rules, applied to typed pods.
 
-Amounts in use are those of the pods in the store: nobody writes the status of quotas here. Other kinds of objects are not counted.
+Usage is computed from the pods in the store, because nothing writes the status of quotas here. Other kinds of objects are not
+counted.
 
 Source: `bayplan.objects.limit_ranges` and `bayplan.objects.resource_quotas` have the rules.
 """

@@ -1,4 +1,4 @@
-"""How controllers name what they make: generated suffixes, template hashes, and the alphabet of both.
+"""Names of generated objects: random suffixes, template hashes, and the alphabet of both.
 
 Generated names are those of the API server: prefix and five characters of an alphabet without vowels. Template hashes
 have the form of upstream's (a 32-bit FNV-1a sum, written in decimal, letter by letter in that alphabet), but not its

@@ -1,8 +1,7 @@
-"""The pods that one controller object owns, sorted by how far they are, so that nobody need look at all of them.
+"""The pods that one controller object owns, grouped by lifecycle state, so that counting them is cheap.
 
 A ReplicaSet of 10,000 pods whose pods are bound one after the other is reconciled 10,000 times; counting its pods
-each time would take minutes. The store moves a pod between the groups here as it changes, and a controller reads
-sizes.
+each time would take minutes. The store moves a pod between these groups as it changes, and controllers read their sizes.
 """
 
 from __future__ import annotations
@@ -83,22 +82,22 @@ class OwnedPods:
 
 
 def is_finished(pod: Pod) -> bool:
-    """Say whether a pod has come to its end (phase Succeeded or Failed)."""
+    """Return whether a pod is finished (phase Succeeded or Failed)."""
     return pod.status.phase in FINISHED_PHASES
 
 
 def is_active(pod: Pod) -> bool:
-    """Say whether a pod is neither finished nor being deleted."""
+    """Return whether a pod is neither finished nor being deleted."""
     return pod.status.phase not in FINISHED_PHASES and pod.metadata.deletion_timestamp is None
 
 
 def is_ready(pod: Pod) -> bool:
-    """Say whether the Ready condition of a pod is true."""
+    """Return whether the Ready condition of a pod is true."""
     return any(condition.type == "Ready" and condition.status == "True" for condition in pod.status.conditions)
 
 
 def condition_time(pod: Pod, type_: str, status: str) -> str | None:
-    """Return since when a condition of a pod has had a status; None where it does not have it, or does not say."""
+    """Return since when a condition of a pod has had a status; None if it does not have that status, or no time."""
     for condition in pod.status.conditions:
         if condition.type == type_:
             return condition.last_transition_time if condition.status == status else None

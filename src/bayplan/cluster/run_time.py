@@ -1,4 +1,4 @@
-"""The annotations that say how long a pod runs and how it ends, and which pods end by themselves."""
+"""Annotations for a pod's run time and exit code, and the pods that end by themselves."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ENDS_BY_ITSELF = ("Never", "OnFailure")
 def run_forever(pod: Document) -> None:
     """Annotate a pod from another cluster, so that no default run time applies to it.
 
-    One that says how long it runs stays as it is.
+    A pod that already has a run time is not changed.
 
     Args:
         pod: its document, which is changed.

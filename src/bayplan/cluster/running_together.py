@@ -1,7 +1,7 @@
 """Pods whose work begins when all of them are there: the workers of one training job.
 
 The annotation ``bayplan.io/runs-with: LABEL=COUNT`` says that a pod's run time counts from the moment at which COUNT pods of its
-namespace with its value of LABEL have started. Until then a pod holds its node and does nothing, for ever if need be.
+namespace with its value of LABEL have started. Until then a pod holds its node and does nothing, forever if need be.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Company(msgspec.Struct):
 
     Attributes:
         count: how many must have started. present: those that have and wait for the others, by uid.
-        complete: whether all were there at some moment; who comes later begins at once.
+        complete: whether all were present at some moment; later pods start at once.
     """
 
     count: int
@@ -35,7 +35,7 @@ class RunningTogether:
         self._companies: dict[tuple[str, str, str], Company] = {}
 
     def started(self, pod: Pod) -> list[Pod]:
-        """Note that a pod has started; return the pods whose work begins now: itself where it need not wait.
+        """Record that a pod has started; return the pods whose run time begins now: itself if it need not wait.
 
         Raises:
             InputError: the annotation can't be read.

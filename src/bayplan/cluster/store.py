@@ -4,9 +4,9 @@ It is the API server's storage without the API: it gives uids and resource versi
 object and journals each write as the event that a watch would send. It decides nothing; controllers, the kubelet and
 the host do.
 
-Objects are immutable and stored as they are: no copies. A write costs about a microsecond, because a simulation pushes
-hundreds of thousands of pods through here. Two consequences: indexes exist for pods only where someone asks for them on
-every change (by owner, by node), and everything that iterates does so in insertion order, never over a set.
+Objects are immutable and stored without copies. A write costs about a microsecond, because a simulation pushes
+hundreds of thousands of pods through here. Two consequences: pods are indexed only by what every change needs (owner and node), and
+every iteration is in insertion order, never over a set.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _NO_PODS = OwnedPods()
 
 
 class ChangeEvent(msgspec.Struct, frozen=True, gc=False):
-    """One write, as a watch tells it.
+    """One write, as a watch event.
 
     Attributes:
         type: ``ADDED``, ``MODIFIED`` or ``DELETED``.
@@ -64,10 +64,10 @@ class ChangeEvent(msgspec.Struct, frozen=True, gc=False):
 
 
 class ObjectStore:
-    """Objects by kind, then by key (``namespace/name``, or ``name`` where there is no namespace), in insertion order.
+    """Objects by kind, then by key (``namespace/name``, or ``name`` without a namespace), in insertion order.
 
     Args:
-        uid_stream: where uids come from; a store draws 16 bytes an object, in blocks.
+        uid_stream: source of uids; a store draws 16 bytes per object, in blocks.
     """
 
     __slots__ = (
@@ -136,7 +136,7 @@ class ObjectStore:
         return list(self._dependents.get(uid, ()))
 
     def has_dependents(self, uid: str) -> bool:
-        """Say whether any object has an owner reference to this uid."""
+        """Return whether any object has an owner reference to this uid."""
         return bool(self._dependents.get(uid))
 
     # --- writing ------------------------------------------------------------------------------------------------------
@@ -144,7 +144,7 @@ class ObjectStore:
     def add(self, new: T, now_ns: int) -> T:
         """Store a new object and return it as stored: with resource version, uid and creation time.
 
-        A uid and a creation time that it brings are kept.
+        An existing uid and creation time are kept.
 
         Raises:
             InputError: an object of that kind and key exists.
@@ -236,7 +236,7 @@ class ObjectStore:
     # --- the journal --------------------------------------------------------------------------------------------------
 
     def journal(self) -> list[ChangeEvent]:
-        """Return the writes since the journal was last taken: the live list, for whoever follows it by position."""
+        """Return the writes since the journal was last taken: the live list, for readers that keep a position in it."""
         return self._journal
 
     def take_journal(self) -> list[ChangeEvent]:
@@ -294,7 +294,7 @@ class ObjectStore:
                         del self._pods_by_owner[owner.uid]
 
     def check_invariants(self) -> None:
-        """Compare every index with one made anew from the objects.
+        """Compare every index with one rebuilt from the objects.
 
         Raises:
             InvariantError: they differ. Called by tests, and by simulations that check themselves.

@@ -1,4 +1,4 @@
-"""Alarms in virtual time: what a kubelet or a controller wants to do later, by time, then in the order of asking."""
+"""Timers in virtual time: future work of kubelet and controllers, by time, then in insertion order."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ T = TypeVar("T")
 
 
 class Timers(Generic[T]):
-    """A heap of (time, sequence, item). Items are never compared; those of one time come out as they were set.
+    """A heap of (time, sequence, item). Items are never compared; items with equal times are returned in insertion order.
 
-    Nothing is ever taken back: an item that no longer matters is recognised as such by whoever takes it out, which is
-    cheaper than to look for it in a heap.
+    Items are never removed early: the caller that pops an obsolete item recognises and drops it, which is cheaper than searching
+    the heap.
 
     Attributes:
-        next_time: the time of the earliest item, or None; read after every write of a cluster, so it is no method.
+        next_time: the time of the earliest item, or None; read after every write of a cluster, so it is an attribute, not a method.
     """
 
     __slots__ = ("_heap", "_sequence", "next_time")

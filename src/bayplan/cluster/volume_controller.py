@@ -1,7 +1,7 @@
-"""What becomes of a volume or claim that the scheduler wrote for a pod: the claim is bound, its volume made where there is none.
+"""Binding of volumes and claims that the scheduler chose for a pod: bind the claim, and provision a missing volume.
 
-A real cluster has a volume controller and provisioners for this; here it happens at once. Claims that are bound without any pod
-are the business of `bayplan.controllers.persistent_volumes`.
+A real cluster has a volume controller and provisioners for this; here it happens at once. `bayplan.controllers.persistent_volumes`
+binds claims without a pod.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
 
 
 class Objects(Protocol):
-    """Where objects are looked up: a store or a catalog."""
+    """Lookup of objects: a store or a catalog."""
 
     def get(self, kind: type[T], key: str) -> T | None:
         """Return an object by its key, or None."""
@@ -46,14 +46,14 @@ class Objects(Protocol):
 
 
 def volume_writes(item: KubernetesObject, objects: Objects, node: Node | None = None) -> list[KubernetesObject]:
-    """Return what is written when the scheduler writes a volume or a claim: it, and all that follows, in order.
+    """Return the writes for a volume or claim that the scheduler writes: the object, and all that follow, in order.
 
     The versions are new ones; their numbers are for the store to give.
 
     Args:
         item: a volume that is meant for a claim now, or a claim with a selected node.
         objects: the cluster.
-        node: the selected node; a volume that is made for a claim can be reached from where its driver says for that node.
+        node: the selected node; a volume provisioned for a claim is accessible from the driver's topology for that node.
     """
     if isinstance(item, PersistentVolume):
         reference = item.spec.claim_ref
@@ -105,7 +105,7 @@ def provisioned_volume(
         metadata=ObjectMeta(name=name, annotations={PROVISIONED_BY: driver}),
         spec=PersistentVolumeSpec(
             capacity={} if requested is None else {STORAGE: requested},
-            # The name of a provisioner that is no CSI driver may have a slash, and a driver's may not.
+            # A provisioner that is not a CSI driver may have a slash in its name, a driver may not.
             csi=CSIPersistentVolumeSource(driver=driver.replace("/", "."), volume_handle=name),
             access_modes=spec.access_modes,
             claim_ref=reference,
@@ -120,7 +120,7 @@ def provisioned_volume(
 
 
 def _reachable_from(node: Node, driver: str, objects: Objects) -> VolumeNodeAffinity | None:
-    """Return from where a volume can be reached that a driver makes for a node: the node's values of its topology keys."""
+    """Return the topology of a volume that a driver provisions for a node: the node's values of the driver's topology keys."""
     csi_node = objects.get(CSINode, node.metadata.name)
     drivers = csi_node.spec.drivers if csi_node is not None else ()
     keys = next((item.topology_keys for item in drivers if item.name == driver), ())

@@ -1,4 +1,4 @@
-"""Which kinds of objects the scheduler watches; changes of others are none of its business."""
+"""The kinds of objects that the scheduler watches; it ignores changes of other kinds."""
 
 from __future__ import annotations
 

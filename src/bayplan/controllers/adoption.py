@@ -1,7 +1,7 @@
-"""Ownership by selector: Deployments and ReplicaSets adopt what nobody controls, and let go of pods that no longer match.
+"""Ownership by selector: Deployments and ReplicaSets adopt orphans and release pods that no longer match.
 
-In the virtual cluster ownership is the owner reference alone. People change labels: a pod that is taken out of its ReplicaSet to be
-looked at lives on by itself, and a Deployment that is made anew over orphans of an older one takes them over.
+In the virtual cluster the owner reference alone decides ownership. On a server, people change labels: a pod that is taken out of
+its ReplicaSet for debugging keeps running on its own, and a Deployment that is recreated adopts the orphans of the old one.
 
 Source: pkg/controller/controller_ref_manager.go v1.36.3.
 """
@@ -36,7 +36,7 @@ class _Selectors:
         self._known: dict[int, tuple[LabelSelector, Selector]] = {}
 
     def match(self, selector: LabelSelector | None, item: KubernetesObject) -> bool:
-        """Say whether a selector takes an object; one that is absent, empty or wrong takes none."""
+        """Return whether a selector takes an object; one that is absent, empty or wrong takes none."""
         if selector is None or not (selector.match_labels or selector.match_expressions):
             return False
         known = self._known.get(id(selector))
@@ -83,15 +83,15 @@ class AdoptingDeployments(DeploymentController):
 
 
 class PodOwnership(Controller):
-    """Reconcile pods whose labels are new, by key: with the ReplicaSet that controls them, or one that selects them.
+    """Reconcile pods whose labels changed, by key, with the ReplicaSet that controls or selects them.
 
     Args:
         tools: see `ControllerTools`.
         ask: queues a reconcile.
 
     Attributes:
-        orphans: keys of the pods that nobody controls, by namespace.
-        replica_sets: the controller that is asked again when one of its pods is let go.
+        orphans: keys of the pods without a controller, by namespace.
+        replica_sets: the controller to queue when one of its pods is released.
     """
 
     kind = Pod
@@ -193,7 +193,7 @@ class AdoptingReplicaSets(ReplicaSetController):
 
     Args:
         tools: see `ControllerTools`.
-        ownership: knows the pods that nobody controls.
+        ownership: knows the pods without a controller.
     """
 
     def __init__(self, tools: ControllerTools, ownership: PodOwnership) -> None:

@@ -1,4 +1,4 @@
-"""Which pods count as available: ready for at least ``minReadySeconds``."""
+"""Availability of pods: ready for at least ``minReadySeconds``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from bayplan.objects.pod import Pod
 
 
 def is_available(pod: Pod, min_ready_seconds: int, now_ns: int) -> bool:
-    """Say whether a pod has been ready long enough."""
+    """Return whether a pod has been ready long enough."""
     if min_ready_seconds <= 0:
         return is_ready(pod)
     # Without a time of transition a pod is never available where waiting is asked for.

@@ -1,4 +1,4 @@
-"""What a controller is, and what it has to work with."""
+"""The base class of controllers, and the tools they share."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class ControllerTools(msgspec.Struct, frozen=True):
         store: to read.
         writer: to write.
         pods: makes pods from templates.
-        burst: how many pods one turn of a controller may create or delete; it goes on in its next one, at the same time.
+        burst: how many pods one turn of a controller may create or delete; the rest follow in its next turn, at the same time.
     """
 
     store: ObjectStore
@@ -41,12 +41,11 @@ class Controller(ABC):
     """One control loop.
 
     Attributes:
-        component: who it is in the events that it records.
-        kind: the objects that it reconciles. It is called for a key of them when one changes, and when an object that
-            one of them controls changes.
-        watches: further kinds but pods whose events it wants to see, see `keys_for`.
-        watches_pods: whether it wants to see the events of all pods. Asked again after every event of another kind.
-        follows_pods: whether it wants to see every event of a pod that one of its objects controls, see `pod_changed`.
+        component: the reporting component of its events.
+        kind: the kind that it reconciles. It is called with a key when that object, or an object that it controls, changes.
+        watches: further kinds, except pods, whose events it receives, see `keys_for`.
+        watches_pods: whether it receives the events of all pods. Read again after every event of another kind.
+        follows_pods: whether it receives every event of a pod that one of its objects controls, see `pod_changed`.
     """
 
     kind: ClassVar[Kind]
@@ -68,7 +67,7 @@ class Controller(ABC):
 
     @abstractmethod
     def reconcile(self, key: str, now_ns: int) -> int | None:
-        """Bring one object a step nearer to what it asks for.
+        """Bring one object a step closer to its spec.
 
         Args:
             key: of the object, which may be gone.

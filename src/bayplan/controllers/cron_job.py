@@ -36,7 +36,7 @@ class CronJobController(Controller):
     component = "cronjob-controller"
 
     def reconcile(self, key: str, now_ns: int) -> int | None:
-        """Make the Job that is due, forget those that ended, and tell when the next one is due."""
+        """Create the Job that is due, drop the Jobs that ended, and return when the next one is due."""
         item = self.store.get(CronJob, key)
         if item is None:
             return None
@@ -122,7 +122,7 @@ class CronJobController(Controller):
             since_ns = parse_time_ns(status.last_schedule_time)
         earliest_ns = since_ns
         if spec.starting_deadline_seconds is not None:
-            # What should have started before this is not made up for.
+            # Runs missed before this time are skipped.
             earliest_ns = max(since_ns, now_ns - spec.starting_deadline_seconds * SECOND_NS)
         due_ns = latest_time(schedule, earliest_ns, now_ns)
         job = self._start(item, status, due_ns, now_ns) if due_ns is not None else None
@@ -140,7 +140,7 @@ class CronJobController(Controller):
         return status, following_time(schedule, since_ns, now_ns)
 
     def _start(self, item: CronJob, status: CronJobStatus, due_ns: int, now_ns: int) -> Job | None:
-        """Make the Job of one scheduled time; None where that was done before, or the concurrency policy forbids it."""
+        """Create the Job of one scheduled time; None if it already exists, or the concurrency policy forbids it."""
         name = f"{item.metadata.name}-{due_ns // MINUTE_NS}"
         done = format_time(due_ns) == status.last_schedule_time or any(job.name == name for job in status.active)
         if done or (item.spec.concurrency_policy == "Forbid" and status.active):
@@ -179,10 +179,10 @@ class CronJobController(Controller):
 
 
 def latest_time(schedule: CronSchedule, after_ns: int, now_ns: int) -> int | None:
-    """Return the latest time of a schedule after one time and not after another; None where there is none.
+    """Return the latest time of a schedule after one time and not after another; None if there is none.
 
-    A long gap is not walked through: the distance of the first two times tells about where the latest one is, and the
-    search goes on from a step before that. Where the times are unevenly spaced, it may find none, as upstream does.
+    A long gap is not walked through: the distance between the first two times gives an estimate of the latest, and the search
+    starts one step before it. If the times are unevenly spaced, it may find none, as upstream does.
 
     Raises:
         InputError: the schedule names a day that never comes, like 31 February.

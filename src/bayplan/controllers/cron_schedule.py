@@ -73,10 +73,10 @@ class FieldSchedule(msgspec.Struct, frozen=True):
     zone: tzinfo
 
     def next_after(self, time_ns: int) -> int | None:
-        """Return the first matching time after ``time_ns``, or None when five years hold none (31 February).
+        """Return the first matching time after ``time_ns``, or None if there is none within five years (31 February).
 
-        Each field is moved to its next match in turn, coarse to fine; where a move wraps the coarser field, the search
-        starts over from there. The first move of all resets the finer fields.
+        Move each field to its next match in turn, coarse to fine; if a move wraps into a coarser field, start over from there. The
+        first move resets the finer fields.
         """
         if not all(field.values for field in (self.minute, self.hour, self.day, self.month, self.weekday)):
             return None  # A field of nothing but commas is accepted, and never matches.
@@ -124,7 +124,7 @@ class FieldSchedule(msgspec.Struct, frozen=True):
                 seconds += (24 - local.hour if local.hour > 12 else -local.hour) * _HOUR
                 local = self._local(seconds)
             if seconds <= before:
-                # The zone left out a whole day (Samoa, 30 December 2011), where the original loops for ever.
+                # The zone left out a whole day (Samoa, 30 December 2011), where the original loops forever.
                 seconds = before + 24 * _HOUR
                 local = self._local(seconds)
             if local.day == 1:

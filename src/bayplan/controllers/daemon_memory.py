@@ -1,7 +1,7 @@
-"""What the DaemonSet controller knows of one set without looking at every node again: pods by node, verdicts, tallies.
+"""Cached state of one DaemonSet: pods by node, eligibility and status counts, so that not every node is checked again.
 
-With 5,000 nodes, a pod that starts on one of them must not cost a look at the other 4,999. Events of pods and nodes
-make single nodes dirty; a reconcile looks at those, and the tallies of the status move by what changed there.
+With 5,000 nodes, a pod that starts on one of them must not cause a check of the other 4,999. Events of pods and nodes
+mark single nodes as dirty; a reconcile checks those and adjusts the status counts by the difference.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from bayplan.objects.workloads import PodTemplateSpec
 
 
 class NodeTally(msgspec.Struct, frozen=True):
-    """What one node adds to the status of a DaemonSet; each 0 or 1."""
+    """Contribution of one node to the status of a DaemonSet; each field is 0 or 1."""
 
     desired: int = 0
     current: int = 0
@@ -34,12 +34,12 @@ _NOTHING = NodeTally()
 
 
 class DaemonMemory:
-    """What is known of one DaemonSet.
+    """The cached state of one DaemonSet.
 
     Attributes:
         history: the versions of its template.
-        dirty: names of nodes to look at, in the order in which they became so.
-        is_halfway: whether a turn has left some of them for the next.
+        dirty: names of nodes to check, in the order in which they became dirty.
+        is_halfway: whether a turn left some of them for the next.
         pods: keys of its pods by the node that they are on or were made for.
         by_hash: how many of its pods that are not being deleted carry each hash.
         waiting: nodes whose pod is ready but not yet available.
@@ -65,7 +65,7 @@ class DaemonMemory:
         self._tallies: dict[str, NodeTally] = {}
 
     def follow_template(self, template: PodTemplateSpec) -> bool:
-        """Take note of the template; say whether it is another one than last time, so that every node is dirty."""
+        """Store the template; return whether it has changed, which makes every node dirty."""
         if self._template is template:
             return False
         self._template = template

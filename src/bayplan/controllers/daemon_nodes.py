@@ -38,7 +38,7 @@ _HOST_NETWORK_TOLERATION = Toleration(
 
 
 class NodeEligibility:
-    """Tell which nodes fit the template of a DaemonSet: by name, node selector, required node affinity, and taints.
+    """Select the nodes that fit the template of a DaemonSet: by name, node selector, required node affinity and taints.
 
     Args:
         template: of the DaemonSet.
@@ -114,7 +114,7 @@ def _node_name_selector(node_name: str) -> NodeSelector:
 
 
 def target_node(pod: Pod) -> str:
-    """Return the node that a daemon pod is on or was made for; "" where neither can be told."""
+    """Return the node that a daemon pod is on or was created for; "" if neither is known."""
     spec = pod.spec
     if spec.node_name:
         return spec.node_name

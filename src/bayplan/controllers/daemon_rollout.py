@@ -1,8 +1,8 @@
-"""Which daemon pods a rolling update replaces next: as many as may be unavailable, or as many as may surge.
+"""Selects the daemon pods that a rolling update replaces next, within maxUnavailable or maxSurge.
 
-Without a surge, old pods that are not available go at once, and available ones as long as fewer than ``maxUnavailable``
-nodes are without service. With a surge, a new pod is started beside the old one, which goes when the new one serves.
-The nodes are seen in the order of the store, where upstream's order is random.
+Without a surge, old pods that are not available are deleted at once, and available ones while fewer than ``maxUnavailable`` nodes
+lack an available pod. With a surge, a new pod starts alongside the old one, which is deleted when the new one is available. Nodes
+are visited in the order of the store; upstream's order is random.
 
 Source: pkg/controller/daemon/update.go v1.36.3 and KEP-1591.
 """
@@ -103,7 +103,7 @@ class DaemonRollout:
         return self._due + self._sunset[: max(self._serving - self._desired, 0)]
 
     def nodes_to_surge(self) -> list[str]:
-        """Return the nodes on which to start a new pod beside the old one."""
+        """Return the nodes on which to start a new pod alongside the old one."""
         if self.max_surge == 0:
             return []
         return self._nodes_due + self._node_candidates[: max(self.max_surge - self._busy, 0)]

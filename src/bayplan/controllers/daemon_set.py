@@ -77,7 +77,7 @@ class DaemonSetController(Controller):
         return self._memory(uid).history
 
     def reconcile(self, key: str, now_ns: int) -> int | None:
-        """Create and delete pods on the nodes that changed, go on with a rolling update, then write the status."""
+        """Create and delete pods on the nodes that changed, continue a rolling update, then write the status."""
         item = self.store.get(DaemonSet, key)
         if item is None:
             self._forget_gone()
@@ -118,7 +118,7 @@ class DaemonSetController(Controller):
     def _revision(self, item: DaemonSet, memory: DaemonMemory) -> Revision:
         history = memory.history
         if not history.revisions:
-            # A set that comes with its pods and has nothing new to tell is at the version of its newest pod.
+            # A set that is loaded with its pods and whose template is unchanged has the version of its newest pod.
             owned = self.store.owned_pods(item.metadata.uid)
             hashes = [pod.metadata.labels.get(REVISION_LABEL, "") for pod in owned.active.values()]
             if hashes and hashes[-1] and item.status.observed_generation == item.metadata.generation:
@@ -138,7 +138,7 @@ class DaemonSetController(Controller):
         """Create or delete pods for one node; return whether it did, and when to look again."""
         pods = self._pods_on(memory, name)
         if node is None:
-            # The pods that ran there are pod garbage; those that never got there would wait for ever.
+            # The pods that ran there are pod garbage; those that never got there would wait forever.
             stranded = [pod for pod in pods if not pod.spec.node_name and pod.metadata.deletion_timestamp is None]
             return self._delete(item, stranded, now_ns), None
         should_run, may_stay = memory.judge(node)
@@ -209,7 +209,7 @@ class DaemonSetController(Controller):
     # --- rolling update -----------------------------------------------------------------------------------------------
 
     def _roll(self, item: DaemonSet, memory: DaemonMemory, revision: Revision, now_ns: int) -> bool:
-        """Delete outdated pods, and create those of a surge; say whether more could be done at once."""
+        """Delete outdated pods, and create those of a surge; return whether more could be done at once."""
         rollout = DaemonRollout(item, revision.hash, memory.totals.desired, now_ns)
         names = dict.fromkeys((*self.store.nodes, *memory.pods))
         for name in names:
@@ -245,7 +245,7 @@ class DaemonSetController(Controller):
         memory.tally(
             name, NodeTally(desired=1, current=1, ready=int(ready), available=int(available), updated=int(updated))
         )
-        # Beside the pod that counts there may be the one of a surge, which takes its place when it is available.
+        # In addition to the pod that counts there may be a surge pod, which replaces it once it is available.
         waiting = [
             each for each in pods if is_ready(each) and not is_available(each, item.spec.min_ready_seconds, now_ns)
         ]
@@ -295,7 +295,7 @@ def _surges(item: DaemonSet) -> bool:
 
 
 def _is_outdated(memory: DaemonMemory, revision: Revision) -> bool:
-    """Say whether a pod that is not being deleted carries another hash than the newest."""
+    """Return whether a pod that is not being deleted carries another hash than the newest."""
     return any(count > 0 and hash_ != revision.hash for hash_, count in memory.by_hash.items())
 
 

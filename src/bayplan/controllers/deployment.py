@@ -84,7 +84,7 @@ class DeploymentController(Controller):
     # --- rest ---------------------------------------------------------------------------------------------------------
 
     def _is_at_rest(self, deployment: Deployment, sets: list[ReplicaSet]) -> bool:
-        """Say whether a finished rollout is just as it was when it was finished, so that only the status can differ.
+        """Return whether a finished rollout is just as it was when it was finished, so that only the status can differ.
 
         The pods of a large Deployment are bound one after the other, and each brings the Deployment here.
         """
@@ -248,7 +248,7 @@ class DeploymentController(Controller):
         collisions = deployment.status.collision_count
         digest = template_hash(spec.template, collisions)
         while self.store.get(ReplicaSet, f"{metadata.namespace}/{replica_set_name(metadata.name, digest)}") is not None:
-            # Another template of the same hash, or somebody else's ReplicaSet of that name.
+            # A different template with the same hash, or another owner's ReplicaSet of that name.
             collisions = (collisions or 0) + 1
             digest = template_hash(spec.template, collisions)
         if collisions != deployment.status.collision_count:
@@ -303,7 +303,7 @@ class DeploymentController(Controller):
             self.writer.update(replace(stored, metadata=replace(stored.metadata, annotations=annotations)))
 
     def _clean_up(self, deployment: Deployment, old: list[ReplicaSet], now_ns: int) -> None:
-        """Remove the oldest of too many old ReplicaSets, as far as they are empty."""
+        """Delete the oldest empty ReplicaSets beyond the revision history limit."""
         limit = deployment.spec.revision_history_limit
         limit = 10 if limit is None else limit
         if limit == _UNLIMITED:
@@ -340,7 +340,7 @@ class DeploymentController(Controller):
 
 
 def _parts(deployment: Deployment, sets: list[ReplicaSet]) -> list[object]:
-    """Return what a rollout depends on beside the status of its ReplicaSets."""
+    """Return what a rollout depends on in addition to the status of its ReplicaSets."""
     parts: list[object] = [deployment.spec, deployment.metadata.annotations]
     for item in sets:
         parts += (item.spec, item.metadata.annotations)
@@ -369,7 +369,7 @@ def _same_template(one: PodTemplateSpec, other: PodTemplateSpec) -> bool:
 
 
 def _is_scaling(deployment: Deployment, sets: list[ReplicaSet]) -> bool:
-    """Say whether a Deployment was scaled since its active ReplicaSets were last given a size."""
+    """Return whether a Deployment was scaled since its active ReplicaSets were last given a size."""
     desired = desired_replicas(deployment)
     for item in sets:
         noted = read_count(item, DESIRED_REPLICAS_ANNOTATION)

@@ -1,7 +1,8 @@
-"""The condition Progressing of Deployments: whether a rollout moves, is done, is paused, or has not moved for too long.
+"""The Progressing condition of Deployments: whether a rollout progresses, is complete, is paused, or has timed out.
 
-The Deployment controller of the virtual cluster does without it; people and ``kubectl rollout status`` read it. Progress is told
-from the counts in the status, as upstream does; when a rollout moved last is remembered here, and counts anew after a restart.
+The Deployment controller of the virtual cluster does not need it; people and ``kubectl rollout status`` read it. Progress is
+derived from the counts in the status, as upstream does. The time of the last progress is kept in memory, so the deadline starts
+again after a restart.
 
 Source: pkg/controller/deployment/progress.go v1.36.3.
 """
@@ -32,12 +33,12 @@ _NEVER = 2**31 - 1
 
 @dataclass(slots=True)
 class _Rollout:
-    """What was seen of a Deployment last.
+    """The last observed state of a Deployment.
 
     Attributes:
         replica_set: uid of the newest one.
-        status: that it had.
-        moved_ns: when it moved last.
+        status: its status at that time.
+        moved_ns: when it last progressed.
     """
 
     replica_set: str
@@ -155,7 +156,7 @@ class DeploymentProgress(Controller):
 
 
 def _moves(before: DeploymentStatus, after: DeploymentStatus) -> bool:
-    """Say whether new pods have come, become ready or available, or old ones gone."""
+    """Return whether new pods have come, become ready or available, or old ones gone."""
     return (
         after.updated_replicas > before.updated_replicas
         or after.replicas - after.updated_replicas < before.replicas - before.updated_replicas

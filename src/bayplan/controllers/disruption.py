@@ -1,10 +1,10 @@
-"""The disruption controller: how many pods each PodDisruptionBudget allows to go at this moment.
+"""The disruption controller: how many disruptions each PodDisruptionBudget currently allows.
 
-Preemption reads ``status.disruptionsAllowed`` when it chooses victims, so a budget whose status nobody writes would
-forbid everything. A budget's pods are followed event by event; a change of one pod does not count the others again.
+Preemption reads ``status.disruptionsAllowed`` when it chooses victims, so a budget without a status would forbid everything. The
+counts are updated event by event; a change of one pod does not recount the others.
 
-A recorded cluster may come without the owners of its pods. Where a budget needs to know their scale and can't, the
-status that it came with is kept; one that came without allows nothing, as upstream does.
+A recorded cluster may lack the owners of its pods. If a budget needs their scale and it is unknown, its recorded status is kept; a
+budget without a status allows nothing, as upstream does.
 
 Left out: ``disruptedPods``, which the eviction API writes. Source: pkg/controller/disruption v1.36.3 and
 https://kubernetes.io/docs/concepts/workloads/pods/disruptions/
@@ -42,7 +42,7 @@ _MEMO_SIZE = 10_000
 
 
 class _UnknownScaleError(Exception):
-    """The scale of a pod's controller can't be told; the text is upstream's."""
+    """The scale of a pod's controller is unknown; the text is upstream's."""
 
 
 class _Memory:
@@ -61,7 +61,7 @@ class _Memory:
         self._owner_of: dict[str, OwnerReference] = {}
 
     def follow(self, key: str, pod: Pod | None) -> bool:
-        """Take note of a pod as it is now (None: gone); say whether that changes anything."""
+        """Record the current state of a pod (None: deleted); return whether that changes anything."""
         if pod is None or not self._selects(pod.metadata.labels):
             return self._drop(key)
         healthy = pod.metadata.deletion_timestamp is None and is_ready(pod)
@@ -210,7 +210,7 @@ class DisruptionController(Controller):
         return sum(scales.values())
 
     def _scale_of(self, owner: OwnerReference, namespace: str) -> tuple[str, int] | None:
-        """Return the uid and the replicas of a pod's controller: of the Deployment, where one controls its ReplicaSet."""
+        """Return the uid and the replicas of a pod's controller: of the Deployment if one controls its ReplicaSet."""
         kind = _SCALABLE.get(owner.kind)
         if kind is None:
             row = next((kind_of(type_) for type_ in self.store.kinds() if type_.__name__ == owner.kind), None)
@@ -230,7 +230,7 @@ class DisruptionController(Controller):
 
 
 def _condition(item: PodDisruptionBudget, allowed: bool, reason: str, message: str, now_ns: int) -> Condition:
-    """Return the condition of a budget; it keeps its time where its status stays the same."""
+    """Return the condition of a budget; it keeps its time if its status stays the same."""
     status = "True" if allowed else "False"
     since = format_time(now_ns)
     for present in item.status.conditions:

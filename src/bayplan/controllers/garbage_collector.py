@@ -1,4 +1,4 @@
-"""The garbage collector: what becomes of objects of every kind when their owners go.
+"""The garbage collector: deletes or orphans dependents of every kind when their owners are deleted.
 
 Background: dependents are deleted once the owner is gone. Foreground: the owner waits for those that block it. Orphan: they
 lose the reference. Only owners that were seen to go count: objects that come with the reference to an owner that was never
@@ -29,7 +29,7 @@ P = TypeVar("P")
 
 
 class OwnerRefs(msgspec.Struct, gc=False, rename="camel", frozen=True):
-    """What ties an object to others and to life.
+    """Owner references, finalizers and deletion time of an object.
 
     Attributes:
         uid: of the object.
@@ -50,7 +50,7 @@ class OwnerRefs(msgspec.Struct, gc=False, rename="camel", frozen=True):
 
 
 class OwnerGraph(ABC, Generic[P]):
-    """Who owns whom. Objects are named by their place, whatever that is."""
+    """The graph of owners and dependents. The type parameter is what identifies an object."""
 
     @abstractmethod
     def dependents(self, uid: str) -> list[P]:
@@ -62,7 +62,7 @@ class OwnerGraph(ABC, Generic[P]):
 
     @abstractmethod
     def is_gone(self, uid: str) -> bool:
-        """Say whether an owner is gone and has dependents left."""
+        """Return whether an owner is gone and has dependents left."""
 
     @abstractmethod
     def note_gone(self, uid: str) -> None:
@@ -161,7 +161,7 @@ class GarbageCollector(Controller, Generic[P]):
             return None
         left = self._staying(uid)
         for dependent, refs in left[: self.burst]:
-            # What it owns in turn goes before it as well.
+            # Its own dependents are deleted before it as well.
             self.graph.delete(dependent, now_ns, foreground=bool(self.graph.dependents(refs.uid)))
         if len(left) > self.burst:
             return now_ns
@@ -185,7 +185,7 @@ class GarbageCollector(Controller, Generic[P]):
         return [(place, refs) for place, refs in found if refs is not None and refs.deletion_timestamp is None]
 
     def _blocks(self, place: P, uid: str) -> bool:
-        """Say whether an object that is still there holds back the deletion of its owner."""
+        """Return whether an object that is still there holds back the deletion of its owner."""
         refs = self.graph.refs(place)
         return refs is not None and any(
             owner.uid == uid and bool(owner.block_owner_deletion) for owner in refs.owner_references
@@ -220,7 +220,7 @@ class StoreOwners(OwnerGraph[Place]):
         return refs_of(item) if item is not None else None
 
     def is_gone(self, uid: str) -> bool:
-        """Say whether an owner is gone and has dependents left."""
+        """Return whether an owner is gone and has dependents left."""
         return uid in self._gone
 
     def note_gone(self, uid: str) -> None:
@@ -248,7 +248,7 @@ class StoreOwners(OwnerGraph[Place]):
         finalizers = metadata.finalizers
         controller = metadata.controller()
         if controller is not None and controller.uid == uid:
-            # Nobody is left to count the pod for its Job.
+            # No Job is left to count the pod.
             finalizers = tuple(name for name in finalizers if name != JOB_TRACKING_FINALIZER)
         metadata = replace(metadata, owner_references=owners, finalizers=finalizers)
         self._writer.update(replace(item, metadata=metadata))

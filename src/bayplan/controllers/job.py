@@ -48,7 +48,7 @@ _DEFAULT_BACKOFF_LIMIT = 6
 
 
 class _Memory:
-    """What the controller remembers of one Job: nothing that pods and status do not tell, but quicker."""
+    """Cached state of one Job. All of it can be derived from pods and status."""
 
     def __init__(self, job: Job) -> None:
         self.backoff = Backoff()
@@ -249,7 +249,7 @@ class _Run:
     # --- the end ------------------------------------------------------------------------------------------------------
 
     def _find_end(self) -> Condition | None:
-        """Return the condition under which the Job ends, as decided earlier or now; None while it goes on."""
+        """Return the condition under which the Job ends, decided earlier or now; None while it is active."""
         known = find_condition(self._job, SUCCESS_CRITERIA_MET) or find_condition(self._job, FAILURE_TARGET)
         if known is not None:
             return known

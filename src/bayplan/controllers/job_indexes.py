@@ -19,7 +19,7 @@ INDEX_ANNOTATION = "batch.kubernetes.io/job-completion-index"
 
 
 def completion_index(pod: Pod) -> int:
-    """Return the completion index of a pod; -1 where it has none."""
+    """Return the completion index of a pod; -1 if it has none."""
     text = pod.metadata.annotations.get(INDEX_ANNOTATION, "")
     return whole_number(text) if text.isascii() and text.isdecimal() else -1
 

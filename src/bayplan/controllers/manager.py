@@ -1,11 +1,10 @@
 """The controller manager: a work queue that turns change events into reconciles, in one fixed order.
 
-Events say which keys to look at; a key that is queued is not queued again; keys are worked off first in, first out. So
-the order of everything that controllers do follows from the order of the writes before it, and from nothing else.
+Events say which keys to look at; a key that is queued is not queued again; keys are processed first in, first out. So the order of
+everything that controllers do depends only on the order of earlier writes.
 
-Controllers do not run in the middle of a host's write. Work waits until the host lets time pass (`run`), so that all
-pods that are bound at one instant are one reconcile of their owner, not thousands. `next_wakeup` tells that work is
-waiting.
+Controllers do not run during a host's write. Work waits until the host advances time (`run`), so that all pods bound at one instant
+cause one reconcile of their owner, not thousands. `next_wakeup` reports whether work is waiting.
 """
 
 from __future__ import annotations
@@ -50,20 +49,20 @@ class ControllerManager:
     """Run controllers over a store.
 
     Args:
-        store: what they share; the manager follows its journal.
+        store: the shared store; the manager reads its journal.
         controllers: of workloads, one for each kind; their order is part of the result.
-        others: controllers that only see the events of the kinds they watch.
-        garbage_collector: told about every deletion.
-        pod_gc: one of the others; told about pods on nodes that are not there.
-        node_lifecycle: one of the others; told about pods that come to nodes which they may have to leave.
-        admission: told when priority classes change.
+        others: controllers that only receive events of the kinds they watch.
+        garbage_collector: notified of every deletion.
+        pod_gc: one of `others`; notified of pods on nodes that do not exist.
+        node_lifecycle: one of `others`; notified of pods bound to nodes with NoExecute taints.
+        admission: notified when priority classes change.
         sync_delay_ns: how long controllers take to notice a change; 0 lets them act in the same instant.
-        retries: try what failed again and again, ever more slowly, and go on after an exception that is no `InputError`. For
-            servers; a simulation tries again when something changes, and its bugs end it.
+        retries: retry failures with increasing delays, and continue after an exception other than `InputError`. For servers; a
+            simulation retries when something changes, and a bug ends it.
 
     Attributes:
-        failures: what can't be done, by ``Kind key``.
-        problems: what controllers raised that was no `InputError`, by ``Controller key``: bugs of ours.
+        failures: reconciles that failed, by ``Kind key``.
+        problems: exceptions other than `InputError` that controllers raised, by ``Controller key``: bugs in Bayplan.
     """
 
     def __init__(
@@ -114,12 +113,12 @@ class ControllerManager:
             self._due_ns = now_ns + self._sync_delay_ns
 
     def close(self, now_ns: int) -> None:
-        """Follow the last writes of a journal that the host takes: the next one begins anew."""
+        """Process the last writes of a journal before the host takes it; the next journal starts empty."""
         self.follow(now_ns)
         self._position = 0
 
     def _observe_journal(self) -> None:
-        # This is a toll on every write, and most writes are of pods that nobody owns; hence the order of the tests.
+        # This runs on every write, and most writes are of pods without an owner; hence the order of the tests.
         journal = self._store.journal()
         nodes = self._store.nodes
         evicting = self._node_lifecycle.evicting
@@ -201,7 +200,7 @@ class ControllerManager:
     # --- doing it -----------------------------------------------------------------------------------------------------
 
     def next_wakeup(self) -> int | None:
-        """Return when `run` has something to do next: now where work is queued, else the earliest alarm; or None."""
+        """Return when `run` has work next: now if work is queued, else the earliest alarm; or None."""
         alarm = self._timers.next_time
         if self._due_ns is None:
             return alarm
@@ -211,7 +210,7 @@ class ControllerManager:
         """Reconcile until nothing is left to do at this time.
 
         Raises:
-            InvariantError: controllers keep each other busy for ever: a bug of ours.
+            InvariantError: controllers trigger each other forever: a bug in Bayplan.
         """
         self._wake(now_ns)
         if self._due_ns is None or self._due_ns > now_ns:
@@ -225,7 +224,7 @@ class ControllerManager:
             self._do_next(now_ns)
 
     def step(self, now_ns: int) -> bool:
-        """Do one reconcile that is due by now; say whether there was one. For hosts that answer requests between."""
+        """Do one reconcile that is due by now; return whether there was one. For hosts that answer requests between."""
         self._wake(now_ns)
         if self._queue:
             self._do_next(now_ns)
@@ -304,7 +303,7 @@ def workload_controllers(tools: ControllerTools) -> list[Controller]:
 
 
 def _asks_for_something_new(event: ChangeEvent) -> bool:
-    """Say whether an event of an object may concern its own controller: anything but a write of status alone."""
+    """Return whether an event of an object may concern its own controller: anything but a write of status alone."""
     old, new = event.old, event.new
     if event.type != MODIFIED or old is None or new is None:
         return True

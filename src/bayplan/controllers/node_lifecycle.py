@@ -1,12 +1,11 @@
-"""Node lifecycle: taints that say what is wrong with a node, and the eviction of pods that do not tolerate them.
+"""Node lifecycle: taints for node conditions, and the eviction of pods that do not tolerate them.
 
 A node that is cordoned, not ready, unreachable, without network or under pressure gets the NoSchedule taint of that
-name; one that is not ready or unreachable also gets the NoExecute taint, and pods leave it when their toleration has
-run out (300 seconds, unless a pod says otherwise). A node without conditions, as manifests have it, is taken to be
-well.
+name; one that is not ready or unreachable also gets the NoExecute taint, and its pods are evicted when their toleration expires
+(300 seconds by default). A node without conditions, as in manifests, counts as healthy.
 
-Left out: heartbeats (nothing turns a node unreachable by itself) and the slowing down of evictions when much of a zone
-is down. Source: pkg/controller/nodelifecycle and pkg/controller/tainteviction v1.36.3,
+Left out: heartbeats (no node becomes unreachable by itself) and the reduced eviction rate when much of a zone is down. Source:
+pkg/controller/nodelifecycle and pkg/controller/tainteviction v1.36.3,
 https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/
 """
 
@@ -50,11 +49,11 @@ class NodeLifecycleController(Controller):
 
     Args:
         tools: see `ControllerTools`.
-        waits_for_kubelets: leave a node alone until it has a condition Ready; otherwise one that has none is taken to be well.
+        waits_for_kubelets: ignore a node until it has a Ready condition; otherwise a node without one counts as healthy.
 
     Attributes:
-        evicting: the nodes with NoExecute taints, each with the times at which its pods were first seen under them, by
-            uid. Pods that come to one of these make it worth a look.
+        evicting: the nodes with NoExecute taints, each with the times at which its pods were first seen under them, by uid. A new
+            pod on one of these nodes queues the node.
     """
 
     kind = Node
@@ -150,7 +149,7 @@ class NodeLifecycleController(Controller):
 
 
 def says_whether_ready(node: Node) -> bool:
-    """Say whether a node has a condition Ready, whatever its status."""
+    """Return whether a node has a condition Ready, whatever its status."""
     return any(condition.type == "Ready" for condition in node.status.conditions)
 
 

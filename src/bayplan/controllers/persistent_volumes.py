@@ -1,10 +1,9 @@
-"""Volumes and claims that find one another without any pod: upstream's persistent volume controller, and every provisioner.
+"""Binding of volumes and claims without a pod: upstream's persistent volume controller, and every provisioner.
 
-What is done at once here takes a real cluster a while. Claims of classes that wait for their first consumer are left to the
-scheduler, unless a volume was made for them by name. A volume that is provisioned without a pod can be reached from everywhere,
-as nobody says from where it should be. Left out: drivers of other makes than the class says, resizing, and what becomes of claims
-whose volume is lost. Source: pkg/controller/volume/persistentvolume v1.36.3,
-https://kubernetes.io/docs/concepts/storage/persistent-volumes/
+Binding is immediate here and takes a while in a real cluster. Claims of classes with WaitForFirstConsumer are left to the
+scheduler, unless a volume names them. A volume that is provisioned without a pod is accessible from every node, as nothing
+restricts it. Left out: drivers other than the class's, resizing, and claims whose volume is lost. Source:
+pkg/controller/volume/persistentvolume v1.36.3, https://kubernetes.io/docs/concepts/storage/persistent-volumes/
 """
 
 from __future__ import annotations
@@ -62,7 +61,7 @@ class PersistentVolumeController(Controller):
         """Return a claim that is not bound, a volume that changed, and the claims that a volume or class may help."""
         old, new = event.old, event.new
         if isinstance(new, StorageClass):
-            # It may be the one of claims that name none, too.
+            # It may also be the default class of claims that name none.
             return (f"{_CLASS}{new.metadata.name}", _CLASS)
         if isinstance(old, PersistentVolume):
             self._forget(old)
@@ -143,7 +142,7 @@ class PersistentVolumeController(Controller):
         self._bind(claim, now_ns)
 
     def _with_class(self, claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
-        """Return a claim that says nothing of a class with the default one, where there is one."""
+        """Return a claim without a class with the default class set, if there is one."""
         annotations = claim.metadata.annotations
         if claim.spec.storage_class_name is not None or BETA_STORAGE_CLASS in annotations or claim.spec.volume_name:
             return claim
@@ -214,7 +213,7 @@ class PersistentVolumeController(Controller):
 
 
 def _waits(claim: PersistentVolumeClaim, storage_class: StorageClass) -> bool:
-    """Say whether a claim is not to be looked at before a pod uses it and has its node."""
+    """Return whether a claim is not to be looked at before a pod uses it and has its node."""
     if storage_class.volume_binding_mode != WAIT_FOR_FIRST_CONSUMER:
         return False
     return SELECTED_NODE not in claim.metadata.annotations

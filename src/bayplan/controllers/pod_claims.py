@@ -1,6 +1,6 @@
-"""Claims of pods that name a template: made when the pod comes, noted in its status, and made again where they got lost.
+"""Claims of pods that name a template: created for a new pod, recorded in its status, and recreated if lost.
 
-The other half of upstream's claim controller, which frees claims that nobody uses any more, is `resource_claims`. Left out:
+The other half of upstream's claim controller, which releases unused claims, is `resource_claims`. Left out:
 claims of pod groups, which are behind a gate that is off. Source: pkg/controller/resourceclaim v1.36.3,
 https://kubernetes.io/docs/concepts/scheduling-eviction/dynamic-resource-allocation/
 """
@@ -28,7 +28,7 @@ POD_CLAIM_ANNOTATION = "resource.kubernetes.io/pod-claim-name"
 """Says for which entry of its pod's spec a claim was made."""
 
 MAX_USERS = 256
-"""So many users a claim can be reserved for."""
+"""Maximum number of consumers in the `reservedFor` list of a claim."""
 
 _LONGEST_PREFIX = 57
 
@@ -36,11 +36,11 @@ _LONGEST_PREFIX = 57
 class PodClaimController(Controller):
     """Reconcile pods with claims, by key.
 
-    A finished pod gets no claims any more; upstream makes them anew and deletes them again.
+    A finished pod gets no new claims; upstream recreates them and deletes them again.
 
     Args:
         tools: see `ControllerTools`.
-        names: makes the names of claims.
+        names: generates the names of claims.
     """
 
     kind = Pod
@@ -94,7 +94,7 @@ class PodClaimController(Controller):
         return None
 
     def _missing(self, pod: Pod, entry: PodResourceClaim, noted: PodResourceClaimStatus | None) -> str | None:
-        """Return the template of an entry whose claim has to be made; None where nothing is to be done."""
+        """Return the template of an entry whose claim has to be created; None if there is nothing to do."""
         if entry.resource_claim_template_name is None:
             return None
         if noted is None:
@@ -161,7 +161,7 @@ def _is_for(pod: Pod, claim: ResourceClaim) -> bool:
 
 
 def _name_prefix(pod: str, entry: str) -> str:
-    """Return the ``generateName`` of a claim; where it is too long, pod and entry lose letters in proportion."""
+    """Return the ``generateName`` of a claim; if it is too long, pod and entry lose letters in proportion."""
     prefix = f"{pod}-{entry}-"
     length = len(prefix)
     if length <= _LONGEST_PREFIX:

@@ -24,7 +24,7 @@ _CHECK_PERIOD_NS = 20 * SECOND_NS
 
 
 QUARANTINE_NS = 40 * SECOND_NS
-"""How long upstream waits for a node to come back."""
+"""How long upstream waits for a node to reappear."""
 
 
 class PodGarbageCollector(Controller):
@@ -103,7 +103,7 @@ class PodGarbageCollector(Controller):
 
 
 def _is_removed(pod: Pod) -> bool:
-    """Say whether only finalizers keep a pod."""
+    """Return whether only finalizers keep a pod."""
     metadata = pod.metadata
     return metadata.deletion_timestamp is not None and metadata.deletion_grace_period_seconds == 0 and is_finished(pod)
 

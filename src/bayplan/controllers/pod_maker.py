@@ -37,10 +37,10 @@ class PreparedTemplate(msgspec.Struct, frozen=True):
     """What the pods of one template share.
 
     Attributes:
-        template: what it was made from.
-        admission: the state of admission it was made under; see `PodMaker.is_current`.
+        template: the source.
+        admission: the admission state at that time; see `PodMaker.is_current`.
         namespace, labels, annotations, finalizers, owner_references, spec: of every pod.
-        name_prefix: what generated names start with.
+        name_prefix: prefix of generated names.
     """
 
     template: PodTemplateSpec
@@ -54,7 +54,7 @@ class PreparedTemplate(msgspec.Struct, frozen=True):
     spec: PodSpec
 
     def of_template(self, template: PodTemplateSpec) -> PreparedTemplate:
-        """Return the same under the template that the owner has, where what was prepared is derived from it."""
+        """Return the same under the template that the owner has, where the prepared one is derived from it."""
         return replace_fields(self, template=template)
 
 
@@ -82,13 +82,13 @@ class PodMaker:
         labels: dict[str, str] | None = None,
         finalizers: tuple[str, ...] = (),
     ) -> PreparedTemplate:
-        """Return what the pods of a template share.
+        """Return the parts that the pods of a template share.
 
         Args:
             owner: the controlling object; pods live in its namespace.
             template: its pod template.
-            labels: instead of the template's.
-            finalizers: beside the template's.
+            labels: used instead of the template's.
+            finalizers: added to the template's.
 
         Raises:
             InputError: the template has no labels, or its priority class does not exist.
@@ -113,7 +113,7 @@ class PodMaker:
         )
 
     def is_current(self, prepared: PreparedTemplate, template: PodTemplateSpec) -> bool:
-        """Say whether something prepared earlier still holds: the template is the same object, priority classes too."""
+        """Return whether something prepared earlier still holds: the template is the same object, priority classes too."""
         return prepared.template is template and prepared.admission == self._admission.version
 
     def create(

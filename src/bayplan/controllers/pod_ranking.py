@@ -1,4 +1,4 @@
-"""Which pods go first when there are too many: the order in which controllers delete.
+"""Ranking of surplus pods: the order in which controllers delete them.
 
 Upstream sorts with comparisons that are no total order (two ready pods of similar age compare by uid, two of equal
 age by something else), so the order is kept as a comparison here too; what can be a sort key is one, in front of it.
@@ -29,7 +29,7 @@ def rank_for_deletion(pods: Iterable[Pod], related: Iterable[Pod], now_ns: int) 
     Args:
         pods: the candidates.
         related: pods of all ReplicaSets of the same Deployment.
-        now_ns: what ages are reckoned from.
+        now_ns: the current time, for ages.
     """
     crowd = Counter(pod.spec.node_name for pod in related if is_active(pod))
 
@@ -86,7 +86,7 @@ def _compare_ages(one: Pod, other: Pod, now_ns: int) -> int:
 
 
 def _compare_by_age(since: int, other_since: int, one: Pod, other: Pod, now_ns: int) -> int:
-    """Compare two times: 0 where they are equal, else the younger first by powers of two, and by uid within one."""
+    """Compare two times: 0 if they are equal, else the younger first by powers of two, and by uid within one."""
     if since == other_since:
         return 0
     difference = _magnitude(now_ns - since) - _magnitude(now_ns - other_since)

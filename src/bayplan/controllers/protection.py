@@ -1,4 +1,4 @@
-"""Claims that pods use and volumes that are bound wait with their deletion until nobody needs them.
+"""Protection finalizers: claims in use and bound volumes are not deleted until they are released.
 
 Source: pkg/controller/volume/pvcprotection and pvprotection v1.36.3.
 """
@@ -72,7 +72,7 @@ class VolumeProtection(Controller):
         return None
 
     def _is_used(self, volume: PersistentVolume) -> bool:
-        """Say whether the claim that a volume is bound to is there."""
+        """Return whether the claim that a volume is bound to is there."""
         reference = volume.spec.claim_ref
         if reference is None or volume.status.phase != "Bound":
             return False

@@ -23,7 +23,7 @@ R = TypeVar("R", bound=KubernetesObject)
 
 
 class ReplicaController(Controller, Generic[R]):
-    """Keep a number of pods: what ReplicaSets and ReplicationControllers have in common."""
+    """Keep a number of pods: the common base of ReplicaSets and ReplicationControllers."""
 
     @abstractmethod
     def find(self, key: str) -> R | None:
@@ -35,10 +35,10 @@ class ReplicaController(Controller, Generic[R]):
 
     @abstractmethod
     def write_status(self, item: R, replicas: int, ready: int, available: int, terminating: int) -> None:
-        """Store the status of an object where it differs from the one it has."""
+        """Store the status of an object if it changed."""
 
     def related_pods(self, item: R, owned: OwnedPods) -> list[Pod]:
-        """Return the pods that crowd a node when it comes to choosing which pods to delete."""
+        """Return the pods that count per node when pods are ranked for deletion."""
         return list(owned)
 
     def reconcile(self, key: str, now_ns: int) -> int | None:
@@ -49,7 +49,7 @@ class ReplicaController(Controller, Generic[R]):
         uid = item.metadata.uid
         replicas, min_ready_seconds, template = self.wanted(item)
         owned = self.store.owned_pods(uid)
-        # The status tells what was found, not what was done about it; the pods' own events bring the next count.
+        # The status reports the state before this reconcile; the pods' own events trigger the next count.
         active, terminating = len(owned.active), len(owned.terminating)
         available, soonest = count_available(owned, min_ready_seconds, now_ns)
         ready = len(owned.ready)
@@ -97,7 +97,7 @@ class ReplicaSetController(ReplicaController[ReplicaSet]):
         return [pod for sibling in siblings for pod in self.store.owned_pods(sibling.metadata.uid)]
 
     def write_status(self, item: ReplicaSet, replicas: int, ready: int, available: int, terminating: int) -> None:
-        """Store the status where it changed."""
+        """Store the status if it changed."""
         status = replace(
             item.status,
             replicas=replicas,

@@ -1,4 +1,4 @@
-"""Resource claims that are used no more: their reservations end, their devices come free, and those made for a pod go.
+"""Release of unused resource claims: drop reservations, free devices, and delete claims that were created for a pod.
 
 The other half of upstream's claim controller, which makes claims from templates, is `pod_claims`. Left out: pod groups as users.
 Source: pkg/controller/resourceclaim v1.36.3,
@@ -83,27 +83,25 @@ class ResourceClaimController(Controller):
         allocation = claim.status.allocation if is_allocated else None
         status = replace(claim.status, reserved_for=users, allocation=allocation)
         if not is_allocated:
-            # What a driver said about devices means nothing without them; the API server drops it.
+            # A driver's device status is meaningless without an allocation; the API server drops it.
             status = replace(status, devices=())
         return claim if status == claim.status else self.writer.update(replace(claim, status=status))
 
     def _still_uses(self, claim: ResourceClaim, user: ResourceClaimConsumerReference) -> bool:
-        """Say whether a reservation is still good; users that are no pods are nobody's business here."""
+        """Return whether a reservation is still valid; consumers other than pods are left alone."""
         if user.api_group or user.resource != "pods":
             return True
         pod = self.store.pods.get(f"{claim.metadata.namespace}/{user.name}")
         return pod is not None and pod.metadata.uid == user.uid and not _is_done(pod)
 
     def _owner_is_done(self, claim: ResourceClaim, owner: OwnerReference) -> bool:
-        """Say whether a claim's pod was replaced or will never run; what becomes of claims of pods that are gone, the
-        garbage collector says.
-        """
+        """Return whether a claim's pod was replaced or will never run; the garbage collector handles claims of deleted pods."""
         pod = self.store.pods.get(f"{claim.metadata.namespace}/{owner.name}")
         return pod is not None and (pod.metadata.uid != owner.uid or _is_done(pod))
 
 
 def _is_done(pod: Pod) -> bool:
-    """Say whether it is certain that no container of a pod runs or ever will."""
+    """Return whether it is certain that no container of a pod runs or ever will."""
     return is_finished(pod) or (pod.metadata.deletion_timestamp is not None and not pod.spec.node_name)
 
 

@@ -1,8 +1,7 @@
-"""The versions of a template that a StatefulSet or DaemonSet has had.
+"""Revision history of the templates of StatefulSets and DaemonSets.
 
-Upstream stores them as ControllerRevision objects. Nothing that schedules reads those, so here they are the
-controller's memory. What must survive a start on a recorded cluster is told by the objects themselves: the revision
-that its pods carry is taken for the version that the template is now (`RevisionHistory.adopt`).
+Upstream stores them as ControllerRevision objects. Scheduling does not read those, so here the controller keeps them in memory. On
+a recorded cluster the revision label of the pods is taken as the revision of the current template (`RevisionHistory.adopt`).
 """
 
 from __future__ import annotations

@@ -41,17 +41,17 @@ def scaled_value(value: IntOrString | None, total: int, *, round_up: bool) -> in
 
 
 def desired_replicas(deployment: Deployment) -> int:
-    """Return how many replicas a Deployment asks for; 1 where it does not say."""
+    """Return how many replicas a Deployment asks for; 1 if it does not say."""
     return 1 if deployment.spec.replicas is None else deployment.spec.replicas
 
 
 def set_replicas(item: ReplicaSet) -> int:
-    """Return how many replicas a ReplicaSet asks for; 1 where it does not say."""
+    """Return how many replicas a ReplicaSet asks for; 1 if it does not say."""
     return 1 if item.spec.replicas is None else item.spec.replicas
 
 
 def is_rolling_update(deployment: Deployment) -> bool:
-    """Say whether a Deployment replaces its pods bit by bit (the default strategy)."""
+    """Return whether a Deployment replaces its pods bit by bit (the default strategy)."""
     return deployment.spec.strategy.type in ("", "RollingUpdate")
 
 
@@ -88,11 +88,10 @@ def new_set_size(deployment: Deployment, new_size: int, all_size: int) -> int:
 def share_scaling(deployment: Deployment, active: list[ReplicaSet]) -> dict[str, int]:
     """Return the new size, by name, of each active ReplicaSet when a Deployment is scaled in the middle of a rollout.
 
-    What is to be added or removed is shared in proportion to size, larger sets first, and what rounding leaves over
-    goes to the largest.
+    The difference is distributed in proportion to size, larger sets first; the remainder from rounding is given to the largest.
 
     Args:
-        deployment: with the number of replicas that is wanted now.
+        deployment: with the new number of replicas.
         active: its ReplicaSets with replicas.
     """
     desired = desired_replicas(deployment)

@@ -1,4 +1,4 @@
-"""Objects that a controller has seen: what has to be done once, when an object is new to it, has been done for these."""
+"""Objects that a controller has seen: their one-time initialization is done."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ class SeenObjects:
         return len(self._uids)
 
     def is_new(self, item: KubernetesObject) -> bool:
-        """Say whether an object has not been met; one that was made anew under its name has not."""
+        """Return whether an object has not been seen before; one that was recreated under its name counts as new."""
         return self._uids.get(item.key) != item.metadata.uid
 
     def note(self, item: KubernetesObject) -> None:
-        """Note that an object was met: what had to be done about it is done."""
+        """Record that an object was seen and initialized."""
         self._uids[item.key] = item.metadata.uid
 
     def forget(self, key: str) -> None:

@@ -24,7 +24,7 @@ POD_INDEX_LABEL = "apps.kubernetes.io/pod-index"
 
 
 def ordinal_of(pod_name: str) -> int:
-    """Return the ordinal at the end of a pod's name; -1 where there is none."""
+    """Return the ordinal at the end of a pod's name; -1 if there is none."""
     _, dash, digits = pod_name.rpartition("-")
     if not dash or not digits.isascii() or not digits.isdecimal() or int(digits) >= 2**31:
         return -1
@@ -56,7 +56,7 @@ class StatefulPods:
     def create(
         self, item: StatefulSet, prepared: PreparedTemplate, revision_name: str, ordinal: int, now_ns: int
     ) -> Pod | None:
-        """Create one pod, its claims before it. None where one of the claims is being deleted: then it waits for that."""
+        """Create a pod after its claims. None if one of the claims is being deleted, which has to finish first."""
         name = f"{item.metadata.name}-{ordinal}"
         if any(claim.metadata.deletion_timestamp is not None for claim in self._claims(item, name)):
             return None

@@ -1,11 +1,11 @@
-"""The StatefulSet controller: numbered pods, one after the other or all at once, and updates from the highest down.
+"""The StatefulSet controller: ordered or parallel creation of pods by ordinal, and updates from the highest ordinal down.
 
 OrderedReady sets create a pod only when all before it are running and ready, and delete from the top, one at a time;
 Parallel sets do not wait. An update replaces the pods of older revisions from the highest ordinal down to the
 partition.
 
-In an ordered set of 1,000 pods each start asks whether all pods before it are ready. The controller remembers how far
-it has looked and starts from there; a change of a pod below brings it back.
+In an ordered set of 1,000 pods each start requires that all pods before it are ready. The controller remembers how far it has
+checked and continues from there; a change of a pod below resets that position.
 
 Left out: ``maxUnavailable`` of rolling updates (a gate that is off). Source: pkg/controller/statefulset v1.36.3.
 """
@@ -33,7 +33,7 @@ from bayplan.objects.workloads import PodTemplateSpec, StatefulSet
 
 
 class _Memory:
-    """What the controller remembers of one set, by uid."""
+    """Cached state of one set, by uid."""
 
     def __init__(self) -> None:
         self.history = RevisionHistory()
@@ -194,7 +194,7 @@ class _Run:
     # --- creating -----------------------------------------------------------------------------------------------------
 
     def _fill(self) -> bool:
-        """Go through the ordinals of the set from the lowest; say whether to stop here."""
+        """Go through the ordinals of the set from the lowest; return whether to stop here."""
         memory, item = self._memory, self._item
         asked = (item.spec, self._update)
         if memory.seen is None or memory.seen != asked or item.spec.min_ready_seconds > 0:
@@ -212,7 +212,7 @@ class _Run:
         return False
 
     def _settle(self, ordinal: int) -> bool:
-        """Do what one ordinal needs; say whether the next ones have to wait for it."""
+        """Do what one ordinal needs; return whether the next ones have to wait for it."""
         item, controller = self._item, self._controller
         pod = self._pod(ordinal)
         if pod is None:
@@ -245,7 +245,7 @@ class _Run:
     # --- removing -----------------------------------------------------------------------------------------------------
 
     def _shrink(self) -> bool:
-        """Remove pods whose ordinals are out of range, from the highest; say whether to stop here."""
+        """Remove pods whose ordinals are out of range, from the highest; return whether to stop here."""
         owned = self._controller.store.owned_pods(self._uid)
         if len(owned) <= self._end - self._start:
             return False
@@ -257,7 +257,7 @@ class _Run:
                 self._controller.stateful_pods.own_claims(self._item, pod, condemned=True)
         for pod in condemned:
             terminating = pod.metadata.deletion_timestamp is not None
-            # Only healthy pods, or the one that is not, may go in order; anything else waits.
+            # Only healthy pods, or the first unhealthy one, are deleted in order; anything else waits.
             waits = terminating or (self._is_unavailable(pod) and pod is not unhealthy)
             if self._ordered and waits:
                 return True
@@ -298,9 +298,9 @@ class _Run:
     # --- looking ------------------------------------------------------------------------------------------------------
 
     def _pod(self, ordinal: int) -> Pod | None:
-        """Return the set's pod of an ordinal. A pod of that name that nobody controls is adopted if its labels match.
+        """Return the set's pod of an ordinal. A pod of that name without a controller is adopted if its labels match.
 
-        Names are taken once, so a set that is made anew over the orphans of an older one has no other way to its pods.
+        Names are unique, so a set that is recreated over the orphans of an older one has to adopt them.
         """
         pod = self._controller.store.pods.get(f"{self._pod_prefix}{ordinal}")
         if pod is None:

@@ -1,4 +1,4 @@
-"""How controllers write: five verbs, of which one tells people what happened.
+"""The write interface of controllers: four kinds of writes, and events.
 
 Controllers read from an `ObjectStore` and write through a `Writer`, which knows where objects live: in the store itself
 (`bayplan.sim.store_writer`), or behind an API (`bayplan.apiserver.bridge.api_writer`). When a call returns, the store holds the
@@ -23,7 +23,7 @@ NORMAL, WARNING = "Normal", "Warning"
 
 
 class Propagation(StrEnum):
-    """What becomes of the objects that a deleted object owns."""
+    """What happens to the dependents of a deleted object."""
 
     BACKGROUND = "Background"
     FOREGROUND = "Foreground"
@@ -43,7 +43,7 @@ class WriteRefused(InputError):
 
 
 class AwaitsAnswers(WriteRefused):
-    """A write that waits for the answers of webhooks. The next attempt finds them; nothing is reported meanwhile."""
+    """A write that waits for the responses of webhooks. The next attempt finds them; nothing is reported until then."""
 
 
 class Writer(Protocol):
@@ -81,11 +81,10 @@ class Writer(Protocol):
         """Delete an object: at once, or marked as being deleted until finalizers and grace period are over.
 
         Args:
-            item: as it is stored.
+            item: the stored object.
             now_ns: when.
             grace_seconds: for pods; None takes the pod's own.
-            propagation: for owners. Background deletes dependents after the owner, Foreground before it, Orphan not at
-                all.
+            propagation: for owners. Background deletes dependents after the owner, Foreground before it; Orphan leaves them.
         """
         ...
 

@@ -1,4 +1,4 @@
-"""What admission knows of a request: operation, resource, objects, options, user."""
+"""Attributes of a request for admission: operation, resource, objects, options, user."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Match(NamedTuple):
 
 
 class World(Protocol):
-    """What admission reads of the store."""
+    """The part of the store that admission reads."""
 
     @property
     def registry(self) -> ResourceRegistry:
@@ -49,7 +49,7 @@ class World(Protocol):
         """Return a decoded document, or None."""
 
     def all(self, table: str) -> list[Document]:
-        """Return the decoded documents of a table; nobody changes them."""
+        """Return the decoded documents of a table; callers must not change them."""
 
 
 @dataclass(slots=True, eq=False)
@@ -63,10 +63,10 @@ class Attributes:
         subresource: or empty.
         namespace: of the object; of a Namespace its own name.
         name: empty if it is still to be generated.
-        user: who asks.
+        user: of the request.
         dry_run: nothing will be stored.
         options: of the operation, as an object.
-        object: as it shall be, in the version of the request; None for a deletion.
+        object: the new object, in the version of the request; None for a deletion.
         old: as it was; None for a create.
         kind: of the objects: of some subresources not that of the resource.
         read: decodes and defaults a changed object.

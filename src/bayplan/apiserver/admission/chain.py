@@ -104,9 +104,9 @@ class Admission:
             info: of the request.
             options: of the write.
             new: the object, in the version of the request.
-            old: as it is.
+            old: the current object.
             read: decodes and defaults a changed object.
-            kind: of the objects, where they are of another kind than those of the resource.
+            kind: of the objects, if it is not the kind of the resource.
         """
         query, resource = options.query, info.resource
         verb = CREATE if old is None else UPDATE
@@ -162,7 +162,7 @@ class Admission:
         )
 
     def mutate(self, attributes: Attributes, rerun: Callable[[Attributes], None] | None = None) -> bool:
-        """Let mutating hooks change the object of a request, and say whether they did.
+        """Let mutating hooks change the object of a request, and return whether they did.
 
         Args:
             attributes: of the request; the object in them changes.

@@ -41,7 +41,7 @@ class Conditions(NamedTuple):
     variables: Sequence[tuple[str, Expression]] = ()
 
     def meet(self, values: Mapping[str, object]) -> bool:
-        """Say whether all conditions hold.
+        """Return whether all conditions hold.
 
         Raises:
             MatchProblem: one failed, none was false, and failures refuse.

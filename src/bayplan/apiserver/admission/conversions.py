@@ -36,7 +36,7 @@ _encode = msgspec.json.Encoder(order="deterministic").encode
 
 
 class ConversionCache:
-    """What webhooks made of objects, the least recently used forgotten first."""
+    """LRU cache of the objects that webhooks converted."""
 
     def __init__(self) -> None:
         self._found: OrderedDict[bytes, Document] = OrderedDict()

@@ -121,13 +121,13 @@ class Expression(NamedTuple):
 
 
 class Scope(NamedTuple):
-    """What expressions may name, besides the objects, the request and the namespace.
+    """Variables of expressions, in addition to the objects, the request and the namespace.
 
     Attributes:
         params: the policy has parameters.
-        authorizer: whether they may ask who may do what.
-        patches: they may make objects and JSON patches.
-        variables: names and types; None where there are no variables at all.
+        authorizer: whether they may use `authorizer`.
+        patches: whether they may create objects and JSON patches.
+        variables: names and types; None if there are no variables at all.
     """
 
     params: bool = False
@@ -142,7 +142,7 @@ class Scope(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def compile_expression(text: str, scope: Scope, wanted: tuple[CelType, ...] = ()) -> Expression:
-    """Return an expression, or what is wrong with it.
+    """Return a compiled expression, or its error.
 
     Args:
         text: of the expression.
@@ -231,7 +231,7 @@ def plain_value(value: object) -> object:
 
 
 class Budget:
-    """What the expressions of a policy may still cost."""
+    """The remaining cost budget of a policy's expressions."""
 
     __slots__ = ("left",)
 

@@ -27,12 +27,12 @@ _NEVER_POLICED = frozenset(("tokenreviews", "subjectaccessreviews", "localsubjec
 
 
 def is_exempt(attributes: Attributes) -> bool:
-    """Say whether a request is about admission itself, which hooks never see."""
+    """Return whether a request is about admission itself, which hooks never see."""
     return attributes.kind.group == EXEMPT_GROUP and attributes.kind.kind in _EXEMPT
 
 
 def is_never_policed(attributes: Attributes) -> bool:
-    """Say whether policies never see a request, because nothing is stored."""
+    """Return whether policies never see a request, because nothing is stored."""
     return attributes.resource.name in _NEVER_POLICED or is_exempt(attributes)
 
 
@@ -93,7 +93,7 @@ def _names(pattern: str, resource: str, subresource: str) -> bool:
 
 
 def in_namespaces(selector: Document, attributes: Attributes) -> bool:
-    """Say whether the namespace of a request meets a selector.
+    """Return whether the namespace of a request meets a selector.
 
     Raises:
         ApiError: the namespace is not there.
@@ -112,7 +112,7 @@ def in_namespaces(selector: Document, attributes: Attributes) -> bool:
 
 
 def is_selected(selector: Document, attributes: Attributes) -> bool:
-    """Say whether the object or the old one meets a selector."""
+    """Return whether the object or the old one meets a selector."""
     if not _is_set(selector):
         return True
     found = (attributes.object, attributes.old)

@@ -93,7 +93,7 @@ class Invocation(NamedTuple):
 
     @property
     def key(self) -> tuple[str, ...]:
-        """What tells invocations of one request apart."""
+        """Key that identifies an invocation within one request."""
         metadata = part(self.param or {}, "metadata")
         names = (str(metadata.get("namespace") or ""), str(metadata.get("name") or ""))
         return (self.policy.name, name_of(self.binding), *names)
@@ -144,7 +144,7 @@ def compile_policy(policy: Document, bindings: list[Document]) -> Policy:
 
 
 def mutate(policies: list[Policy], attributes: Attributes, again: Reinvocation) -> bool:
-    """Let all policies change the object of a request, and say whether one tried to.
+    """Let all policies change the object of a request, and return whether one tried to.
 
     Raises:
         ApiError: one fails, and its failure policy refuses.
@@ -183,7 +183,7 @@ def _invocations(policy: Policy, attributes: Attributes, failures: list[_Failure
 
 
 def _invoke(invocation: Invocation, attributes: Attributes, again: Reinvocation, failures: list[_Failure]) -> bool:
-    """Carry out the mutations of one policy, and say whether one could be carried out."""
+    """Carry out the mutations of one policy, and return whether one could be carried out."""
     policy = invocation.policy
     try:
         if not policy.conditions.meet({**_values(invocation, attributes), "namespaceObject": None}):

@@ -1,10 +1,9 @@
-"""Answers of webhooks to code that can't wait: what is not there yet is asked for, and the request is done again.
+"""Webhook responses for synchronous code: missing responses are fetched, and the request is retried.
 
-Writes are done in one piece, without waiting, so that nothing changes between reading an object and writing it. A write that
-needs an answer from outside ends with `CallsNeededError` before it stores anything; whoever drives it makes the calls while the
-event loop goes on, and does the write again, which then finds the answers. Time, uids, names and addresses are drawn again alike
-(`Session`), so that the second attempt asks the same; if the cluster has changed meanwhile, it asks anew, as upstream does after a
-conflict.
+Writes run without waiting, so that nothing changes between reading an object and writing it. A write that needs an external
+response raises `CallsNeededError` before it stores anything; its caller makes the calls while the event loop keeps running, and
+retries the write, which then finds the responses. `Session` replays time, uids, names and addresses, so that the second attempt
+sends the same requests; if the cluster has changed in between, it sends new ones, as upstream does after a conflict.
 """
 
 from __future__ import annotations
@@ -23,12 +22,12 @@ from bayplan.apiserver.rest.errors import ApiError
 from bayplan.base.plain_data import Document
 
 MAX_ATTEMPTS = 64
-"""So often a request is done again for answers; each attempt but those after a change of the cluster gets at least one more."""
+"""Maximum number of attempts of a request that needs responses; unless the cluster changes, each attempt gets at least one more."""
 MAX_BACKGROUND_ANSWERS = 1024
 """Answers for controllers that wait to be used."""
 _encode = msgspec.json.Encoder(order="deterministic").encode
 _DIFFERS = ("name", "uid", "creationTimestamp", "resourceVersion", "managedFields")
-"""What differs between attempts of a controller, which makes up names anew: one answer serves all of them."""
+"""Fields that differ between attempts of a controller, which generates new names: one response is used for all of them."""
 
 
 class CallProblem(Exception):
@@ -39,11 +38,11 @@ class Call(msgspec.Struct, frozen=True):
     """One call.
 
     Attributes:
-        name: what tells it from other calls about the same object.
+        name: distinguishes it from other calls about the same object.
         client: ``clientConfig`` of a webhook or of a conversion.
         body: of the request, without uid.
-        uid_path: where the uid stands in it.
-        timeout_s: until the whole answer is there.
+        uid_path: path of the uid in the body.
+        timeout_s: until the response is complete.
     """
 
     name: str
@@ -53,10 +52,10 @@ class Call(msgspec.Struct, frozen=True):
     timeout_s: int
 
     def digest(self, *, loosely: bool = False) -> bytes:
-        """Return what is equal for calls that ask the same.
+        """Return a digest that is equal for calls with the same content.
 
         Args:
-            loosely: without what a controller makes up anew in each attempt.
+            loosely: ignore the fields that a controller generates in each attempt.
         """
         body: object = _outline(self.body) if loosely else self.body
         return hashlib.sha256(_encode([self.name, self.client, body])).digest()
@@ -74,13 +73,13 @@ def _outline(review: Document) -> Document:
 
 
 class Answer(NamedTuple):
-    """What came of a call.
+    """The result of a call.
 
     Attributes:
-        body: of the answer.
-        uid: that was sent.
+        body: of the response.
+        uid: of the request.
         sent: the body of the request.
-        problem: why there is no answer, in upstream's words.
+        problem: why there is no response, in upstream's words.
     """
 
     body: Document
@@ -128,7 +127,7 @@ class Session:
 
 
 class Draws(Protocol):
-    """What makes up uids, names and times."""
+    """Source of uids, names and times."""
 
     @contextmanager
     def drawing(self, stream: random.Random, second: float, uids: Sequence[str]) -> Iterator[None]:
@@ -155,7 +154,7 @@ class Outgoing:
         return bool(self._targets)
 
     def is_allowed(self, client: Document) -> bool:
-        """Say whether what a client configuration names may be called."""
+        """Return whether what a client configuration names may be called."""
         return self._targets.find(client) is not None
 
     def endpoint(self, call: Call) -> Endpoint | None:
@@ -173,11 +172,11 @@ class Outgoing:
             self._session = before
 
     def answers(self, calls: Sequence[Call]) -> list[Answer]:
-        """Return the answers to some calls.
+        """Return the responses to some calls.
 
         Raises:
-            CallsNeededError: some are not there yet.
-            CallProblem: nobody can make calls.
+            CallsNeededError: some have no response yet.
+            CallProblem: calls are not possible.
         """
         if not calls:
             return []
@@ -198,7 +197,7 @@ class Outgoing:
         raise CallsNeededError(missing)
 
     def _ask_in_background(self, calls: Sequence[Call]) -> None:
-        """Make calls for somebody who comes again for the answers."""
+        """Make calls in the background; the caller retries later."""
         if self.caller is None:
             raise CallProblem("failed to call webhook: there is no server that could")
         for call in calls:

@@ -60,7 +60,7 @@ def match_policy(policy: Document, attributes: Attributes) -> Match | None:
 
 
 def match_binding(binding: Document, attributes: Attributes) -> bool:
-    """Say whether a binding is meant for a request.
+    """Return whether a binding is meant for a request.
 
     Raises:
         ConfigurationProblem: that can't be found out.

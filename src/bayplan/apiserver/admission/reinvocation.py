@@ -1,4 +1,4 @@
-"""Which mutating hooks of a request are asked a second time, because the object has changed since they were asked.
+"""Reinvocation of mutating hooks: those whose object has changed since their first call.
 
 Source: https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/#reinvocation-policy
 """
@@ -31,7 +31,7 @@ class Reinvocation:
             self.require()
 
     def end(self, document: Document | None) -> None:
-        """End a round with the object as it is now."""
+        """End a round with the current object."""
         self._last_output = document
 
     def require(self) -> None:
@@ -40,7 +40,7 @@ class Reinvocation:
         self._asked.clear()
 
     def is_due(self, key: Hashable) -> bool:
-        """Say whether a hook takes part: in the first round all do."""
+        """Return whether a hook takes part: in the first round all do."""
         return not self.is_second or key in self._due
 
     def note(self, key: Hashable) -> None:

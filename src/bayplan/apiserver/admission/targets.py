@@ -1,6 +1,6 @@
-"""Where a running server may send calls of webhooks, and where a call goes: nowhere unless it was allowed when the server started.
+"""Allowed targets of webhook calls, and the endpoint of a call. By default no target is allowed.
 
-Objects name URLs and services; neither means a connection unless `--webhooks` covers it, whoever wrote the object.
+Objects name URLs and services; the server connects to neither unless `--webhooks` allows it, whichever user wrote the object.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ class Place(NamedTuple):
 
 
 class Endpoint(NamedTuple):
-    """Where a call goes.
+    """Endpoint of a call.
 
     Attributes:
-        place: to connect to.
-        server_name: that the certificate must be for.
-        authority: host and port as the URL has them.
+        place: host and port to connect to.
+        server_name: name that the certificate must be valid for.
+        authority: host and port as in the URL.
         path: of the request.
     """
 
@@ -52,7 +52,7 @@ class Endpoint(NamedTuple):
 
 
 class Targets:
-    """What may be called.
+    """The allowed targets.
 
     Args:
         allowed: ``loopback``, ``any``, ``HOST:PORT``, or ``WHAT=HOST:PORT``, which sends calls of a service
@@ -113,7 +113,7 @@ class Targets:
 
 
 def service_endpoint(service: Document, place: Place) -> Endpoint:
-    """Return where calls of a service go that is found at a place."""
+    """Return the target of calls to a service at an address."""
     server, path, port = (
         f"{service.get('name')}.{service.get('namespace')}.svc",
         str(service.get("path") or ""),

@@ -1,4 +1,4 @@
-"""ValidatingAdmissionPolicies: who is asked about a request, and what follows from the answers.
+"""ValidatingAdmissionPolicies: matching of requests, evaluation, and the resulting denials.
 
 Audit annotations are worked out, because they can fail; there is no audit log that they would go to.
 
@@ -241,7 +241,7 @@ def _result(policy: Policy, validation: Validation, evaluation: Evaluation, budg
 
 
 def _messages(policy: Policy, values: Mapping[str, object], budget: Budget) -> list[str]:
-    """Return what message expressions say; empty where there is none, or it says nothing usable."""
+    """Return the results of message expressions; empty if there is none, or its result is unusable."""
     evaluation = Evaluation(values, policy.variables)
     found: list[str] = []
     for validation in policy.validations:

@@ -1,4 +1,4 @@
-"""Admission webhooks: which are asked about a request, what they are sent, and what follows from their answers.
+"""Admission webhooks: matching of requests, the review they receive, and the handling of their responses.
 
 Answers come from outside, so they are not there when they are first asked for: `Outgoing` says how. Audit annotations in answers
 are ignored, because there is no audit log.
@@ -40,7 +40,7 @@ class Webhook(NamedTuple):
     """A webhook of a configuration.
 
     Attributes:
-        key: what tells it from others: configuration, name, position.
+        key: configuration, name and position, which identify it.
         document: the webhook.
         conditions: compiled.
     """
@@ -74,7 +74,7 @@ def compiled_webhooks(world: World, *, mutating: bool) -> list[Webhook]:
 
 
 def mutate(hooks: list[Webhook], attributes: Attributes, again: Reinvocation, outgoing: Outgoing) -> bool:
-    """Let webhooks change the object of a request, one after the other, and say whether one did.
+    """Call mutating webhooks for a request, one after another; return whether one changed the object.
 
     Raises:
         ApiError: a webhook denies the request, or fails and refuses then.
@@ -133,7 +133,7 @@ def validate(hooks: list[Webhook], attributes: Attributes, outgoing: Outgoing) -
 
 
 def _is_silent(hook: Webhook, attributes: Attributes, outgoing: Outgoing) -> bool:
-    """Say whether a webhook is passed over, because calling it is not allowed."""
+    """Return whether a webhook is passed over, because calling it is not allowed."""
     client = part(hook.document, "clientConfig")
     return not outgoing.is_allowed(client) and not (outgoing.is_on and _missing_service(client, attributes))
 

@@ -30,7 +30,7 @@ from bayplan.objects.workloads import Deployment
 
 T = TypeVar("T", bound=KubernetesObject)
 
-# What controllers change of metadata; the rest is the server's.
+# Metadata fields that controllers change; the server owns the rest.
 _METADATA = ("labels", "annotations", "owner_references", "finalizers")
 # Upstream notes the revision of a Deployment through its status, which is no new generation.
 _METADATA_WITH_STATUS = (Deployment,)
@@ -73,10 +73,10 @@ class ApiWriter:
         return stored
 
     def update(self, new: T) -> T:
-        """Write what differs from the stored version, and return the object as it is then.
+        """Write the difference from the stored version, and return the stored result.
 
         Raises:
-            InvariantError: the object is not there, or has another uid.
+            InvariantError: the object does not exist, or has a different uid.
             WriteRefused: the API refuses it.
         """
         kind, key = type(new), object_key(new.metadata)

@@ -1,11 +1,11 @@
-"""The bridge: typed objects in step with the API's documents, told to listeners, worked on by controllers and kubelet.
+"""The bridge: typed objects in sync with the API's documents, for listeners, controllers and the kubelet.
 
-One thread uses it, that of the event loop. Every committed write reaches the typed store at once; listeners are told in
-batches, at the latest when the loop comes round. Work that follows from writes is done by `Bridge.advance` in slices, so
-that requests go between; whoever drives it (`bayplan.apiserver.bridge.driver` in real time, a test by hand) calls it when
-`Bridge.next_wakeup` says so.
+Only the thread of the event loop uses it. Every committed write reaches the typed store at once; listeners are notified in batches,
+at the latest in the next iteration of the loop. `Bridge.advance` does the work that follows from writes in slices, so that requests
+are served in between; the driver (`bayplan.apiserver.bridge.driver` in real time, or a test) calls it when `Bridge.next_wakeup` is
+due.
 
-Everything is level-based: what is to be done is told by the objects, so a restart begins where the last run ended.
+Everything is level-triggered: the objects determine the work, so a restart continues where the last run ended.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ _log = logging.getLogger("bayplan.bridge")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BridgeOptions:
-    """What runs over the API.
+    """Options of the bridge: which components run.
 
     Attributes:
-        controllers: whether controllers do; off where a kube-controller-manager does their work.
-        kubelet: whether nodes are run; off where they have kubelets of their own.
+        controllers: whether controllers run; off if a kube-controller-manager does their work.
+        kubelet: whether the virtual kubelet runs; off if nodes have their own kubelets.
         pods: how the kubelet runs pods.
         certificate: of the server, PEM, for ``kube-root-ca.crt``; empty without TLS.
-        check: whether both stores are compared after every slice of work; for tests, and for finding bugs.
+        check: whether to compare both stores after every slice of work; for tests and debugging.
     """
 
     controllers: bool = True
@@ -60,17 +60,17 @@ NOTHING_RUNS = BridgeOptions(controllers=False, kubelet=False)
 
 
 class Bridge:
-    """Keep a typed store in step with the API's, tell what changes, and run controllers and kubelet.
+    """Keep a typed store in sync with the API's, emit its changes, and run controllers and kubelet.
 
     Args:
-        backend: of the API; its clock is the bridge's.
-        seed: of the names that controllers make up.
-        options: what runs; nothing unless told.
+        backend: of the API; the bridge uses its clock.
+        seed: for the names that controllers generate.
+        options: what runs; by default nothing.
 
     Attributes:
         store: the typed objects; for reading, on the thread of the loop.
-        on_work: is called when there is something for `flush` or `advance` to do that was not there before.
-        problems: what the kubelet could not write, by object.
+        on_work: called when there is new work for `flush` or `advance`.
+        problems: failed writes of the kubelet, by object.
     """
 
     def __init__(self, backend: Backend, *, seed: int, options: BridgeOptions = NOTHING_RUNS) -> None:
@@ -112,7 +112,7 @@ class Bridge:
         self._expiry.begin()
         if self._controllers is not None:
             self._controllers.begin(now_ns)
-        # Whoever listens begins with what there is, so this is no news to anybody.
+        # Listeners start from the current objects, so these are not changes to them.
         self._take_journal()
 
     def now_ns(self) -> int:
@@ -130,7 +130,7 @@ class Bridge:
             listener(events)
 
     def flush(self) -> None:
-        """Tell the listeners what has changed since they were told last."""
+        """Send the changes since the last flush to the listeners."""
         events, self._untold = self._untold + self._take_journal(), []
         if events:
             for listener in self._listeners:
@@ -154,7 +154,7 @@ class Bridge:
         return self.store.take_journal()
 
     def _observe(self, now_ns: int) -> None:
-        """Let the kubelet see what has happened since it was last shown."""
+        """Pass the changes since the last call to the kubelet."""
         journal = self.store.journal()
         if self.options.kubelet:
             for position in range(self._seen, len(journal)):
@@ -171,7 +171,7 @@ class Bridge:
         self._work_has_come()
 
     def _read_again(self) -> None:
-        """Begin anew: what kubelet and controllers remember is of a time that has not been."""
+        """Start again: the state of kubelet and controllers belongs to a discarded timeline."""
         self.store.read_all()
         self._untold += self.store.take_journal()
         self._seen = 0
@@ -187,7 +187,7 @@ class Bridge:
     # --- work ---------------------------------------------------------------------------------------------------------
 
     def next_wakeup(self) -> int | None:
-        """Return when `advance` has something to do: a time that has come, or will, or None."""
+        """Return when `advance` has work next (past or future), or None."""
         now_ns = self.now_ns()
         self._observe(now_ns)
         times = [self._agent.next_wakeup()] if self.options.kubelet else []
@@ -199,14 +199,14 @@ class Bridge:
         return min((each for each in times if each is not None), default=None)
 
     def advance(self, now_ns: int, budget_ns: int | None = None) -> bool:
-        """Do what is due by now, for as long as the budget lasts, and tell the listeners.
+        """Do the work that is due within the budget, and notify the listeners.
 
         Args:
             now_ns: the time.
             budget_ns: of real time; None does everything.
 
         Returns:
-            whether something is due still.
+            whether work is still due.
         """
         deadline = None if budget_ns is None else time.perf_counter_ns() + budget_ns
         while self._step(now_ns):
@@ -219,7 +219,10 @@ class Bridge:
         return wakeup_ns is not None and wakeup_ns <= now_ns
 
     def _step(self, now_ns: int) -> bool:
-        """Do one thing; say whether there was one. Kubelet and controllers take turns; events wait until both are done."""
+        """Do one unit of work; return whether there was one.
+
+        Kubelet and controllers take turns; events wait until both are done.
+        """
         for _ in _TURNS:
             turn, most = _TURNS[self._turn]
             if self._done < most and turn(self, now_ns):
@@ -271,10 +274,10 @@ class Bridge:
         done += self._expiry.expire(now_ns, _MOST_HOUSEKEEPING)
         return done >= _MOST_HOUSEKEEPING
 
-    # --- telling ------------------------------------------------------------------------------------------------------
+    # --- reporting ----------------------------------------------------------------------------------------------------
 
     def failures(self) -> dict[str, InputError]:
-        """Return what can't be done, by object: what the API refuses, and what can't be read."""
+        """Return failures by object: refused writes, and documents that can't be decoded."""
         failures = self.store.undecodable | self.problems
         if self._controllers is not None:
             failures |= self._controllers.manager.failures
@@ -285,7 +288,7 @@ class Bridge:
         return self._bugs | (self._controllers.manager.problems if self._controllers is not None else {})
 
 
-# Who works, and how many things at a time: many pods that start or end together are one reconcile of their owner.
+# Workers, and their batch sizes: many pods that start or end together cause one reconcile of their owner.
 _TURNS: tuple[tuple[Callable[[Bridge, int], bool], int], ...] = (
     (Bridge._run_pods, 32),
     (Bridge._run_controllers, 8),

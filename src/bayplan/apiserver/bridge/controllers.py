@@ -1,4 +1,4 @@
-"""Which controllers run over the API, and what they are made of."""
+"""The controllers of a server, and their construction."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from bayplan.controllers.resource_claims import ResourceClaimController
 from bayplan.objects.workloads import DaemonSet, Deployment, ReplicaSet, StatefulSet
 
 BURST = 16
-"""How many objects one turn of a controller creates or deletes: a few milliseconds of writes."""
+"""Maximum number of objects that one turn of a controller creates or deletes: a few milliseconds of writes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class ControllerSet:
 
     Attributes:
         manager: runs them.
-        of_documents: those that are told of every write.
+        of_documents: those that receive every write.
     """
 
     manager: ControllerManager

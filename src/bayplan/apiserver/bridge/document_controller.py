@@ -36,7 +36,7 @@ def refs_of(item: Item) -> OwnerRefs:
 
 
 class DocumentFollower(Protocol):
-    """A controller that is told of every write, of documents of all kinds."""
+    """A controller that receives every write, of documents of all kinds."""
 
     def begin(self, now_ns: int) -> None:
         """Look at everything there is: at the start, and after a gap."""
@@ -48,7 +48,7 @@ class DocumentFollower(Protocol):
 
 
 class DocumentController(Controller):
-    """A controller that is told of every write.
+    """A controller that receives every write.
 
     Args:
         tools: see `ControllerTools`.
@@ -66,7 +66,7 @@ class DocumentController(Controller):
         self._ask = ask
 
     def keys_for(self, event: ChangeEvent) -> Iterable[str]:
-        """Return nothing: writes tell more than typed events."""
+        """Return nothing: writes contain more than typed events."""
         return ()
 
     def ask(self, key: str, now_ns: int) -> None:

@@ -86,7 +86,7 @@ class DocumentOwners(OwnerGraph[Place]):
         return refs_of(item) if item is not None else None
 
     def is_gone(self, uid: str) -> bool:
-        """Say whether an owner is gone and has dependents left."""
+        """Return whether an owner is gone and has dependents left."""
         return self._documents.get(GONE, ("", uid)) is not None
 
     def note_gone(self, uid: str) -> None:
@@ -118,7 +118,7 @@ class DocumentOwners(OwnerGraph[Place]):
         controls = any(owner.get("uid") == uid and owner.get("controller") for owner in owners)
         _set(metadata, "ownerReferences", [owner for owner in owners if owner.get("uid") != uid])
         if controls:
-            # Nobody is left to count the pod for its Job.
+            # No Job is left to count the pod.
             left = [each for each in texts(metadata, "finalizers") if each != JOB_TRACKING_FINALIZER]
             _set(metadata, "finalizers", left)
         self._writer.change(table, (namespace, name), {"metadata": metadata})
@@ -149,7 +149,7 @@ class DocumentGarbageCollector(GarbageCollector[Place]):
         self._ask = ask
 
     def keys_for(self, event: ChangeEvent) -> Iterable[str]:
-        """Return nothing: writes tell more than typed events."""
+        """Return nothing: writes contain more than typed events."""
         return ()
 
     def begin(self, now_ns: int) -> None:

@@ -13,7 +13,7 @@ from bayplan.apiserver.bridge.bridge import Bridge
 from bayplan.base.clock import Clock
 
 SLICE_NS = 2_000_000
-"""How long a slice of work may take before requests get their turn; one write may go beyond it."""
+"""How long a slice of work may take before requests are served; a single write may exceed it."""
 
 _HOUSE_SECONDS = 1.0
 _AFTER_FAILURE_SECONDS = 1.0
@@ -56,7 +56,7 @@ class BridgeDriver:
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing is due at this instant, and listeners have been told everything."""
+        """Whether nothing is due at this instant, and listeners have received every change."""
         wakeup_ns = self._bridge.next_wakeup()
         return self._soon is None and (wakeup_ns is None or wakeup_ns > self._clock.now_ns())
 
@@ -76,7 +76,7 @@ class BridgeDriver:
             self._later = None
         try:
             more = self._bridge.advance(self._clock.now_ns(), SLICE_NS)
-        except Exception:  # A listener's, most likely; the cluster goes on.
+        except Exception:  # Most likely a listener's; the cluster keeps running.
             _log.exception("a slice of work")
             if self._loop is not None:
                 self._later = self._loop.call_later(_AFTER_FAILURE_SECONDS, self._work_has_come)

@@ -1,4 +1,4 @@
-"""Events for people: what ``kubectl describe`` shows of what controllers and kubelet did, counted and limited as client-go does.
+"""Events of controllers and kubelet, as ``kubectl describe`` shows them, counted and limited as client-go does.
 
 Equal events are one event with a count. More than ten of an object that differ only in their text become one whose text is that
 of the last, and a source that has much to say about one object is cut short: 25 events, then one in five minutes. Events are
@@ -60,7 +60,7 @@ class _Occurrence:
 
     @property
     def source(self) -> tuple[str, ...]:
-        """Who speaks about what."""
+        """Reporting component and object."""
         return (self.component, self.host, self.kind, self.namespace, self.name, self.uid)
 
 
@@ -77,7 +77,7 @@ class EventRecorder:
 
     Args:
         writer: writes to the API.
-        clock: tells the time, nanoseconds since 1970.
+        clock: returns the time in nanoseconds since 1970.
     """
 
     def __init__(self, writer: ObjectWriter, clock: Callable[[], int]) -> None:
@@ -105,7 +105,7 @@ class EventRecorder:
         Args:
             item: the object.
             reason, message: what; as upstream words it.
-            component: who says so.
+            component: the reporting component.
             type_: ``Normal`` or ``Warning``.
             host: the node where it happened.
             field_path: the part of the object.
@@ -152,7 +152,7 @@ class EventRecorder:
         return bool(self._waiting)
 
     def post_one(self) -> bool:
-        """Write the first event that waits; say whether there was one."""
+        """Write the first pending event; return whether there was one."""
         if not self._waiting:
             return False
         event = self._waiting.popleft()
@@ -178,12 +178,12 @@ class EventRecorder:
                 self._writer.create_alike("events", namespace, document, likeness)
                 _put(self._posted, key, (name, 1, now))
         except WriteRefused:
-            # The event has been deleted, or its namespace goes: nobody misses it.
+            # The event or its namespace is being deleted, so it can be dropped.
             self._posted.pop(key, None)
         return True
 
     def _combined(self, event: _Occurrence) -> tuple[str, tuple[str, ...]]:
-        """Return the text of an event and by what it is one with others."""
+        """Return the text of an event and its aggregation key."""
         group = (*event.source, event.type, event.reason, event.field_path)
         similar = self._similar.get(group)
         if similar is None or event.time_ns - similar.since_ns > _SIMILAR_NS:

@@ -1,7 +1,6 @@
-"""What goes on by itself while a server runs: leases of nodes are renewed, and events go when they are old.
+"""Periodic maintenance of a running server: renew the leases of nodes and delete expired events.
 
-It happens in real time and only there: a cluster in virtual time would otherwise have something to do every second, and nothing
-that is decided depends on it.
+It runs only in real time: a cluster in virtual time would otherwise have work every second, and no decision depends on it.
 """
 
 from __future__ import annotations
@@ -30,15 +29,15 @@ _EVENTS = "events"
 
 
 class Leases:
-    """The leases of the nodes that have no kubelet of their own.
+    """Leases of the nodes without their own kubelet.
 
-    Every ten seconds a lease is renewed; in a cluster of more than 500 nodes less often, and the lease says so.
+    A lease is renewed every ten seconds; less often in a cluster of more than 500 nodes, and the lease's duration reflects that.
 
     Args:
         nodes: typed objects.
         documents: the API's store.
         writer: writes to the API.
-        agent: is told of nodes whose lease somebody else renews.
+        agent: notified of nodes whose lease another client renews.
     """
 
     def __init__(self, nodes: ObjectStore, documents: Store, writer: ObjectWriter, agent: NodeAgent) -> None:
@@ -49,7 +48,7 @@ class Leases:
         self._due: dict[str, int] = {}
 
     def begin(self, now_ns: int) -> None:
-        """Find the nodes whose lease somebody else has renewed lately."""
+        """Find the nodes whose lease another client has renewed recently."""
         self._agent.foreign.clear()
         for item in self._documents.between(LEASES, LEASE_NAMESPACE):
             spec = part(decode_item(item), "spec")
@@ -71,7 +70,7 @@ class Leases:
             self._agent.foreign[name] = None
 
     def renew(self, now_ns: int, most: int) -> int:
-        """Renew leases that are due, at most so many; return how many were."""
+        """Renew at most `most` leases that are due; return how many were renewed."""
         seconds = max(_RENEWAL_SECONDS, len(self._nodes.nodes) // _NODES_A_SECOND)
         done = 0
         for name in list(self._nodes.nodes):
@@ -112,7 +111,7 @@ class EventExpiry:
     def __init__(self, documents: Store, writer: ObjectWriter) -> None:
         self._documents = documents
         self._writer = writer
-        # When each write of an event was, oldest first: the revision tells whether it was the last one.
+        # Time of each write of an event, oldest first: the revision shows whether it was the last write.
         self._written: deque[tuple[int, int, tuple[str, str]]] = deque()
 
     def begin(self) -> None:
@@ -127,7 +126,7 @@ class EventExpiry:
             self._written.append((now_ns, write.revision, write.new.key))
 
     def expire(self, now_ns: int, most: int) -> int:
-        """Delete old events, at most so many; return how many were."""
+        """Delete at most `most` expired events; return how many were deleted."""
         done = 0
         self._writer.manager = CONTROLLERS
         while done < most and self._written and self._written[0][0] < now_ns - EVENT_LIFE_NS:

@@ -1,7 +1,7 @@
-"""What a controller changed on a typed object, done to the document: fields that typed objects don't have stay as they are.
+"""Merging of a controller's changes to a typed object into its document; fields without a typed form do not change.
 
-Both versions of the typed object come as plain data. The one before was decoded from the document, so its lists stand item
-for item beside those of the document; that is how an item finds its document without anybody knowing keys of lists.
+Both versions of the typed object are plain data. The old one was decoded from the document, so its lists match the document's item
+by item, and list keys are not needed to find an item's document.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ def merged(document: object, before: object, after: object) -> object:
     """Return a part of a document with the changes between two versions of its typed form.
 
     Args:
-        document: the part as it is stored; not changed.
+        document: the stored part; not changed.
         before: the typed part that was decoded from it, as plain data.
-        after: the typed part as it shall be, as plain data; defaults left out.
+        after: the new typed part, as plain data; defaults left out.
     """
     if before == after:
         return document

@@ -1,4 +1,4 @@
-"""Namespaces: one that is deleted empties itself and goes; every other one has its default service account and root certificate.
+"""Namespace controllers: empty and remove deleted namespaces; give every other its default service account and root certificate.
 
 Pods go first, and then the rest, as upstream has it since namespaces are emptied in order.
 
@@ -25,7 +25,7 @@ from bayplan.controllers.controller import Ask, ControllerTools
 _TERMINATING = "Terminating"
 _FINALIZER = "kubernetes"
 _PODS, _NAMESPACES = "pods", "namespaces"
-# What was deleted is seldom gone at once; the more there is, the dearer it is to look.
+# Deleted objects are rarely gone at once, and checking gets more expensive with their number.
 _FEW = 200
 _SHORT_WAIT_NS, _LONG_WAIT_NS = SECOND_NS // 20, SECOND_NS // 2
 _CERTIFICATE = "kube-root-ca.crt"
@@ -65,7 +65,7 @@ class NamespaceController(DocumentController):
             self.ask(item.name, now_ns)
 
     def reconcile(self, key: str, now_ns: int) -> int | None:
-        """Delete what is left in a namespace, say what that is, and let go of it when it is empty.
+        """Delete the remaining objects of a namespace, report them in its status, and finalize it when it is empty.
 
         Raises:
             WriteRefused: the API refuses it.
@@ -179,7 +179,7 @@ class NamespaceFurnisher(DocumentController):
 
     Args:
         tools, documents, writer, ask: see `DocumentController`.
-        certificate: of the server, PEM; empty where it serves without TLS, as upstream's is without a root certificate.
+        certificate: of the server, PEM; empty if it serves without TLS, as upstream's is without a root certificate.
     """
 
     def __init__(
@@ -194,7 +194,7 @@ class NamespaceFurnisher(DocumentController):
             self.ask(item.name, now_ns)
 
     def follow(self, write: Write, now_ns: int) -> None:
-        """Look at new namespaces, and where something that each has was deleted."""
+        """Return new namespaces, and those whose default objects were deleted."""
         item = write.new
         if write.table == _NAMESPACES:
             if write.old is None:
@@ -206,7 +206,7 @@ class NamespaceFurnisher(DocumentController):
             self.ask(item.namespace, now_ns)
 
     def reconcile(self, key: str, now_ns: int) -> int | None:
-        """Make what is missing.
+        """Create the missing objects.
 
         Raises:
             WriteRefused: the API refuses it.

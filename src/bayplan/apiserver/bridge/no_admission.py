@@ -7,7 +7,7 @@ from bayplan.objects.pod import Pod, PodSpec
 
 
 class NoAdmission(PodAdmission):
-    """Templates as they are: admission is the API's, when the pod is created."""
+    """Leave templates unchanged: the API admits the pod when it is created."""
 
     def admit(self, pod: Pod) -> PodSpec:
         """Return the very spec."""

@@ -1,10 +1,10 @@
-"""The kubelet of every node that has none of its own: nodes become ready, pods start, end, and go when they are deleted.
+"""The kubelet of every node without its own: nodes become ready; pods start, end, and are removed when deleted.
 
-What it does with pods is `bayplan.cluster.kubelet`; this is when: it looks at pods as they are, so that it makes no difference
-whether they were bound a moment ago or before the server was started. A pod that runs goes on running, and ends as long after
-its start as its annotation says.
+`bayplan.cluster.kubelet` contains what it does with pods; this module decides when. It looks at the current pods, so that it makes
+no difference whether they were bound a moment ago or before the server was started. A running pod keeps running, and ends when the
+run time of its annotation has passed since its start.
 
-A node whose Lease somebody else renews has a kubelet of its own and is left alone.
+A node whose Lease another client renews has its own kubelet and is left alone.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ class NodeAgent(VirtualKubelet):
         return 0 if self._new_nodes or self._incomplete_nodes else super().next_wakeup()
 
     def advance_one(self, now_ns: int) -> bool:
-        """Do the first thing that is due by now; say whether there was one.
+        """Do the first task that is due; return whether there was one.
 
         Raises:
             WriteRefused: the API refuses it.
@@ -146,7 +146,7 @@ class NodeAgent(VirtualKubelet):
         return True
 
     def _complete(self, name: str, now_ns: int) -> None:
-        """Write the fields that a node lacks, and the condition Ready if it has none."""
+        """Write the missing fields of a node, and the condition Ready if it has none."""
         node = self._store.nodes.get(name)
         if node is None or name in self.foreign or not is_incomplete(node):
             return
@@ -166,7 +166,7 @@ class NodeAgent(VirtualKubelet):
 
     def _started(self, pod: Pod, now_ns: int) -> Pod:
         if pod.status.phase == "Running":
-            # Somebody else has started it.
+            # Another client has started it.
             self._continue(pod, now_ns)
             return pod
         for container in pod.spec.containers:
@@ -182,9 +182,10 @@ class NodeAgent(VirtualKubelet):
         return replace(started, status=status)
 
     def _with_run_time(self, pod: Pod) -> Pod:
-        """Return a pod with the default run time in its annotation, if its restart policy says that it ends and it has no run time.
+        """Return a pod with the default run time annotated, if its restart policy lets it end and it has no run time.
 
-        After a restart of the server the annotation tells pods that were started here from pods that were imported running.
+        After a restart of the server the annotation distinguishes pods that this kubelet started from pods that were imported
+        running.
         """
         default, metadata = self._options.default_run_time, pod.metadata
         if not default or pod.spec.restart_policy not in ENDS_BY_ITSELF or RUN_TIME_ANNOTATION in metadata.annotations:
@@ -195,7 +196,7 @@ class NodeAgent(VirtualKubelet):
     def _remove(self, pod: Pod, now_ns: int) -> None:
         self._together.gone(pod)
         if pod.metadata.finalizers and not is_finished(pod):
-            # Whoever holds it has to see that it has ended.
+            # The owners of its finalizers have to see that it has ended.
             status = ended_status(pod, format_time(now_ns), _EXIT_CODE_OF_SIGTERM, container_statuses=True)
             self._pods.update(replace(pod, status=status))
         if not pod.metadata.finalizers or pod.metadata.deletion_grace_period_seconds != 0:

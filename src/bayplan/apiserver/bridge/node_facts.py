@@ -36,10 +36,10 @@ def is_incomplete(node: Node) -> bool:
 
 
 def completed(node: Node, addresses: NodeAddresses, now: str) -> Node:
-    """Return a node with all fields that its kubelet writes; fields that it has are not changed.
+    """Return a node with all fields that its kubelet writes; existing fields are not changed.
 
     Args:
-        node: as it is stored.
+        node: the stored node.
         addresses: of all nodes, to take free ones from.
         now: the time, as a timestamp.
     """
@@ -102,7 +102,7 @@ def with_identity(node: Document, status: Document) -> Document:
     """Return the status of a node with the identifiers that typed nodes do not hold, made from the uid.
 
     Args:
-        node: as it is stored. status: that is written.
+        node: the stored node. status: the new status.
     """
     info = part(status, "nodeInfo")
     if info.get("containerRuntimeVersion") != RUNTIME:

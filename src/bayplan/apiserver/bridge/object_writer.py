@@ -39,7 +39,7 @@ class ObjectWriter:
         backend: of the API.
 
     Attributes:
-        manager: who owns the fields that are written next.
+        manager: owner of the fields in the next writes.
     """
 
     def __init__(self, backend: Backend) -> None:
@@ -124,13 +124,13 @@ class ObjectWriter:
         *,
         old: Document | None = None,
     ) -> None:
-        """Write an object with some of its parts (``metadata``, ``spec``, ``status``, ...) exchanged.
+        """Write an object with some of its parts (``metadata``, ``spec``, ``status``, ...) replaced.
 
         Args:
-            table, key: where it is.
+            table, key: of the object.
             changes: parts of the document.
             subresource: or empty.
-            old: the document as it is now, where the caller has read it.
+            old: the current document, if the caller has read it.
 
         Raises:
             WriteRefused: as the API would refuse a client; an object that is gone among the reasons.
@@ -179,7 +179,7 @@ class ObjectWriter:
         propagation: str = "Background",
         uid: str | None = None,
     ) -> None:
-        """Delete an object; one that is gone, or is another one by now, is left alone.
+        """Delete an object, unless it is gone or has been replaced.
 
         Raises:
             WriteRefused: as the API would refuse a client.
@@ -199,7 +199,7 @@ class ObjectWriter:
             raise WriteRefused(f"{resource.kind} {'/'.join(filter(None, key))}", problem.message) from None
 
     def drop_finalizer(self, table: str, key: Key, finalizer: str) -> None:
-        """Take a finalizer off an object; one that only waited for that goes.
+        """Remove a finalizer from an object; an object that only waited for that is deleted.
 
         Raises:
             WriteRefused: as the API would refuse a client.

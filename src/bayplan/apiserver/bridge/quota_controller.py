@@ -1,6 +1,6 @@
-"""The quota controller: the status of ResourceQuotas, counted anew when objects go, pods end, or a quota changes.
+"""The quota controller: recounts the status of ResourceQuotas when objects are deleted, pods end, or a quota changes.
 
-What is created is counted by admission (`bayplan.apiserver.rest.quota_usage`), so creates are no reason to count.
+Admission counts new objects (`bayplan.apiserver.rest.quota_usage`), so a create does not cause a recount.
 
 Source: pkg/controller/resourcequota v1.36.3.
 """

@@ -33,11 +33,11 @@ class _Memory:
     def recall(
         self, key: str, item: StatefulSet | DaemonSet | None, history_of: Callable[[str], RevisionHistory]
     ) -> None:
-        """Fill the history of a set, or forget that of one that is gone.
+        """Fill the history of a set, or drop it if the set is gone.
 
         Args:
             key: of the set.
-            item: the set; None where it is gone.
+            item: the set; None if it is gone.
             history_of: returns a set's history by its uid.
         """
         if item is None:

@@ -24,7 +24,7 @@ def template_of(revision: Document) -> Document:
 
 
 def typed_template(revision: Document, kind: type[StatefulSet | DaemonSet]) -> PodTemplateSpec | None:
-    """Return what is typed of the template in a ControllerRevision, None where it can't be read."""
+    """Return the typed template in a ControllerRevision; None if it can't be read."""
     whole: Document = {"metadata": {"name": "set"}, "spec": {"template": template_of(revision)}}
     try:
         return _decoder.decode(msgspec.json.encode(whole), kind).spec.template

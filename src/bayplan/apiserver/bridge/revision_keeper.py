@@ -45,7 +45,7 @@ class RevisionKeeper(Controller):
         super().__init__(tools)
         self._documents = documents
         self._writer = writer
-        # The template that each set had last, by uid: most events leave it as it is.
+        # The last template of each set, by uid: most events do not change it.
         self._templates: dict[str, object] = {}
         self._crowded: dict[str, None] = {}
 

@@ -23,13 +23,13 @@ _WRITTEN = {Deployment: "lastUpdateTime", Job: "lastProbeTime"}
 def complete_status(
     item: KubernetesObject, document: Document, status: Document, before: list[Document], now: str
 ) -> None:
-    """Add to the status that is being written what its kind shows beside.
+    """Add the status fields of an object's kind that the typed status lacks.
 
     Args:
-        item: the typed object as it shall be.
-        document: as it is stored.
-        status: that is written; changed in place, but nothing inside that it has from the document.
-        before: the conditions as they are stored.
+        item: the new typed object.
+        document: the stored document.
+        status: the status to write; changed in place, except for values that it shares with the document.
+        before: the stored conditions.
         now: the time.
     """
     if isinstance(item, Pod):
@@ -39,7 +39,7 @@ def complete_status(
     if isinstance(item, Node):
         status.update(with_identity(document, status))
     if isinstance(item, PodDisruptionBudget):
-        # Pods that evictions have marked until somebody counts again; they have been deleted in the same step.
+        # Evictions mark pods here until the next count; they have been deleted in the same step.
         status.pop("disruptedPods", None)
     field = _WRITTEN.get(type(item))
     if field is not None and "conditions" in status:

@@ -1,7 +1,7 @@
-"""Documents of the objects that controllers make: the whole template of the owner, with what the controller changed of it.
+"""Documents of the objects that controllers create: the owner's whole template, with the controller's changes.
 
-Typed templates hold what scheduling reads. What a pod is made from is the document of its owner's template, so that probes,
-volumes' contents, environments and fields that nobody here knows reach the pod.
+Typed templates hold only the fields that scheduling reads. A pod is created from the document of its owner's template, so that it
+also gets probes, volume sources, environments and unknown fields.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class Templates:
         return merged(document, before, plain(pod.spec))
 
     def _older_template(self, pod: Pod) -> tuple[Document, object, object] | None:
-        """Return the template of the revision that a pod of a StatefulSet or DaemonSet is made from, where it is stored."""
+        """Return the template of the revision that a pod of a StatefulSet or DaemonSet is made from, if it is stored."""
         reference, label = pod.metadata.controller(), pod.metadata.labels.get(REVISION_LABEL)
         kind = SETS.get(reference.kind) if reference is not None else None
         if reference is None or kind is None or not label:
@@ -139,7 +139,7 @@ class Templates:
     def _source(
         self, owner: KubernetesObject, read: Callable[[Document], tuple[Document, object]]
     ) -> tuple[Document, object, object] | None:
-        """Return what `read` finds in the document of an owner, remembered while the owner stays as it is."""
+        """Return the result of `read` on the document of an owner, cached until the owner changes."""
         metadata = owner.metadata
         key = (metadata.uid, metadata.resource_version)
         known = self._sources.get(key)
@@ -157,7 +157,7 @@ class Templates:
     # --- Jobs of CronJobs, claims of StatefulSets and of pods ---------------------------------------------------------
 
     def _fill_job(self, document: Document, job: Job) -> None:
-        """Take the Job's spec from the CronJob as it is: selector and labels are for the API to generate."""
+        """Copy the Job's spec from the CronJob unchanged: the API generates selector and labels."""
         reference = job.metadata.controller()
         owner = self._typed.get(CronJob, f"{job.metadata.namespace}/{reference.name}") if reference else None
         if owner is None:

@@ -116,7 +116,7 @@ class TypedStore(ObjectStore):
             return self._decoder.decode(item.raw, kind)
         except InputError:
             raise
-        except Exception as problem:  # A document that nobody has thought of must not take the API along.
+        except Exception as problem:  # An unexpected document must not bring down the API.
             _log.exception("%s %s", kind.__name__, _key(item))
             raise InputError(f"{kind.__name__} {_key(item)}", got=str(problem)) from problem
 

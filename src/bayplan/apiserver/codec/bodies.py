@@ -141,7 +141,7 @@ def parse_yaml(data: bytes) -> Parsed:
 
 
 def _depth(data: bytes) -> int:
-    """Return how many brackets are open at most at once; those inside texts count, too."""
+    """Return the maximum nesting depth of brackets, including those inside strings."""
     deepest = depth = 0
     for bracket in _BRACKETS.finditer(data):
         depth += 1 if bracket[0] in b"{[" else -1

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 
 class DecodeError(Exception):
-    """A value that Go could not put into a field. The path grows while the exception climbs up.
+    """A value that Go could not decode into a field. The path grows as the exception propagates.
 
     Args:
-        text: the whole message, where the type has a decoder of its own (times, quantities).
-        value: what was found, in Go's words: ``string``, ``number 1.5``, ``array``; used when there is no `text`.
-        go_type: what was wanted.
+        text: the whole message, if the type has its own decoder (times, quantities).
+        value: the value found, in Go's words: ``string``, ``number 1.5``, ``array``; used when there is no `text`.
+        go_type: the expected type.
     """
 
     def __init__(self, text: str = "", *, value: str = "", go_type: str = "") -> None:

@@ -1,6 +1,6 @@
 """Protobuf bodies to documents: a decoder of the wire format that is driven by the fields of Go types.
 
-A stock kube-scheduler sends its writes like this. Answers are JSON, which every client accepts beside it. A body is
+A stock kube-scheduler sends its writes in this format. Responses are JSON, which every client accepts as well. A body is
 ``k8s\\0``, then a message Unknown: TypeMeta in field 1, the object in field 2. Fields by value are always on the wire, so
 an empty one is dropped unless the field is a pointer; unknown numbers are skipped.
 """
@@ -26,7 +26,7 @@ _INT64 = 1 << 63
 
 
 class ProtobufError(ValueError):
-    """Bytes that are no message of the type."""
+    """Bytes that are not a message of the type."""
 
 
 def decode_envelope(body: bytes) -> tuple[str, str, bytes]:

@@ -1,6 +1,7 @@
-"""Documents to protobuf bodies, as Go's generated code writes them: fields by number, those by value always, pointers when set.
+"""Encoding of documents to protobuf bodies, as Go's generated code writes them: fields in order, values always, pointers if set.
 
-Only clients that accept nothing else get protobuf: JSON is stored ready-made, and every client of Kubernetes accepts it beside.
+Only clients that accept nothing else get protobuf: objects are stored as encoded JSON, which every client of Kubernetes accepts as
+well.
 """
 
 from __future__ import annotations

@@ -89,7 +89,7 @@ def read_float(go_type: str) -> Reader:
 
 
 def read_anything(value: object) -> object:
-    """Take any JSON value as it is (raw extensions, schemas of custom resources)."""
+    """Return any JSON value unchanged (raw extensions, schemas of custom resources)."""
     return value
 
 

@@ -54,12 +54,12 @@ class Emptied(dict[str, object]):
 
 
 class FieldShape:
-    """How one field is read.
+    """Decoder of one field.
 
     Attributes:
-        read: takes a value that is not null; returns what is written back.
-        empty: the value that is left out, or a marker that equals nothing.
-        nil_when_empty: storage keeps no difference between an empty list and none.
+        read: takes a value that is not null; returns the value to store.
+        empty: the value to omit, or a marker that equals nothing.
+        nil_when_empty: storage does not distinguish an empty list from none.
         inner: the shape of the structs at the core, if there are any.
         containers: ``list`` and ``map`` around the core.
         path: the name in errors, after those of embedded structs: ``VolumeSource.configMap``.
@@ -151,7 +151,7 @@ class Shape:
         return found
 
     def knows_all(self, value: Plain) -> bool:
-        """Say whether a document has no unknown field. The fast pass: most documents end here."""
+        """Return whether a document has no unknown field. The fast pass: most documents end here."""
         fields = self.fields
         for name, item in value.items():
             field = fields.get(name)
@@ -253,7 +253,7 @@ def _is_struct(type_name: str) -> bool:
 
 
 def _show(shape: Shape, facts: GoField, inner: Shape | None) -> None:
-    """Note what is shown when the field is absent, if anything is."""
+    """Record the value shown for an absent field, if any."""
     if facts.omit_zero or (facts.omit_empty and (facts.containers or facts.type in _ZEROS)):
         return
     if facts.containers:
@@ -286,7 +286,7 @@ def _read_schema_or(value: object, other: str) -> object:
 
 
 def _zero_of(type_name: str) -> object:
-    """Return Go's zero value of a type that is no struct."""
+    """Return Go's zero value of a type other than a struct."""
     return _ZEROS.get(type_name, _ZERO_LEAVES.get(type_name))
 
 

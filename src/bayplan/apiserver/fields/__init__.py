@@ -1,1 +1,1 @@
-"""Who owns which field: sets of fields, what differs between two documents, server-side apply, managedFields."""
+"""Field ownership: field sets, comparison of documents, server-side apply, managedFields."""

@@ -1,4 +1,4 @@
-"""What differs between two documents of a type, as sets of fields: added, modified, removed; and the set of a document."""
+"""Comparison of two documents of a type as sets of fields (added, modified, removed), and the field set of a document."""
 
 from __future__ import annotations
 

@@ -15,12 +15,12 @@ LEAF_NODE: Node = {}
 
 
 def is_member(node: Node) -> bool:
-    """Say whether a node is itself in the set."""
+    """Return whether a node is itself in the set."""
     return not node or "." in node
 
 
 def make_node(member: bool, children: Node) -> Node | None:
-    """Return a node, or None where it would hold nothing."""
+    """Return a node, or None if it would be empty."""
     if not children:
         return LEAF_NODE if member else None
     return {".": LEAF_NODE, **children} if member else children
@@ -32,7 +32,7 @@ def children_of(node: Node) -> Node:
 
 
 def union(left: Node, right: Node) -> Node:
-    """Return what is in either of two sets. The roots are no members."""
+    """Return the union of two sets. The roots are not members."""
     if not left or not right:
         return left or right
     out = dict(left)
@@ -75,7 +75,7 @@ def difference(left: Node, right: Node) -> Node:
 
 
 def without(left: Node, right: Node) -> Node:
-    """Return a set without the members of another one and all that is below them."""
+    """Return a set without the members of another set and everything below them."""
     if not right:
         return left
     out: Node = {}

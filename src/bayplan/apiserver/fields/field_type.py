@@ -18,7 +18,7 @@ from bayplan.formats.schema import FieldFacts, TypeFacts, schema
 
 
 class Merge(IntEnum):
-    """How values of a type merge."""
+    """Merge strategy of a type."""
 
     LEAF = 0
     STRUCT = 1
@@ -36,8 +36,8 @@ class FieldType:
         fields: of a struct.
         element: of maps and lists.
         keys: of a keyed list, in alphabetic order.
-        key_defaults: what an absent key stands for.
-        is_list: a leaf that is an atomic list (to be told from a scalar).
+        key_defaults: default values of absent keys.
+        is_list: whether a leaf is an atomic list, not a scalar.
     """
 
     __slots__ = ("element", "fields", "is_list", "key_defaults", "keys", "merge")
@@ -69,7 +69,7 @@ UNTYPED = FieldType(Merge.UNTYPED)
 
 @cache
 def field_type(type_name: str) -> FieldType:
-    """Return the type with OpenAPI's name, untyped where the pinned release has none of that name."""
+    """Return the type with OpenAPI's name; untyped if the pinned release has none of that name."""
     return _named(type_name, {})
 
 

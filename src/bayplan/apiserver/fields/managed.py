@@ -1,7 +1,7 @@
 """The managers of a document's fields: reads and writes ``metadata.managedFields``, follows updates, applies.
 
-Times and what decides them are those of the API server: an entry gets a new time when its manager took or set something.
-Entries of another version of the API are left as they are.
+Times follow the API server's rules: an entry gets a new time when its manager acquired or set a field. Entries of another API
+version are not changed.
 
 Source: https://kubernetes.io/docs/reference/using-api/server-side-apply/
 """
@@ -45,7 +45,7 @@ _NEVER_OWNED: Node = {
 
 
 class Manager(msgspec.Struct, frozen=True):
-    """Who owns fields: a name, the operation, and for updates the version they spoke."""
+    """A field manager: name, operation, and for updates the API version."""
 
     name: str
     operation: str
@@ -68,15 +68,15 @@ class Owned(msgspec.Struct, frozen=True):
 
 
 class Request(msgspec.Struct):
-    """Who writes, and how.
+    """A write, and its manager.
 
     Attributes:
         manager: its name.
         api_version: of the documents.
         kind: their type.
         time: of the write, as a timestamp.
-        subresource: that is written to, or empty.
-        reset_fields: what the endpoint never lets a writer own.
+        subresource: of the request, or empty.
+        reset_fields: fields that no writer can own through the endpoint.
     """
 
     manager: str
@@ -88,7 +88,7 @@ class Request(msgspec.Struct):
 
 
 class ApplyConflict(Exception):
-    """Fields of an applied configuration belong to others, who set them to something else."""
+    """Other managers own fields of an applied configuration, with different values."""
 
     def __init__(self, conflicts: list[tuple[Manager, str]]) -> None:
         self.conflicts = conflicts
@@ -161,7 +161,7 @@ def after_update(
     """Return the managers after a create, an update or a patch.
 
     Args:
-        request: who wrote.
+        request: the write.
         live: the document before; for a create the zero document of the kind.
         new: the document as it will be stored, without managedFields.
         managers: before. Objects that never had any are not tracked from the middle of their life on.
@@ -214,7 +214,7 @@ def _taken(managers: Managers, request: Request, took: Node, removed: Node, *, s
 
 
 def _capped(managers: Managers) -> Managers:
-    """Merge the oldest updaters into one entry where there are too many."""
+    """Merge the oldest updaters into one entry if there are too many."""
     updaters = sorted(
         (who for who in managers if who.operation == UPDATE), key=lambda who: (managers[who].time, who.name)
     )
@@ -238,12 +238,12 @@ def apply(
     """Return a document with a configuration applied to it, and its managers.
 
     Args:
-        request: who applies.
+        request: the apply.
         zero: the zero document of the kind.
         live: the document before; the zero document for a create.
-        config: what is applied.
+        config: the applied configuration.
         managers: before.
-        force: take fields over from others who set them to something else.
+        force: take ownership of conflicting fields.
 
     Raises:
         ApplyConflict: others set a field to something else, and `force` is off.
@@ -288,7 +288,7 @@ def _refuse_conflicts(managers: Managers, request: Request, who: Manager, took: 
 
 
 def _prune(kind: FieldType, merged: Document, managers: Managers, last: Node, api_version: str) -> Document:
-    """Take out what the manager applied before, does not apply now, and nobody else owns."""
+    """Remove fields that the manager applied before, does not apply now, and no other manager owns."""
     pruned = cast("Document", remove(kind, merged, with_named_fields(kind, last)) or {})
     owned: Node = {}
     for each in managers.values():

@@ -82,7 +82,7 @@ def _merge_items(kind: FieldType, live: list[object], config: list[object]) -> l
 
 
 def remove(kind: FieldType, value: object, fields: Node) -> object:
-    """Return a document without the members of a set; what is left empty by that is null."""
+    """Return a document without the members of a set; values that become empty are null."""
     kind = deduced(kind, value)
     if not value:
         return None

@@ -23,7 +23,7 @@ class Access:
     """The check of every request.
 
     Args:
-        token: what clients must show; empty lets everybody on this machine in.
+        token: required of clients; empty allows every client on this machine.
         allowed_origins: of web pages that may write, in addition to those of the server itself.
     """
 

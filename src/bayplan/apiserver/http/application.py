@@ -31,7 +31,7 @@ class Mount(Protocol):
     """An application that answers some of the paths."""
 
     def answers(self, scope: Scope) -> bool:
-        """Say whether a request, or a WebSocket, is its own."""
+        """Return whether a request, or a WebSocket, is its own."""
         ...
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -44,14 +44,14 @@ class Application:
 
     Args:
         api: that answers.
-        token: what clients must show; empty lets everybody in.
+        token: required of clients; empty allows every client.
         allowed_origins: see `Access`.
         recorder: makes writes durable; None for a store in memory.
         rate_limit: of each client's requests; None for none.
 
     Attributes:
-        mounts: applications beside it, which are asked first; they see to access themselves.
-        on_end: are called when streams are to end; applications beside it have streams of their own.
+        mounts: further applications, which are tried first; they check access themselves.
+        on_end: called when streams must end; mounted applications have their own streams.
     """
 
     def __init__(
@@ -165,7 +165,7 @@ class Application:
         await send({"type": "http.response.start", "status": answer.status, "headers": fields})
         if method == "HEAD":
             body = b""
-        # A big list goes out in pieces, so that others get their turn.
+        # Send a large list in chunks, so that other requests are served in between.
         at = 0
         while len(body) - at > _PIECE:
             await send({"type": "http.response.body", "body": body[at : at + _PIECE], "more_body": True})
@@ -173,7 +173,7 @@ class Application:
         await send({"type": "http.response.body", "body": body[at:] if at else body})
 
     async def _stream(self, answer: Stream, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send a watch until it ends, its client goes, or the server stops."""
+        """Send a watch until it ends, its client disconnects, or the server stops."""
         sending = asyncio.ensure_future(self._send_frames(answer, send))
         gone = asyncio.ensure_future(_disconnected(receive))
         ending: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -186,7 +186,7 @@ class Application:
             if sending.done():
                 sending.result()
             elif answer.cut_off is not None and answer.cut_off.done():
-                # What waits for a client that does not read would wait for ever.
+                # Data for a client that does not read would wait forever.
                 cast("Callable[[], None]", scope.get(ABORT, _nothing))()
         finally:
             self._ending.discard(ending)

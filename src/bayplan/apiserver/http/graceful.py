@@ -130,7 +130,7 @@ class GracefulServer(uvicorn.Server):
                 signal.signal(number, handler)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Begin to end; a second Ctrl-C waits for no request any more."""
+        """Start the shutdown; a second Ctrl-C does not wait for requests."""
         if self.should_exit and sig == signal.SIGINT:
             self.force_exit = True
         if not self.should_exit:

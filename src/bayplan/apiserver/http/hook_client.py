@@ -1,6 +1,6 @@
-"""Calls of webhooks over HTTPS: one connection each, within a deadline and a limit of size, to allowed places only.
+"""Webhook calls over HTTPS: one connection each, with a deadline and a size limit, to allowed targets only.
 
-No redirect is followed, no proxy is asked, no credentials are sent. Failures are told in the words of Go's client.
+Redirects are not followed, proxies are not used, and no credentials are sent. Failures have the wording of Go's client.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class HookClient:
     """Makes the calls of one server. Belongs to one event loop.
 
     Args:
-        outgoing: says what may be called, and keeps answers for controllers.
+        outgoing: decides what may be called, and stores responses for controllers.
     """
 
     def __init__(self, outgoing: Outgoing) -> None:
@@ -189,7 +189,7 @@ def _answer(uid: str, sent: Document, status: int, body: bytes, media_type: str)
             return Answer(found, uid, sent)
         if not body:
             return Answer({}, uid, sent, f"0-length response with status code: {status} and content type: {media_type}")
-        # What is no JSON is read as YAML, in which nearly everything is a text.
+        # A body that is not JSON is parsed as YAML, in which almost anything is a string.
         kind = "array" if isinstance(found, list) else "number" if isinstance(found, int | float) else "string"
         text = f"couldn't get version/kind; json parse error: json: cannot unmarshal {kind} into Go value of type {_KIND_STRUCT}"
         return Answer({}, uid, sent, text)

@@ -49,8 +49,8 @@ def kubeconfig_entry(server: str, *, token: str = "", certificate_authority: str
 def write_kubeconfig(path: Path, entry: Mapping[str, Any], *, lock_timeout_s: float = LOCK_TIMEOUT_S) -> bool:
     """Write a kubeconfig, or merge one into an existing kubeconfig, as kind does.
 
-    Other clusters, users and contexts stay as they are, and so does the mode of the file; a new file has mode 0600. The
-    file is replaced in one step and links are never followed. The null device takes anything, so nothing is written to it.
+    Other clusters, users and contexts do not change, nor does the mode of the file; a new file has mode 0600. The file is replaced
+    atomically and links are never followed. Nothing is written to the null device.
 
     Args:
         path: of the file. entry: see `kubeconfig_entry`. lock_timeout_s: how long to wait for another writer.

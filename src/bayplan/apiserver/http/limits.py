@@ -27,13 +27,13 @@ _log = logging.getLogger("bayplan.apiserver")
 
 
 class HttpLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """Limits on what a client may send before it is authenticated. Defaults are kube-apiserver's, if it has such a limit.
+    """Limits on unauthenticated clients. Defaults are kube-apiserver's, if it has such a limit.
 
     Attributes:
         header_bytes: of request line and header fields; Go's `DefaultMaxHeaderBytes`.
         header_seconds: until the header is complete; upstream's `ReadHeaderTimeout`.
         body_seconds: until the body is complete; upstream's `--request-timeout`.
-        body_bytes_per_second: each of so many bytes gives a body another second, for imports over slow lines.
+        body_bytes_per_second: every this many bytes extend the body's deadline by a second, for imports over slow connections.
         unfinished_bytes: of all headers together that are not complete.
         connections: at the same time; 0 for as many as the file descriptors allow, up to `MAX_CONNECTIONS`.
     """

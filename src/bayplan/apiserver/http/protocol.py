@@ -48,7 +48,7 @@ class GatheringTransport(asyncio.Transport):
         self._size = 0
 
     def write(self, data: bytes | bytearray | memoryview[Any]) -> None:
-        """Take data; what is a lot goes on at once, so that a slow client is noticed."""
+        """Buffer data; a large amount is sent at once, so that a slow client is noticed."""
         if not self._waiting:
             self._loop.call_soon(self._flush)
         self._waiting.append(data)
@@ -72,11 +72,11 @@ class GatheringTransport(asyncio.Transport):
         self._transport.abort()
 
     def is_closing(self) -> bool:
-        """Say whether it is closed or about to be."""
+        """Return whether it is closed or about to be."""
         return self._transport.is_closing()
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
-        """Return what is known of the connection."""
+        """Return information about the connection."""
         return self._transport.get_extra_info(name, default)
 
     def pause_reading(self) -> None:

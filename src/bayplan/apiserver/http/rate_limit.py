@@ -1,4 +1,4 @@
-"""How many requests a second one client may send: a bucket for each address that fills with time and empties by requests."""
+"""Rate limit of requests: a token bucket for each client address."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class RateLimit:
         self._buckets: dict[str, TokenBucket] = {}
 
     def take(self, client: str) -> bool:
-        """Take one request from a client's bucket; say whether there was one left."""
+        """Take one token from a client's bucket; return whether there was one left."""
         now = self._clock()
         bucket = self._buckets.get(client)
         if bucket is None:

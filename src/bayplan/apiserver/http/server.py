@@ -41,18 +41,18 @@ from bayplan.base.web_origin import check_origins
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerOptions:
-    """Where and how to serve.
+    """Options of a server.
 
     Attributes:
-        listen: address; one that is not of this machine needs a token.
-        port: 0 takes a free one.
-        token: what clients must show; empty lets everybody in.
+        listen: address; one other than loopback requires a token.
+        port: 0 for a free one.
+        token: required of clients; empty allows every client.
         certificate, key: of TLS, as files in PEM; both or none.
         store: file of a durable store; None keeps everything in memory.
-        rate_limit: how many requests a second each client may send; 0 for any number.
-        allowed_origins: of web pages that may write, in addition to our own.
-        limits: of what clients may send before they are authenticated.
-        webhooks: where webhooks may be called, see `Targets`; nowhere by default.
+        rate_limit: requests per second and client; 0 for no limit.
+        allowed_origins: origins of web pages that may write, in addition to the server's own.
+        limits: on unauthenticated clients.
+        webhooks: allowed targets of webhooks, see `Targets`; none by default.
     """
 
     listen: str = "127.0.0.1"
@@ -91,14 +91,14 @@ def check_options(options: ServerOptions) -> None:
 
 
 class ApiServer:
-    """A server that is assembled and not yet running.
+    """An assembled server, not yet running.
 
     Args:
         options: checked.
-        clock: tells the server's time, in seconds since 1970.
+        clock: returns the server's time in seconds since 1970.
 
     Attributes:
-        backend: for loading documents before it runs. api: what answers requests, for callers in this process.
+        backend: for loading documents before it runs. api: handles requests, for callers in this process.
         url: where clients reach it; known from the start, because the socket is bound at once.
 
     Raises:
@@ -133,17 +133,17 @@ class ApiServer:
         self._failure: Exception | None = None
 
     def mount(self, application: Mount, *, on_end: Callable[[], None] | None = None) -> None:
-        """Let an application answer its paths beside the API; of several the first that takes a request has it.
+        """Serve an application next to the API; the first of several that accepts a request handles it.
 
         Args:
-            application: that is asked. on_end: ends its streams when the server stops.
+            application: the application. on_end: ends its streams when the server stops.
         """
         self._application.mounts.append(application)
         if on_end is not None:
             self._application.on_end.append(on_end)
 
     def settled(self, revision: int) -> asyncio.Future[None] | None:
-        """Return what to await until a revision may be acknowledged; None where that is so already. For who writes in process."""
+        """Return a future to await before acknowledging a revision; None if it is already durable. For in-process writers."""
         return None if self._recorder is None else self._recorder.settled(revision)
 
     def _url(self) -> str:
@@ -158,13 +158,13 @@ class ApiServer:
             self._server.should_exit = True
 
     def run(self, on_ready: Callable[[], None] | None = None) -> None:
-        """Serve until the process is told to end.
+        """Serve until SIGINT or SIGTERM.
 
         Args:
-            on_ready: is called when requests are answered.
+            on_ready: called once requests are accepted.
 
         Raises:
-            InputError: the disk of a durable store has refused a write.
+            InputError: a write of a durable store to disk failed.
         """
         if self._recorder is not None:
             self._recorder.flush()
@@ -185,7 +185,7 @@ class ApiServer:
         self._server = GracefulServer(
             config, on_ready=partial(self._begin, on_ready), on_end=self._end, on_closed=self._close_store
         )
-        # What is loaded lives as long as the server; the collector need not look at it again and again.
+        # Loaded objects live as long as the server, so the garbage collector need not scan them repeatedly.
         gc.collect()
         gc.freeze()
         thresholds = gc.get_threshold()
@@ -215,7 +215,7 @@ class ApiServer:
         self._application.end_streams()
 
     def stop(self) -> None:
-        """Tell a running server to end; from any thread."""
+        """Stop a running server; may be called from any thread."""
         if self._server is not None:
             self._server.should_exit = True
 

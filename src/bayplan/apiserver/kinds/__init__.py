@@ -1,1 +1,1 @@
-"""What single kinds do beyond the table of facts: defaults, admission, preparation, validation, subresources."""
+"""Behaviour of individual kinds beyond the table of facts: defaults, admission, preparation, validation, subresources."""

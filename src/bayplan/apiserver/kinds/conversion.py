@@ -22,12 +22,12 @@ _EVENT_FIELDS = {
     "reportingController": "reportingComponent",
 }
 _STORED_EVENT_FIELDS = {stored: served for served, stored in _EVENT_FIELDS.items()}
-# What core/v1 shows when it is empty and events.k8s.io/v1 does not, and the other way round.
+# Fields that core/v1 includes when empty and events.k8s.io/v1 omits, and vice versa.
 _SHOWN_IN_CORE: Document = {"reportingComponent": "", "reportingInstance": "", "involvedObject": {}}
 
 
 def is_converted(resource: Resource) -> bool:
-    """Say whether objects of a resource are stored in another version."""
+    """Return whether objects of a resource are stored in another version."""
     return resource.converter is not None or (resource.group, resource.version, resource.name) in _CONVERTERS
 
 
@@ -44,7 +44,7 @@ def from_storage(resource: Resource, document: Document) -> Document:
 
 
 def stored_form(resource: Resource, document: Document) -> Document:
-    """Return a document as it is stored; a webhook may have to be asked first (`CallsNeededError`)."""
+    """Return the stored form of a document; raise `CallsNeededError` if a webhook has to convert it first."""
     return to_storage(resource, document) if resource.converter is None else resource.converter.to_storage(document)
 
 

@@ -1,6 +1,6 @@
-"""What is wrong with an object of a custom resource, by the structural schema of its definition, in upstream's words.
+"""Validation of custom resources against the structural schema of their definition, with upstream's messages.
 
-On an update, what a change leaves as it was is not checked again: a schema may have become stricter since.
+On an update, unchanged values are not checked again, because the schema may have become stricter since.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ _INT_OR_STRING = "x-kubernetes-int-or-string"
 
 
 def validate_custom(schema: Document, value: Document, old: object = None) -> list[Cause]:
-    """Return what is wrong with an object.
+    """Return the validation errors of an object.
 
     Args:
         schema: of the whole object.
         value: the object without kind, apiVersion and metadata.
-        old: as it was, where it is changed.
+        old: the previous object, on an update.
     """
     try:
         return _check(schema, value, _ABSENT if old is None else old, "", _Work())
@@ -185,7 +185,7 @@ def _check_list(schema: Document, value: list[object], old: object, path: str, w
 
 
 def _items_before(schema: Document, value: list[object], old: object) -> list[object]:
-    """Return what each item was before: by the keys of a list that has some, otherwise nobody can say."""
+    """Return the previous value of each item, matched by the list's keys; without keys there is none."""
     keys = texts(schema, "x-kubernetes-list-map-keys")
     if not isinstance(old, list) or not keys:
         return [_ABSENT] * len(value)
@@ -267,7 +267,7 @@ def _plain(value: float) -> str:
 
 
 def _check_alternatives(schema: Document, value: object, path: str, work: _Work) -> list[Cause]:
-    """Check what is said with anyOf, oneOf, allOf and not."""
+    """Check anyOf, oneOf, allOf and not."""
     if schema.get(_INT_OR_STRING):
         return []
 

@@ -116,7 +116,7 @@ CONSTANTS: dict[str, Document] = {
         "timeoutSeconds": 10, "reinvocationPolicy": "Never",
     },
 }  # fmt: skip
-"""By type: fields and what they are when absent, null, or (unless the field is a pointer) Go's zero value."""
+"""By type: fields and their values if absent, null, or (unless the field is a pointer) Go's zero value."""
 
 FUNCTIONS: dict[str, Callable[[Document], None]] = {
     _CORE + "Pod": functions.default_pod,
@@ -201,7 +201,7 @@ def _plan(type_name: str) -> _Plan | None:
 
 
 def _make(shape: Shape, above: tuple[str, ...]) -> _Plan | None:
-    """Return the plan of a type, None where nothing in it has a default. Types inside themselves have none."""
+    """Return the plan of a type; None if nothing in it has a default. Recursive types have none."""
     if shape.type_name in above:
         return None
     plan = _Plan(shape.type_name)

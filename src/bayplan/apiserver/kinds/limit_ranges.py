@@ -33,7 +33,7 @@ def admit_limits(context: Context, pod: Document) -> None:
     filled = fill_in(limits, pod_amounts(pod))
     if not filled.notes:
         return
-    # What is known of a spec holds for it as it was sent: this pod gets one of its own.
+    # Cached facts apply to the spec as sent, so this pod gets its own copy.
     spec = pod["spec"] = msgspec.json.decode(msgspec.json.encode(part(pod, "spec")))
     for field, containers in (
         ("containers", filled.pod.containers),

@@ -1,4 +1,4 @@
-"""What writers of other kinds should know: one function a table; workloads answer for their templates.
+"""Warnings for writers of kinds other than pods: one function per table; workloads include those of their templates.
 
 Source: the functions GetWarningsFor... and WarningsOnCreate of v1.36.3.
 """
@@ -56,12 +56,12 @@ _TOKENS_LOGGED = (
 
 
 def object_warnings(table: str, document: Document, before: Document | None) -> list[str]:
-    """Return what the writer of an object should know.
+    """Return the warnings for the writer of an object.
 
     Args:
         table: of the object.
-        document: as it is stored.
-        before: the object as it was, None for a create; workloads only answer when their spec has changed.
+        document: the stored document.
+        before: the previous object, None for a create; workloads only warn when their spec has changed.
     """
     if before is not None and table in _TEMPLATES and _generation(document) == _generation(before):
         return []

@@ -115,7 +115,7 @@ def _admit_scheduling(pod: Document, spec: Document, scheduling: Document) -> No
 
 
 def _includes(wide: Document, narrow: Document) -> bool:
-    """Say whether a toleration tolerates all that another one does."""
+    """Return whether a toleration covers everything that another tolerates."""
     if wide == narrow:
         return True
     exists = wide.get("operator") == "Exists"

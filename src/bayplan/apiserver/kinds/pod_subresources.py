@@ -1,4 +1,4 @@
-"""What the endpoints ``resize`` and ``ephemeralcontainers`` of pods may change, and what they refuse."""
+"""Rules of the ``resize`` and ``ephemeralcontainers`` subresources of pods: allowed changes and errors."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def keep_the_rest(new: Document, old: Document, subresource: str) -> None:
     if subresource == EPHEMERAL:
         copy_part(kept, spec, "ephemeralContainers")
     elif any(len(parts(spec, name)) != len(parts(before, name)) for name in _LISTS):
-        return  # Validation tells.
+        return  # Validation reports it.
     else:
         copy_part(kept, spec, "resources")
         for name in _LISTS:

@@ -1,4 +1,4 @@
-"""What writers of pods and pod templates should know: deprecated labels, annotations and volumes, duplicates, odd amounts.
+"""Warnings for writers of pods and pod templates: deprecated labels, annotations and volumes, duplicates, odd amounts.
 
 Source: pkg/api/pod/warnings.go v1.36.3.
 """

@@ -137,7 +137,7 @@ class PodStrategy(Strategy):
 
 
 def _depends_on_name(spec: Document) -> bool:
-    """Say whether rules about a spec depend on the name of its pod: claims are named after it."""
+    """Return whether rules about a spec depend on the name of its pod: claims are named after it."""
     return any("ephemeral" in volume for volume in parts(spec, "volumes"))
 
 

@@ -1,4 +1,4 @@
-"""Which strategy a resource has, by its table."""
+"""Strategies of resources, by table."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class SigningRequestStrategy(Strategy):
     name_check = "any"
 
     def prepare_create(self, context: Context, document: Document) -> None:
-        """Note who asks."""
+        """Record the user of the request."""
         super().prepare_create(context, document)
         spec = part(document, "spec")
         document["spec"] = spec
@@ -74,7 +74,7 @@ class SigningRequestStrategy(Strategy):
         copy_part(new, old, "spec")
 
     def reset_fields(self, resource: Resource, subresource: str) -> Node:
-        """Return the spec, which nobody owns: it never changes."""
+        """Return the spec, which has no owner because it never changes."""
         spec: Node = {"f:spec": {}}
         return spec if subresource == "status" else {**spec, "f:status": {}}
 

@@ -1,4 +1,4 @@
-"""Fields that lists and watches can be selected by, beside name and namespace, and how they are read from documents."""
+"""Selectable fields of lists and watches, in addition to name and namespace, and how to read them from documents."""
 
 from __future__ import annotations
 

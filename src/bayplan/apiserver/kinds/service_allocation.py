@@ -1,7 +1,7 @@
-"""What the API server gives to Services: cluster IPs, IP families, node ports. The cluster has one range of IPv4 addresses.
+"""Allocation for Services: cluster IPs, IP families, node ports. The cluster has one range of IPv4 addresses.
 
-A create or update first fills in what was given before, then allocates what is missing; a request for an address or port that
-is taken or out of range is refused. In a dry run nothing is drawn: the first address of the range and the next port stand in.
+A create or update first keeps earlier allocations, then allocates what is missing; a request for an address or port that is taken
+or out of range is refused. A dry run allocates nothing: it returns the first address of the range and the next port.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _ALLOCATED = ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy")
 
 
 def allocate(context: Context, service: Document, before: Document | None) -> None:
-    """Give a Service what it lacks.
+    """Allocate the missing addresses and ports of a Service.
 
     Args:
         context: of the write.
@@ -259,7 +259,7 @@ class _PortOperation:
         self.allocated: list[int] = []
 
     def allocate(self, port: int) -> str:
-        """Take a port; return what is wrong with it."""
+        """Allocate a port; return its error, if any."""
         if not self._context.imported:
             if not self._context.dry_run and not FIRST_NODE_PORT <= port <= LAST_NODE_PORT:
                 valid = f"{FIRST_NODE_PORT}-{LAST_NODE_PORT}"

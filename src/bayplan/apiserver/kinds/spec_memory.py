@@ -1,9 +1,8 @@
-"""What repeats is worked out once: pods of one template bring the same spec thousands of times.
+"""Cache of pod specs: pods of one template send the same spec thousands of times.
 
-Kept by the exact JSON of the spec that was sent, but for the name of its node: the spec as decoded and defaulted, the fields
-that its writer owns, and that it is valid. What depends on the cluster (priority, tolerations) is not part of it: admission
-works on a copy.
-Specs whose label keys are merged with the pod's labels are not kept, because that changes what is inside them.
+The key is the exact JSON of the spec as sent, except the node name; the value is the decoded and defaulted spec, the fields that
+its writer owns, and whether it is valid. Values that depend on the cluster (priority, tolerations) are not included: admission
+works on a copy. Specs whose label keys are merged with the pod's labels are not cached, because the merge changes them.
 """
 
 from __future__ import annotations
@@ -29,15 +28,15 @@ _ON_A_NODE = b"@"
 
 @dataclass(slots=True)
 class SpecFacts:
-    """What is known of a spec.
+    """Cached facts about a spec.
 
     Attributes:
         spec: decoded and defaulted; never changed.
-        owned: the fields that a create makes its writer own, once they have been worked out.
-        objects: the fields that a create owns of a whole object with this spec, by the outline of its metadata.
-        valid: it has passed validation, whatever its node is called.
-        quality: the quality-of-service class, once it has been worked out.
-        warnings: about the spec, once they have been worked out.
+        owned: the fields that the writer of a create owns, once computed.
+        objects: the fields of a whole object with this spec that the writer of a create owns, by the outline of its metadata.
+        valid: whether it has passed validation, with any node name.
+        quality: the quality-of-service class, once computed.
+        warnings: about the spec, once computed.
     """
 
     spec: Document
@@ -73,14 +72,14 @@ class SpecMemory:
         self._known: dict[bytes, SpecFacts] = {}
 
     def recall(self, sent: Document, work_out: Callable[[], Document | None]) -> RememberedSpec | None:
-        """Return what a spec becomes, from memory or worked out now.
+        """Return the facts of a spec, from the cache or newly computed.
 
         Args:
-            sent: the spec as it was sent.
-            work_out: returns the decoded and defaulted spec, or None where it must not be kept (unknown fields).
+            sent: the spec from the request.
+            work_out: returns the decoded and defaulted spec, or None if it must not be cached (unknown fields).
 
         Returns:
-            None where the spec is none that can be kept: then everything is done as for any other object.
+            None if the spec can't be cached; then it is processed like any other object.
         """
         node_name = sent.get(_NODE_NAME)
         if isinstance(node_name, str) and node_name:

@@ -1,4 +1,4 @@
-"""What a kind does when its objects are written. The base does what every kind does; kinds override single steps.
+"""Write strategies of kinds. The base class has the steps of every kind; kinds override single steps.
 
 The order of a create is: decode, default, note the owners of fields, `admit`, `allocate`, `prepare_create`, `validate`,
 `warnings`; of an update likewise with `prepare_update` and `validate_update`.
@@ -38,11 +38,11 @@ class KindRules(Protocol):
 
     @property
     def metadata(self) -> tuple[str, ...]:
-        """How the update checks metadata once more: ``object`` as a create does, ``change`` as all updates do."""
+        """Second metadata check of an update: ``object`` as on create, ``change`` as on every update."""
 
 
 class Cluster(Protocol):
-    """What strategies may read of the store."""
+    """The part of the store that strategies may read."""
 
     def find(self, table: str, namespace: str, name: str) -> Document | None:
         """Return a decoded document, or None."""
@@ -80,7 +80,7 @@ class Context(msgspec.Struct, frozen=True):
         subresource: or empty.
         dry_run: nothing will be stored.
         imported: the object comes from a file or another cluster, where addresses may be of other ranges.
-        user: who writes.
+        user: of the request.
     """
 
     resource: Resource
@@ -97,17 +97,17 @@ class Strategy:
     """A kind without rules of its own.
 
     Attributes:
-        graceful: deletion waits for somebody who stops what runs.
+        graceful: deletion waits until a kubelet has stopped the pod.
         returns_deleted: a deletion answers with the object and not with a Status.
-        orphans_by_default: dependents stay unless the deletion says what becomes of them.
-        delete_warning: what a deletion should know that does not say what becomes of dependents.
+        orphans_by_default: dependents stay unless the deletion sets a propagation policy.
+        delete_warning: the warning for a deletion without a propagation policy.
         keeps_metadata_of_status: the status endpoint changes no labels, annotations, finalizers and owners.
-        create_on_update: an update of what is not there creates it.
+        create_on_update: an update of a missing object creates it.
         unconditional_update: an update may leave the resource version out.
         counts_generations: ``metadata.generation`` moves with the spec.
-        generation_fields: what moves it.
-        name_check: what names must be: ``subdomain``, ``label`` or ``path``.
-        status_reset: what the status endpoint never changes, besides the spec.
+        generation_fields: the fields that increment it.
+        name_check: the format of names: ``subdomain``, ``label`` or ``path``.
+        status_reset: fields that the status endpoint never changes, in addition to the spec.
     """
 
     graceful = False
@@ -127,7 +127,7 @@ class Strategy:
         """Change a new object as admission plugins do; refuse it with `ApiError`."""
 
     def admit_whole(self, context: Context, document: Document) -> None:
-        """Likewise for an object that comes from another cluster as it is there, with its status."""
+        """Admit an object imported from another cluster with its status."""
         self.admit(context, document)
 
     def allocate(self, context: Context, document: Document, before: Document | None) -> None:
@@ -165,19 +165,19 @@ class Strategy:
                 copy_part(part(new, "metadata"), part(old, "metadata"), field)
 
     def validate(self, context: Context, document: Document) -> list[Cause]:
-        """Return what is wrong with a new object, apart from its metadata."""
+        """Return the errors of a new object, except those of its metadata."""
         causes: list[Cause] = []
         context.rules.create(document, "", causes)
         return causes
 
     def validate_update(self, context: Context, new: Document, old: Document) -> list[Cause]:
-        """Return what is wrong with a change."""
+        """Return the errors of an update."""
         causes: list[Cause] = []
         context.rules.update(new, old, causes)
         return causes
 
     def validate_status(self, context: Context, new: Document, old: Document) -> list[Cause]:
-        """Return what is wrong with a change of status."""
+        """Return the errors of a status update."""
         causes: list[Cause] = []
         context.rules.status(new, old, causes)
         return causes
@@ -191,7 +191,7 @@ class Strategy:
         return object_warnings(context.resource.table, document, before)
 
     def grace_seconds(self, document: Document, wanted: int | None) -> int | None:
-        """Return how long a deletion waits; None where the kind knows no grace."""
+        """Return how long a deletion waits; None if the kind has no grace period."""
         return None
 
     def reset_fields(self, resource: Resource, subresource: str) -> Node:
@@ -222,7 +222,7 @@ def reset_status(resource: Resource, document: Document) -> None:
 
 
 def copy_part(new: Document, old: Document, name: str) -> None:
-    """Make a part of a document what it was before."""
+    """Restore a part of a document."""
     if name in old:
         new[name] = old[name]
     else:

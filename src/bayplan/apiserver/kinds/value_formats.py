@@ -1,6 +1,6 @@
-"""Formats of texts in schemas of custom resources: dates, addresses, uuids and the like. An unknown format fits every text.
+"""Formats of strings in schemas of custom resources: dates, addresses, UUIDs and so on. An unknown format accepts every string.
 
-Source: the formats that upstream lists for CustomResourceDefinitions; ISBN, credit cards and the like are taken as they are.
+Source: the formats that upstream lists for CustomResourceDefinitions; ISBN, credit card and similar formats are not checked.
 """
 
 from __future__ import annotations
@@ -102,6 +102,6 @@ _CHECKS: dict[str, Callable[[str], bool]] = {
 
 
 def fits_format(kind: str, text: str) -> bool:
-    """Say whether a text is of a format; dashes in its name don't count."""
+    """Return whether a text is of a format; dashes in its name don't count."""
     check = _CHECKS.get(kind.replace("-", ""))
     return check is None or check(text)

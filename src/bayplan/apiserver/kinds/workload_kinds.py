@@ -37,7 +37,7 @@ class DaemonSetStrategy(WorkloadStrategy):
     """DaemonSets, which have no replicas."""
 
     def prepare_create(self, context: Context, document: Document) -> None:
-        """Begin with the first generation of the template, or the one that the writer brings."""
+        """Set the template generation to the writer's value, or 1 if that is lower."""
         super().prepare_create(context, document)
         _set_template_generation(document, max(_template_generation(document), 1))
 

@@ -44,11 +44,11 @@ def strategic_merge(type_name: str, document: Document, patch: Document) -> Docu
 
     Args:
         type_name: OpenAPI's name of the type.
-        document: as it is.
+        document: the current document.
         patch: what to change.
 
     Raises:
-        StrategicPatchError: a directive has no sense, or an item lacks its merge key.
+        StrategicPatchError: a directive is invalid, or an item lacks its merge key.
     """
     return _merge_map(schema().types.get(type_name, _NO_FACTS), document, patch)
 
@@ -195,7 +195,7 @@ def _identity(facts: FieldFacts, item: object) -> Key:
 
 
 def _in_order(facts: FieldFacts, merged: list[object], order: list[object], server: list[object]) -> list[object]:
-    """Put items in the order of a patch, with those that only the server has where they stood among them."""
+    """Sort items in the order of a patch; items that only the server has keep their relative position."""
     wanted = dict.fromkeys(_identity(facts, item) for item in order)
     known: dict[Key, int] = {}
     for place, item in enumerate(server):

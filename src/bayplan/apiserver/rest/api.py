@@ -56,7 +56,7 @@ from bayplan.apiserver.rest.watching import Watch
 from bayplan.base.plain_data import Document
 
 _NOT_NEGOTIATED = (406, 415)
-"""Refusals that come before anything is known of the resource."""
+"""Errors that are raised before the resource is known."""
 _WAIT_FOR_REVISION = 3.0
 _WAIT_STEP = 0.05
 _REVIEW_GROUPS = ("authentication.k8s.io", "authorization.k8s.io")
@@ -73,11 +73,11 @@ class Api:
     """The REST API over a backend.
 
     Args:
-        backend: of everything.
-        address: that discovery tells clients.
+        backend: the API's backend.
+        address: server address in discovery.
 
     Attributes:
-        calls: makes the calls of webhooks; None where there is no server.
+        calls: makes the calls of webhooks; None without a server.
     """
 
     def __init__(self, backend: Backend, *, address: str = "apiserver") -> None:

@@ -37,7 +37,7 @@ def advertised_address(listen: str) -> str:
 
 
 def publish_api_server(backend: Backend) -> None:
-    """Store what is missing of the Service and its endpoints, and correct the port of endpoints with our address.
+    """Store the missing parts of the Service and its endpoints, and correct the port of endpoints with the server's address.
 
     Does nothing for a backend that no server serves (`Backend.advertised` is None).
     """

@@ -1,4 +1,4 @@
-"""What all verbs share: the store, the resources, strategies, the clock, uids and names; documents to items and back."""
+"""Shared state of all verbs: store, resources, strategies, clock, uids and names; conversion of documents to items and back."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ class Backend:
         entropy: returns random bytes, for uids and names.
 
     Attributes:
-        runs_pods: whether the nodes' kubelet is ours, so that nobody else can answer for a container.
+        runs_pods: whether the virtual kubelet runs the nodes, so that no real kubelet can be asked about a container.
         token_key: signs the tokens of service accounts.
-        outgoing: what may be called outside, and what came of it; nothing may by default.
+        outgoing: allowed external calls and their results; by default none are allowed.
         admission: policies and webhooks.
         advertised: address and port of the server, for the endpoints of the Service `default/kubernetes`; None without a server.
     """
@@ -88,7 +88,7 @@ class Backend:
         return None if item is None else decode_item(item)
 
     def all(self, table: str) -> list[Document]:
-        """Return the decoded documents of a table; nobody changes them."""
+        """Return the decoded documents of a table; callers must not change them."""
         version = self.store.table(table).version
         kept = self._decoded.get(table)
         if kept is None or kept[0] != version:
@@ -104,7 +104,7 @@ class Backend:
         return self._now
 
     def later(self, seconds: int) -> str:
-        """Return a time from now as a timestamp."""
+        """Return the time in `seconds` seconds as a timestamp."""
         return format_time((int(self.clock()) + seconds) * 1_000_000_000)
 
     def new_uid(self) -> str:
@@ -245,7 +245,7 @@ class Backend:
         others = [each for each in self.registry.all() if each.table == resource.table and each.converter is not None]
         stored = stored_form(resource, document) if others else document
         for other in others:
-            # A webhook that fails is the business of who reads in that version.
+            # A failing webhook only affects clients of that version.
             with suppress(ApiError):
                 served_form(other, stored)
 
@@ -309,10 +309,10 @@ class Backend:
 
 
 def ordered_metadata(metadata: Document) -> Document:
-    """Return metadata in the order in which it is stored: what tells objects apart comes first."""
+    """Return metadata in its stored order: identifying fields first."""
     return {name: metadata[name] for name in _FIRST if name in metadata} | metadata
 
 
 def decode_item(item: Item) -> Document:
-    """Return the document of an item, as it is stored."""
+    """Return the stored document of an item."""
     return cast("Document", _decode(item.raw))

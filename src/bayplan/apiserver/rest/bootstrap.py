@@ -26,7 +26,7 @@ _CLASSES = (
 
 
 def bootstrap(backend: Backend) -> None:
-    """Store what is not there yet."""
+    """Store the objects that do not exist yet."""
     for name in NAMESPACES:
         _store(backend, "", "namespaces", {"metadata": {"name": name}})
     for name, value, description in _CLASSES:

@@ -1,4 +1,4 @@
-"""Continue tokens of lists: the revision that the pages are of, and the key to go on with."""
+"""Continue tokens of lists: the revision of the pages, and the key to continue from."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from bayplan.base.go_text.json import json_problem
 
 _VERSION = "meta.k8s.io/v1"
 CONSISTENT_NO_MORE = -1
-"""Instead of a revision: go on with what there is now."""
+"""Instead of a revision: continue with the current objects."""
 
 
 class Continue(NamedTuple):
-    """Where a list goes on: revision, and the first key, relative to the list."""
+    """Position in a list: revision, and the first key, relative to the list."""
 
     revision: int
     start: str
 
 
 def encode_continue(revision: int, last_key: str) -> str:
-    """Return the token that goes on after a key."""
+    """Return the token that continues after a key."""
     start = last_key if revision == CONSISTENT_NO_MORE else f"/{last_key}"
     body = json.dumps({"v": _VERSION, "rv": revision, "start": f"{start}\0"}, separators=(",", ":"))
     return base64.urlsafe_b64encode(body.encode()).decode().rstrip("=")

@@ -1,4 +1,4 @@
-"""Bodies to objects of a kind: types checked, unknown fields told or refused, defaults filled in."""
+"""Decoding of bodies to objects of a kind: check types, warn about or refuse unknown fields, apply defaults."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Decoded(NamedTuple):
 
 
 class Target(NamedTuple):
-    """What a body must be.
+    """Expected type of a body.
 
     Attributes:
         api_version, kind: of the object.
@@ -138,7 +138,7 @@ def _kinds_matched(target: Target, value: Document, body: bytes, *, is_yaml: boo
     """Return a document with the fields that say its kind, which Go also finds if their letters are of another case.
 
     Raises:
-        ApiError: they are no texts.
+        ApiError: they are not strings.
     """
     found = value
     for wanted in ("apiVersion", "kind"):
@@ -154,7 +154,7 @@ def _kinds_matched(target: Target, value: Document, body: bytes, *, is_yaml: boo
 
 
 def check_kind(target: Target, api_version: object, kind: object) -> None:
-    """Refuse an object of another kind; what is left out is taken from the path.
+    """Refuse an object of a different kind; missing values are taken from the path.
 
     Raises:
         ApiError: it is of another kind or version.

@@ -20,13 +20,13 @@ from bayplan.base.plain_data import Document
 ORPHAN = "orphan"
 FOREGROUND = "foregroundDeletion"
 _NAMED_BY_RESOURCE = ("namespaces", "apiextensions.k8s.io/customresourcedefinitions")
-"""Resources that check preconditions themselves, and name the resource where others name the kind."""
+"""Resources that check preconditions themselves, and name the resource instead of the kind."""
 _PROTECTED_NAMESPACES = ("default", "kube-system", "kube-public")
 
 
 @dataclass(slots=True)
 class Deleted:
-    """What a deletion led to.
+    """The result of a deletion.
 
     Attributes:
         document: the object in its last state, in the version of the request.
@@ -46,11 +46,11 @@ def delete(
         backend: of everything.
         info: of the request.
         options: of the deletion.
-        admitted: policies and webhooks have been asked.
-        in_collection: with others; hooks are not told the name then.
+        admitted: whether admission has already run.
+        in_collection: whether this is part of a collection deletion; hooks then get no name.
 
     Raises:
-        ApiError: it is not there, is not the one that was meant, or may not be deleted.
+        ApiError: it does not exist, fails the preconditions, or may not be deleted.
     """
     resource, strategy = info.resource, backend.strategy(info.resource)
     item = backend.store.get(resource.table, (info.namespace, info.name))
@@ -124,7 +124,7 @@ def _check_preconditions(resource: Resource, info: RequestInfo, old: Document, o
 
 
 def _begin(backend: Backend, strategy: Strategy, new: Document, options: DeleteOptions) -> tuple[bool, bool]:
-    """Mark a graceful deletion, and say whether it is one, and whether one is under way that this one does not shorten."""
+    """Mark a graceful deletion, and return whether it is one, and whether one is under way that this one does not shorten."""
     metadata = part(new, "metadata")
     wanted = options.grace_seconds
     if wanted is not None and wanted < 0:
@@ -173,7 +173,7 @@ def _mark(backend: Backend, metadata: Document) -> None:
 
 
 def _finalizers(document: Document, options: DeleteOptions, *, orphans: bool = False) -> list[str]:
-    """Return the finalizers with those that say what becomes of dependents."""
+    """Return the finalizers, including those for the propagation policy."""
     found = texts(part(document, "metadata"), "finalizers")
     orphan = options.propagation == "Orphan" or bool(options.orphan)
     foreground = options.propagation == "Foreground"
@@ -187,7 +187,7 @@ def _finalizers(document: Document, options: DeleteOptions, *, orphans: bool = F
 
 
 def _delete_namespace(backend: Backend, info: RequestInfo, old: Document, options: DeleteOptions) -> Deleted:
-    """Let a namespace terminate; it goes when its finalizers have been taken off."""
+    """Start the termination of a namespace; it is removed once its finalizers are gone."""
     resource = info.resource
     new = _copy(old)
     metadata = part(new, "metadata")
@@ -208,7 +208,7 @@ def _delete_namespace(backend: Backend, info: RequestInfo, old: Document, option
 
 
 def delete_collection(backend: Backend, info: RequestInfo, items: list[Item], options: DeleteOptions) -> None:
-    """Delete what was listed; what is gone meanwhile is no problem."""
+    """Delete the listed objects; ignore those that are already gone."""
     for item in items:
         target = replace(info, verb="delete", namespace=item.namespace, name=item.name)
         if backend.store.get(info.resource.table, item.key) is not None:

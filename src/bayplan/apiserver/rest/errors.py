@@ -23,18 +23,18 @@ class Cause(NamedTuple):
 
 
 class ApiError(Exception):
-    """A refusal.
+    """An error response of the API.
 
     Args:
         code: of HTTP.
         message: for people.
-        reason: for programs; empty where upstream gives none.
-        details: of the Status; None where upstream has none.
+        reason: for programs; empty if upstream has none.
+        details: of the Status; None if upstream has none.
         headers: of the response.
         metadata: of the Status (a 410 hands out a continue token there).
 
     Attributes:
-        warnings: that hooks of admission gave before the refusal.
+        warnings: warnings from admission hooks before the refusal.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class ApiError(Exception):
 
 
 def object_details(name: str, group: str, kind: str, causes: Sequence[Cause] = ()) -> Document:
-    """Return the details of a refusal that concerns an object; what is empty is left out."""
+    """Return the details of an error about an object, without empty fields."""
     details: Document = {"name": name, "group": group, "kind": kind}
     details = {key: value for key, value in details.items() if value}
     if causes:
@@ -94,12 +94,12 @@ def qualified(resource: str, group: str) -> str:
 
 
 def bad_request(message: str) -> ApiError:
-    """400: what was sent can't be understood."""
+    """400: the request can't be parsed."""
     return ApiError(400, message)
 
 
 def too_large(message: str) -> ApiError:
-    """413: what was sent is more than is read."""
+    """413: the request is too large."""
     return ApiError(413, f"Request entity too large: {message}")
 
 

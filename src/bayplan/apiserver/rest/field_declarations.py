@@ -47,10 +47,10 @@ _WANTED = {"string": "string", "bool": "boolean"}
 
 
 def mistyped_field(type_name: str, value: object) -> str:
-    """Return what is wrong with the first value that doesn't fit its type, or an empty string.
+    """Return the error of the first value that doesn't fit its type, or an empty string.
 
     Args:
-        type_name: OpenAPI's name of the type; nothing is said about custom resources, which have none.
+        type_name: OpenAPI's name of the type; custom resources have none and are not checked.
         value: of that type.
     """
     types = api_facts().types
@@ -91,6 +91,6 @@ def _mistyped(type_name: str, containers: tuple[str, ...], value: object, path: 
 
 
 def _unstructured(value: object) -> str:
-    """Return a value as Go prints the one that structured merge wraps."""
+    """Return a value as Go prints it when structured merge wraps it."""
     text = json.dumps(value) if not isinstance(value, dict | list) else "..."
     return f"&value.valueUnstructured{{Value:{text}}}"

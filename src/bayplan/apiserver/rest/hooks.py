@@ -1,4 +1,4 @@
-"""Policies and webhooks within a write: what they see of it, and what becomes of the object that they change."""
+"""Admission policies and webhooks of a write: their input, and the processing of changed objects."""
 
 from __future__ import annotations
 
@@ -113,9 +113,9 @@ def mutated(
     Args:
         backend: of everything.
         info: of the request.
-        hooks: what they see.
+        hooks: their input.
         stored: the object.
-        admit: built-in admission, which is done again if a hook changes the object.
+        admit: built-in admission, which runs again if a hook changes the object.
 
     Raises:
         ApiError: a hook denies the write, or fails and refuses then.

@@ -1,4 +1,4 @@
-"""The verb ``list``: at which revision, which items, and where the next page begins."""
+"""The verb ``list``: revision, items, and the start of the next page."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class Page:
     Attributes:
         items: in order.
         revision: of the list.
-        token: to go on with, or empty.
-        remaining: how many items come after, None where that is not told.
+        token: to continue with, or empty.
+        remaining: number of items after the page; None if not reported.
     """
 
     items: list[Item]
@@ -50,7 +50,7 @@ def too_large(wanted: int, current: int) -> ApiError:
 
 
 def is_ahead(backend: Backend, options: ListOptions) -> bool:
-    """Say whether a list asks for a revision that has not been reached."""
+    """Return whether a list requests a revision in the future."""
     return options.resource_version is not None and options.resource_version > backend.store.revision
 
 

@@ -1,8 +1,8 @@
-"""Load documents of files into the store: manifests as if they were created, dumps of clusters as they were.
+"""Load documents of files into the store: manifests as if created now, dumps of clusters unchanged.
 
-A document with a uid comes from a cluster and keeps what that said of it; one without is admitted and prepared like a
-new object, but keeps a status that it brings, and a node is not tainted: no kubelet would ever take that off. How long pods of
-another cluster run is not known here: those that would end by themselves get the annotation `bayplan.io/run-time: forever`.
+A document with a uid comes from a cluster and keeps all its fields; one without is admitted and prepared like a new object, but
+keeps its status, and a node is not tainted, because no kubelet would ever remove the taint. The run times of another cluster's pods
+are unknown: those that would end by themselves get the annotation `bayplan.io/run-time: forever`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _NOT_ADMITTED = frozenset(("nodes",))
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A document and where it stands.
+    """A document and its origin.
 
     Attributes:
         value: the document.
@@ -53,7 +53,7 @@ class Source:
 
 @dataclass(slots=True)
 class Loaded:
-    """What came of loading.
+    """The result of loading.
 
     Attributes:
         counts: how many objects of each kind were stored.
@@ -70,7 +70,7 @@ def load_documents(backend: Backend, sources: Iterable[Source]) -> Loaded:
     """Store documents: definitions, namespaces and classes first, whatever their order.
 
     Raises:
-        InputError: one is no object of a kind that is served, or the API would refuse it.
+        InputError: one is not an object of a served kind, or the API would refuse it.
     """
     loaded = Loaded()
     with rare_collections():
@@ -80,10 +80,10 @@ def load_documents(backend: Backend, sources: Iterable[Source]) -> Loaded:
 
 
 def load_one_by_one(backend: Backend, sources: Iterable[Source], loaded: Loaded) -> Iterator[None]:
-    """Store documents like `load_documents`, and come back after each: for a server that has others to serve meanwhile.
+    """Store documents like `load_documents`, and yield after each, so that a server can handle other requests in between.
 
     Args:
-        backend: of the API. sources: the documents. loaded: is told what comes of them.
+        backend: of the API. sources: the documents. loaded: receives the results.
     """
     by_rank: dict[int, deque[Source]] = {}
     for source in sources:
@@ -91,7 +91,7 @@ def load_one_by_one(backend: Backend, sources: Iterable[Source], loaded: Loaded)
     for rank in sorted(by_rank):
         waiting = by_rank.pop(rank)
         while waiting:
-            # What is stored as bytes is not needed as objects any longer.
+            # Once stored as bytes, the objects are no longer needed.
             _load(backend, waiting.popleft(), loaded)
             yield
 
@@ -153,7 +153,7 @@ def _with_suggestion(problem: str, document: Document) -> str:
 
 
 def _store(backend: Backend, resource: Resource, namespace: str, document: Document) -> bool:
-    """Store one document, and say whether it replaced another."""
+    """Store one document, and return whether it replaced another."""
     info = RequestInfo("create", resource, namespace)
     metadata = part(document, "metadata")
     if metadata.get("uid"):

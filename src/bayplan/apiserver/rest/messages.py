@@ -1,4 +1,4 @@
-"""What goes in and out of the API, without HTTP's machinery: requests, responses, streams."""
+"""Messages of the API, independent of HTTP: requests, responses, streams."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ class Request(msgspec.Struct):
         query: parameters; the first value of each counts.
         headers: names in lower case.
         body: whole.
-        user: who asks.
+        user: of the request.
         parsed: the value in a long YAML body, if it is already parsed.
         warnings: about its body, once that is decoded, and of hooks; refusals have them, too.
-        waits: who asks can wait; else what has to be asked outside is a 503, and the next attempt finds the answer.
+        waits: whether the caller can wait; otherwise a needed external call results in a 503, and the next attempt finds the
+            response.
     """
 
     method: str
@@ -36,14 +37,14 @@ class Request(msgspec.Struct):
 
 
 class Response(msgspec.Struct):
-    """One answer.
+    """One response.
 
     Attributes:
         status: of HTTP.
         body: whole.
-        content_type: empty where there is no body.
+        content_type: empty if there is no body.
         headers: further ones.
-        revision: of the store when the answer was made; it may be sent when that is durable.
+        revision: of the store when the response was created; send it once that revision is durable.
     """
 
     status: int
@@ -54,13 +55,12 @@ class Response(msgspec.Struct):
 
 
 class Stream(msgspec.Struct):
-    """An answer that goes on: frames as they come.
+    """A streaming response: frames as they arrive.
 
     Attributes:
         frames: pieces of the body; ends when the watch does.
         content_type: of the frames.
-        cut_off: is set when the client has not read for so long that nothing is kept for it any more; None where that
-            can't be.
+        cut_off: set when the client has not read for so long that its buffer is dropped; None if that can't happen.
         headers: further ones.
     """
 

@@ -1,4 +1,4 @@
-"""Paths that are no resources: discovery, version, health, OpenAPI, and what is not there."""
+"""Non-resource paths: discovery, version, health, OpenAPI, and unknown paths."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _VERSIONS = {"v2"}
 
 
 class MetaEndpoints:
-    """Answers to requests that are about the API itself.
+    """Handlers of requests about the API itself.
 
     Args:
         backend: for the resources that are served.
-        address: that clients are told.
+        address: server address for clients.
     """
 
     def __init__(self, backend: Backend, address: str) -> None:
@@ -34,7 +34,7 @@ class MetaEndpoints:
         """Answer a request.
 
         Raises:
-            ApiError: there is no such path, or it is only read.
+            ApiError: the path does not exist, or is read-only.
         """
         segments = [each for each in request.path.split("/") if each]
         first = segments[0] if segments else ""

@@ -1,4 +1,4 @@
-"""``metrics.k8s.io``: what nodes and pods use, which is what pods request, because nothing runs.
+"""``metrics.k8s.io``: usage of nodes and pods, which equals the pods' requests, because nothing runs.
 
 The annotations ``bayplan.io/cpu-usage`` and ``bayplan.io/memory-usage`` of a pod say otherwise, for each of its containers: with
 them autoscalers have something to react to.
@@ -72,7 +72,7 @@ class MetricsEndpoints:
             rest: of the path, after the version.
 
         Raises:
-            ApiError: there is no such path or object, or it is only read.
+            ApiError: the path or object does not exist, or is read-only.
         """
         namespace = ""
         if len(rest) >= 3 and rest[0] == "namespaces":
@@ -149,7 +149,7 @@ def _runs(pod: Document) -> bool:
 
 
 def _usages(pod: Document) -> list[tuple[Document, dict[str, Quantity]]]:
-    """Return the containers of a pod with what each uses; init containers count if they go on running."""
+    """Return the containers of a pod with their usage; init containers count if they keep running."""
     spec, annotations = part(pod, "spec"), part(pod, "metadata", "annotations")
     sidecars = [each for each in parts(spec, "initContainers") if each.get("restartPolicy") == "Always"]
     return [
@@ -159,7 +159,7 @@ def _usages(pod: Document) -> list[tuple[Document, dict[str, Quantity]]]:
 
 
 def _usage(container: Document, name: str, annotations: Document) -> Quantity:
-    """Return what a container uses of a resource: what the pod's annotation says, or what the container requests."""
+    """Return a container's usage of a resource: from the pod's annotation, or the container's request."""
     for text in (annotations.get(_ANNOTATIONS[name]), part(container, "resources", "requests").get(name)):
         if text is not None:
             try:

@@ -1,4 +1,4 @@
-"""Which form an answer takes: JSON or YAML, plain, as a table, or as metadata only."""
+"""Content negotiation: JSON or YAML; whole objects, tables, or metadata only."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _CONVERSIONS = {
 
 
 class Form(msgspec.Struct, frozen=True):
-    """How to write an answer.
+    """Format of a response.
 
     Attributes:
         media_type: JSON or YAML.
         kind: ``Table``, ``PartialObjectMetadata`` or empty for the object itself.
         version: of that kind.
         pretty: with indentation.
-        wanted: the kind as the client named it, that of one object or of a list.
+        wanted: the kind that the client requested, of one object or a list.
     """
 
     media_type: str = JSON
@@ -98,7 +98,7 @@ def negotiate(accept: str, *, stream: bool = False, is_list: bool = False, prett
 
 
 def _names_object(clause: Clause) -> bool:
-    """Say whether protobuf can hold what a clause asks for: objects, or their metadata."""
+    """Return whether protobuf can encode what a clause accepts: objects, or their metadata."""
     kind = clause.parameters.get("as", "")
     if not kind:
         return "g" not in clause.parameters and "v" not in clause.parameters
@@ -107,7 +107,7 @@ def _names_object(clause: Clause) -> bool:
 
 
 def wants_protobuf(accept: str) -> bool:
-    """Say whether a refusal should be written as protobuf: the client accepts nothing else."""
+    """Return whether a refusal should be written as protobuf: the client accepts nothing else."""
     clauses = parse_accept(accept)
     return bool(clauses) and all(clause.media_type == PROTOBUF for clause in clauses)
 
@@ -120,7 +120,7 @@ def _form(clause: Clause, stream: bool, pretty: bool) -> Form | None:
     if not kind and ("g" in clause.parameters or "v" in clause.parameters):
         return None
     if not kind:
-        # Compared by identity: what is stored can be sent as it is.
+        # Compared by identity: stored bytes can then be sent unchanged.
         return PLAIN if media_type == JSON and not pretty else Form(media_type, pretty=pretty)
     version = clause.parameters.get("v", "")
     if (kind, clause.parameters.get("g", ""), version) not in _CONVERSIONS:
@@ -133,7 +133,7 @@ def _matches(wanted: str, offered: str) -> bool:
 
 
 def wants_yaml(accept: str) -> bool:
-    """Say whether a refusal should be written as YAML."""
+    """Return whether a refusal should be written as YAML."""
     clauses = parse_accept(accept)
     return bool(clauses) and clauses[0].media_type == YAML and "as" not in clauses[0].parameters
 

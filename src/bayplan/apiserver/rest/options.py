@@ -41,7 +41,7 @@ _NO_QUERY: Mapping[str, str] = MappingProxyType({})
 
 
 def read_bool(query: Mapping[str, str], name: str) -> bool | None:
-    """Return a boolean parameter, None where it is absent; one without a value is true."""
+    """Return a boolean parameter, None if it is absent; one without a value is true."""
     text = query.get(name)
     if text is None:
         return None
@@ -53,7 +53,7 @@ def read_integer(query: Mapping[str, str], name: str) -> int | None:
     """Return an integer parameter.
 
     Raises:
-        ApiError: it is no integer of 64 bits.
+        ApiError: it is not a 64-bit integer.
     """
     text = query.get(name)
     if text is None or text == "":
@@ -72,7 +72,7 @@ def request_timeout(text: str) -> float:
     """Return the seconds of a Go duration such as ``1m30s``, 0 for none.
 
     Raises:
-        ApiError: it is no duration.
+        ApiError: it is not a duration.
     """
     try:
         return parse_duration(text) / SECOND_NS if text else 0.0
@@ -84,7 +84,7 @@ class ListOptions(msgspec.Struct, frozen=True):
     """Options of a list or a watch.
 
     Attributes:
-        resource_version: None where none was given.
+        resource_version: None if none was given.
         match: of the resource version.
     """
 
@@ -188,10 +188,10 @@ class WriteOptions(msgspec.Struct, frozen=True):
 
     Attributes:
         dry_run: nothing is stored.
-        manager: who owns what is written.
+        manager: name of the field manager.
         validation: of unknown and repeated fields: ``Strict``, ``Warn`` or ``Ignore``.
         force: of an apply.
-        user: who writes; empty for components of the cluster.
+        user: of the request; empty for components of the cluster.
         query: of the request, for admission.
     """
 
@@ -262,13 +262,13 @@ class DeleteOptions(msgspec.Struct):
     """Options of a deletion.
 
     Attributes:
-        grace_seconds: None where the object decides.
+        grace_seconds: None for the object's own.
         uid, resource_version: preconditions, or empty.
         propagation: ``Foreground``, ``Background``, ``Orphan`` or empty.
-        orphan: the older way to say that.
-        dry_run: nothing is stored.
-        user: who deletes; empty for components of the cluster.
-        warnings: for who deletes, once it is done.
+        orphan: the deprecated form of that.
+        dry_run: store nothing.
+        user: of the request; empty for components of the cluster.
+        warnings: for the client, after the deletion.
     """
 
     grace_seconds: int | None = None

@@ -85,7 +85,7 @@ def patched(target: Target, old: Document, body: bytes, media_type: str, validat
     """Return an object with a patch applied, decoded and defaulted, and warnings.
 
     Raises:
-        ApiError: the patch can't be read or applied, or what it makes does not fit the type.
+        ApiError: the patch can't be read or applied, or its result does not fit the type.
     """
     whole = {"apiVersion": target.api_version, "kind": target.kind, **old}
     if media_type == STRATEGIC_PATCH:
@@ -218,7 +218,7 @@ def _applied(
 ) -> tuple[Document, managed.Managers]:
     """Apply, and for kubectl keep the annotation of its client-side apply in step.
 
-    Fields that kubectl itself applied before, on the client's side, are no conflict.
+    Fields from earlier client-side applies of kubectl do not conflict.
 
     Raises:
         ApplyConflict: others set a field to something else.
@@ -241,7 +241,7 @@ def _applied(
 
 
 def _is_own(request: managed.Request, before: str, problem: managed.ApplyConflict) -> bool:
-    """Say whether all conflicts are about fields of the configuration in the annotation."""
+    """Return whether all conflicts are about fields of the configuration in the annotation."""
     try:
         config = parse_json(before.encode()).value
     except BodyError:
@@ -254,7 +254,7 @@ def applied_value(request: Request) -> Document:
     """Return the configuration that is applied.
 
     Raises:
-        ApiError: it is no YAML, or no object.
+        ApiError: it is not YAML, or not an object.
     """
     try:
         value = yaml_of(request).value

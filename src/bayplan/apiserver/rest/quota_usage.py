@@ -1,4 +1,4 @@
-"""Admission by resource quotas: what a write uses is counted in the status of the quotas of its namespace, or refused.
+"""Admission by resource quotas: the usage of a write is added to the status of its namespace's quotas, or the write is refused.
 
 The quota controller (`bayplan.apiserver.bridge.quota_controller`) fills in the status and gives back what deletions free.
 """
@@ -29,13 +29,13 @@ _BY_TABLE = ("pods", "services", "persistentvolumeclaims")
 
 
 def charge(backend: Backend, context: Context, document: Document, before: Document | None) -> None:
-    """Count what a write uses, unless it is a dry run.
+    """Charge the usage of a write to quotas, unless it is a dry run.
 
     Args:
-        backend: of everything.
+        backend: the API's backend.
         context: of the write.
-        document: valid, as it is to be stored.
-        before: the object as it was, None for a create.
+        document: the valid document to store.
+        before: the previous object, None for a create.
 
     Raises:
         ApiError: a quota has no room for it.

@@ -1,4 +1,4 @@
-"""Objects and lists to bodies: JSON or YAML; as they are, as tables, or as metadata only."""
+"""Rendering of objects and lists to bodies: JSON or YAML; whole objects, tables, or metadata only."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def render_page(backend: Backend, info: RequestInfo, page: Page, form: Form, inc
 
 
 def watch_form(backend: Backend, info: RequestInfo, form: Form) -> tuple[Callable[[Item], bytes], object]:
-    """Return how the objects of a watch are encoded, and a key that tells alike watches."""
+    """Return the encoder for the objects of a watch, and a key that equal watches share."""
     resource = info.resource
     if form is PLAIN:
         return (lambda item: backend.encode(resource, item)), resource.api_version

@@ -1,8 +1,8 @@
-"""Pods of one template: what all of them have alike is read, worked out, checked and written once.
+"""Fast creation of pods of one template: their common part is decoded, validated and encoded once.
 
-The first pods of a template go the way of all objects. From then on a pod whose spec is the same, byte for byte, differs by its
-metadata only: spec and status are taken over as the bytes that are stored, and so is what its writer owns. Whatever is not quite
-ordinary goes the long way, which also has the words for what is refused; so nothing here refuses anything.
+The first pods of a template take the regular path. After that, a pod with the same spec, byte for byte, differs only in its
+metadata: the stored bytes of spec, status and owned fields are reused. Any unusual pod takes the regular path, which also returns
+the errors; so this module refuses nothing.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ _METADATA = shape_of("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta")
 _ORDINARY = frozenset(
     ("annotations", "creationTimestamp", "finalizers", "labels", "name", "namespace", "ownerReferences")
 )
-# What admission looks up; where one has changed, everything is worked out again.
+# Tables that admission reads; if one has changed, everything is computed again.
 _ADMISSION = ("scheduling.k8s.io/priorityclasses", "node.k8s.io/runtimeclasses")
 _NOTHING = msgspec.Raw(b"")
 _encode = msgspec.json.encode
 
 
 class _Body(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, rename="camel"):
-    """A pod as it is sent."""
+    """A pod from the request."""
 
     metadata: Document
     spec: msgspec.Raw
@@ -55,14 +55,14 @@ _read = msgspec.json.Decoder(_Body).decode
 
 
 class _Mould(msgspec.Struct, frozen=True):
-    """What pods of one template have alike.
+    """The common parts of the pods of one template.
 
     Attributes:
-        rest: what follows the metadata of a stored pod.
-        fields: by which it can be selected.
+        rest: the part after the metadata of a stored pod.
+        fields: the selectable fields.
         facts: of the spec.
         owned: the fields that a writer owns, encoded, by the outline of the metadata.
-        versions: of the tables that admission looks at.
+        versions: of the tables that admission reads.
     """
 
     rest: bytes
@@ -88,11 +88,11 @@ class RepeatedPods:
 
         Args:
             info: of a create of a pod.
-            request: with its body.
+            request: the request, with its body.
             options: of the write.
 
         Returns:
-            the pod as it is stored; None, and nothing done, where it is not certain that the long way would have stored the same.
+            the stored pod; None, without any effect, unless the regular path is certain to store the same.
         """
         if not self._moulds or options.dry_run or request.headers.get("content-type") != JSON:
             return None
@@ -107,7 +107,7 @@ class RepeatedPods:
         return None if metadata is None else self._store(mould, metadata, options)
 
     def _mould(self, body: _Body) -> _Mould | None:
-        """Return what is known of a template, where it holds still."""
+        """Return the cached parts of a template if they are still valid."""
         if (body.kind or body.api_version) and (body.kind or "Pod", body.api_version or "v1") != ("Pod", "v1"):
             return None
         key = (bytes(body.spec), bytes(body.status))
@@ -119,11 +119,11 @@ class RepeatedPods:
 
     def _versions(self) -> tuple[int, ...]:
         table = self._backend.store.table
-        # Limit ranges say something else in each namespace: where there are any, nothing is known.
+        # Limit ranges differ by namespace: if there are any, nothing can be cached.
         return (len(table("limitranges")) + len(table("resourcequotas")), *(table(name).version for name in _ADMISSION))
 
     def _metadata(self, info: RequestInfo, sent: Document) -> Document | None:
-        """Return the metadata of a pod that can be created; None where something is unusual or wrong."""
+        """Return the metadata of a pod that can be created; None if something is unusual or wrong."""
         store = self._backend.store
         if not sent.keys() <= _ORDINARY or not _METADATA.knows_all(sent):
             return None
@@ -178,10 +178,10 @@ class RepeatedPods:
         return item
 
     def learn(self, request: Request, written: Written) -> None:
-        """Remember what a pod that was created the long way has in common with those to come.
+        """Cache the common parts of a pod that took the regular path, for later pods.
 
         Args:
-            request: that created it. written: what came of it.
+            request: that created it. written: the result.
         """
         spec, item = written.document.get("spec"), written.item
         if item is None or written.warnings or not isinstance(spec, RememberedSpec) or not spec.repeats:
@@ -206,5 +206,5 @@ class RepeatedPods:
 
 
 def _says_all_once(written_again: bytes, sent: bytes) -> bool:
-    """Say whether certainly no key was sent twice; see `bayplan.apiserver.codec.bodies`."""
+    """Return whether the body is certain to have no duplicate key; see `bayplan.apiserver.codec.bodies`."""
     return sent.count(b":") == written_again.count(b":") and b"\\u003a" not in sent and b"\\u003A" not in sent

@@ -1,4 +1,4 @@
-"""What a request asks for: verb, resource, namespace, name and subresource, from method, path and query."""
+"""Request info: verb, resource, namespace, name and subresource, from method, path and query."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _VERBS = {
 
 
 class RequestInfo(msgspec.Struct, frozen=True):
-    """What is asked.
+    """The parsed target of a request.
 
     Attributes:
         verb: ``get``, ``list``, ``watch``, ``create``, ``update``, ``patch``, ``delete``, ``deletecollection``.
-        resource: of what.
+        resource: plural name of the resource.
         namespace: empty for cluster-scoped resources and for all namespaces.
         name: empty for collections.
         subresource: empty for the object itself.
@@ -34,7 +34,7 @@ class RequestInfo(msgspec.Struct, frozen=True):
 
 
 def split_path(path: str) -> tuple[str, str, list[str]] | None:
-    """Return group, version and the rest of a path, or None where it is not one of a resource."""
+    """Return group, version and the rest of a path, or None if it is not a resource path."""
     segments = path.strip("/").split("/")
     if segments[:2] == ["api", "v1"]:
         return "", "v1", segments[2:]
@@ -47,7 +47,7 @@ def resolve(registry: ResourceRegistry, request: Request, group: str, version: s
     """Return what a request to a resource asks for.
 
     Raises:
-        ApiError: there is no such resource, or it has no such verb.
+        ApiError: the resource does not exist, or does not have the verb.
     """
     watched = rest[:1] == ["watch"]
     if watched:

@@ -36,13 +36,13 @@ class Resource:
         name: plural, as in paths.
         kind: of its objects.
         namespaced: whether its objects live in namespaces.
-        facts: what discovery says, subresources by their names.
+        facts: discovery data, subresources by name.
         type_name: OpenAPI's; empty for custom resources.
         table: name of the store's table.
-        shape: how Go reads its objects; None for custom resources, whose objects are kept as they are.
+        shape: how Go decodes its objects; None for custom resources, whose objects are stored unchanged.
         fields: the type for ownership and patches.
         custom: the definition, of a custom resource.
-        converter: to the stored version and back, where a webhook does that.
+        converter: to the stored version and back, if a webhook does the conversion.
     """
 
     group: str
@@ -71,7 +71,7 @@ class Resource:
 
     @property
     def prefix(self) -> bytes:
-        """What an encoded object begins with, before its metadata."""
+        """Start of an encoded object, before its metadata."""
         return f'{{"kind":"{self.kind}","apiVersion":"{self.api_version}",'.encode()
 
 
@@ -123,7 +123,7 @@ class ResourceRegistry:
         return list(self._by_path.values())
 
     def by_table(self) -> dict[str, Resource]:
-        """Return a resource for each table; where several versions share one, the first in the order of discovery."""
+        """Return a resource for each table; if several versions share one, the first in discovery order."""
         found: dict[str, Resource] = {}
         for resource in self._by_path.values():
             found.setdefault(resource.table, resource)

@@ -1,6 +1,6 @@
-"""Subresources behind which there would be a running container: refused with the reason; the log is the pod's life.
+"""Subresources that need a running container: refused with the reason; the log lists the pod's lifecycle.
 
-Where nodes have kubelets of their own, nobody here can reach them, and the answers are upstream's for such a node.
+If nodes have their own kubelets, the server cannot reach them, and the responses are upstream's for an unreachable node.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def answer(backend: Backend, info: RequestInfo, request: Request) -> Response:
     """Answer a request to a running container: its log is the life of the pod.
 
     Raises:
-        ApiError: it is anything else than the log, or there is no such object or container.
+        ApiError: it is not the log, or the object or container does not exist.
     """
     resource = info.resource
     item = backend.store.get(resource.table, (info.namespace, info.name))

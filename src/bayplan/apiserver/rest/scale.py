@@ -1,4 +1,4 @@
-"""Where an object keeps what its scale subresource shows: replicas, and the selector of its pods."""
+"""Paths of the scale subresource's fields in an object: replicas, and the selector of its pods."""
 
 from __future__ import annotations
 

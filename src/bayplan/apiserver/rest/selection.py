@@ -1,4 +1,4 @@
-"""Which items a list or a watch is about: namespace, name, labels, fields."""
+"""Selection of the items of a list or watch: namespace, name, labels, fields."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Selection(msgspec.Struct, frozen=True):
 
     @property
     def aspect(self) -> Aspect | None:
-        """One value that all selected items have: the rarest kind of value that is asked for; None where none is."""
+        """One value that all selected items have: the most selective one in the selectors; None if there is none."""
         if self.name:
             return Aspect("name", "", self.name)
         for field in self.fields:
@@ -47,7 +47,7 @@ class Selection(msgspec.Struct, frozen=True):
         return Aspect("namespace", "", self.namespace) if self.namespace else None
 
     def matches(self, item: Item) -> bool:
-        """Say whether an item is selected."""
+        """Return whether an item is selected."""
         if self.namespace and item.namespace != self.namespace:
             return False
         if self.name and item.name != self.name:

@@ -1,4 +1,4 @@
-"""Label and field selectors of lists and watches: parsed as apimachinery does, with its words for what is wrong."""
+"""Label and field selectors of lists and watches: parsed as apimachinery does, with its error messages."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def _unparsable(text: str) -> _Unparsable:
 
 
 def _misplaced(text: str) -> _Unparsable:
-    """What stands between requirements is wrong, not a requirement."""
+    """A separator between requirements is wrong, not a requirement."""
     return _Unparsable(text)
 
 
@@ -158,7 +158,7 @@ def parse_fields(text: str, refuse: Callable[[str], str]) -> tuple[FieldRequirem
 
     Args:
         text: terms ``field=value``, ``field==value``, ``field!=value``, with a comma between; backslash escapes.
-        refuse: returns what is wrong with a field that the resource can't be selected by, and nothing for others.
+        refuse: returns the error for a field that the resource can't be selected by, and nothing for other fields.
 
     Raises:
         ApiError: it can't be read, or names a field that is not supported.

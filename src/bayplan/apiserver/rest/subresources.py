@@ -128,7 +128,7 @@ def _merge_metadata(backend: Backend, pod: Document, binding: Document, node: st
 
 
 def set_condition(backend: Backend, status: Document, condition: Document) -> None:
-    """Put a condition into a pod's status in place of the one of its type; its time moves only with its status."""
+    """Set a condition in a pod's status, replacing the one of its type; its time changes only if its status does."""
     conditions = list(parts(status, "conditions"))
     at = next((i for i, each in enumerate(conditions) if each.get("type") == condition["type"]), None)
     before = conditions[at] if at is not None else {}
@@ -298,7 +298,7 @@ def _too_many(cause: str, retry: int = 0) -> ApiError:
 
 
 def _disrupt(backend: Backend, info: RequestInfo, pod: Document, options: DeleteOptions) -> None:
-    """Tell the pod why it goes, and delete it."""
+    """Set the disruption condition of a pod, and delete it."""
     if not options.dry_run:
         status = dict(part(pod, "status"))
         text = "Eviction API: evicting"
@@ -313,7 +313,7 @@ def _disrupt(backend: Backend, info: RequestInfo, pod: Document, options: Delete
 
 
 def finalize(backend: Backend, info: RequestInfo, namespace: Document, options: WriteOptions) -> Document:
-    """Set the finalizers of a namespace; without any, one that is being deleted goes.
+    """Set the finalizers of a namespace; one that is being deleted is removed once it has none.
 
     Raises:
         ApiError: it is not there.
@@ -344,7 +344,7 @@ def finalize(backend: Backend, info: RequestInfo, namespace: Document, options: 
 
 
 def review(backend: Backend, info: RequestInfo, request: Request) -> Document:
-    """Answer a review: who is asking, and whether they may; everybody may do everything here.
+    """Answer an access review; every user may do everything here.
 
     Raises:
         ApiError: the review is of a kind that is not answered.

@@ -14,7 +14,7 @@ from bayplan.base.plain_data import Document
 
 
 def update(backend: Backend, info: RequestInfo, new: Document, options: WriteOptions) -> Written:
-    """Replace an object, or create it where the kind allows that.
+    """Replace an object, or create it if the kind allows that.
 
     Args:
         backend: of everything.
@@ -42,7 +42,7 @@ def update(backend: Backend, info: RequestInfo, new: Document, options: WriteOpt
 
 
 def check_place(info: RequestInfo, metadata: Document) -> None:
-    """Check name and namespace of a changed object against the path; what is left out is filled in.
+    """Check name and namespace of a changed object against the path; fill in missing ones.
 
     Raises:
         ApiError: they differ.

@@ -1,4 +1,4 @@
-"""What a writer should know, as Warning headers: each once, none with control characters, all of them within a limit.
+"""Warning headers of responses: without duplicates and control characters, within a total size limit.
 
 Source: https://kubernetes.io/blog/2020/09/03/warnings/
 """

@@ -1,7 +1,7 @@
 """The verb ``watch``: events from a revision on, initial events, bookmarks, and the end.
 
 A watch is a buffer that the store's listener fills and the connection drains. Frames are made once a write and form, and
-shared by all who watch alike. One that does not read is cut off when its buffer is full; its client lists again.
+shared by all equal watches. A client that does not read is cut off when its buffer is full; its client lists again.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ class Watch:
     """One watch.
 
     Args:
-        backend: of everything.
-        info: what is watched.
-        options: from where, for how long, with bookmarks or not.
+        backend: the API's backend.
+        info: of the request.
+        options: start, timeout and bookmarks.
         form: of the objects in events.
-        request_timeout: seconds after which the client has said that it goes; 0 for never.
+        request_timeout: seconds after which the client ends the request; 0 for never.
 
     Attributes:
-        cut_off: is set when the buffer is full.
+        cut_off: set when the buffer is full.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class Watch:
             self._stop()
 
     async def _begin(self) -> AsyncIterator[bytes]:
-        """Start listening, and yield what is already there: initial items, or the writes since a revision."""
+        """Start listening, and yield existing events: initial items, or the writes since a revision."""
         store, options = self._backend.store, self._options
         since, initial = options.resource_version, options.send_initial_events
         wants_items = initial if initial is not None else not since
@@ -92,7 +92,7 @@ class Watch:
             self._seen = self._told = store.revision
             waiting = store.settled(self._seen)
             if waiting is not None:
-                # Nobody sees what a crash could still take back.
+                # Clients never see a write that a crash could still lose.
                 await waiting
             for at in range(0, len(items), _SLICE):
                 yield b"".join(self._frame_of(ADDED, item) for item in items[at : at + _SLICE])
@@ -111,7 +111,7 @@ class Watch:
         self._seen = max(self._seen, min(since, store.revision))
 
     async def _follow(self) -> AsyncIterator[bytes]:
-        """Yield what comes, until the time is over, history breaks or nobody reads."""
+        """Yield events until the timeout, a gap in history, or a client that does not read."""
         loop = asyncio.get_running_loop()
         seconds = self._options.timeout_seconds or self._request_timeout
         deadline = loop.time() + (seconds if seconds else _LEAST_TIMEOUT)
@@ -162,7 +162,7 @@ class Watch:
         self._backend.store.unlisten(self._resource.table, self._token)
 
     def _on_gap(self) -> None:
-        """End: nobody can follow a reset or a restored snapshot."""
+        """End the watch: it can't continue across a reset or a restored snapshot."""
         self._buffer.append(self._error(Compacted(self._seen, self._backend.store.revision)))
         self._ended = True
         self._wake()
@@ -184,7 +184,7 @@ class Watch:
         frame = None if self._first_table else write.frames.get(key)
         if frame is None:
             if kind == DELETED and write.old is not None and write.type != DELETED:
-                # Who leaves the selection goes as it was, with the revision of the write that took it away.
+                # An object that leaves the selection is sent in its old state, with the revision of the write that removed it.
                 item = _with_revision(write.old, write.revision)
             shared = not self._first_table
             try:

@@ -1,7 +1,7 @@
-"""Objects that come whole, from another cluster: made with the status that they have there, in one write.
+"""Import of whole objects from another cluster, including their status, in one write.
 
-What the API does in two requests, a create and an update of the status, is done in one step: whoever watches sees the object
-once, as it is. So a pod that runs elsewhere is never one that is yet to be started here. Every refusal is that of one of the two.
+This combines two requests of the API, a create and a status update: watches see the object once, in its final state. So a pod that
+runs in the other cluster never appears as one that has yet to start. Every error is that of one of the two requests.
 """
 
 from __future__ import annotations

@@ -44,11 +44,11 @@ _encode = msgspec.json.encode
 
 @dataclass(slots=True)
 class Written:
-    """What a write led to.
+    """The result of a write.
 
     Attributes:
-        document: the object as it is answered, in the version of the request.
-        item: as it is stored; None for a dry run, or when nothing changed.
+        document: the object in the response, in the version of the request.
+        item: the stored item; None for a dry run, or if nothing changed.
         created: whether it is new.
         warnings: for the writer.
     """
@@ -67,7 +67,7 @@ def zero_document(resource: Resource) -> Document:
 def ownership(
     backend: Backend, info: RequestInfo, options: WriteOptions, subresource: str | None = None
 ) -> managed.Request:
-    """Return who owns what a request writes."""
+    """Return the manager and its rules for a request."""
     name = info.subresource if subresource is None else subresource
     strategy = backend.strategy(info.resource)
     return managed.Request(
@@ -110,10 +110,10 @@ def create(backend: Backend, info: RequestInfo, document: Document, options: Wri
 
 
 def begin_create(backend: Backend, info: RequestInfo, document: Document, options: WriteOptions) -> managed.Managers:
-    """Put a new object in its place, and return its managers; those that the document brings are taken out of it.
+    """Set the namespace of a new object, and return its managers, which are removed from the document.
 
     Raises:
-        ApiError: its namespace is not there, or is another one than the request's.
+        ApiError: its namespace does not exist, or differs from the request's.
     """
     metadata = cast("Document", document.setdefault("metadata", {}))
     place(info, metadata)
@@ -126,7 +126,7 @@ def begin_create(backend: Backend, info: RequestInfo, document: Document, option
 def first_managers(
     owner: managed.Request, resource: Resource, document: Document, managers: managed.Managers
 ) -> managed.Managers:
-    """Return the managers of a new object; what has been worked out for a remembered spec is not worked out again."""
+    """Return the managers of a new object, from the cache for a cached spec."""
     spec = document.get("spec")
     if not isinstance(spec, RememberedSpec):
         return managed.after_update(owner, zero_document(resource), document, managers, is_create=True)
@@ -156,7 +156,7 @@ def _keys(value: object) -> object:
 
 
 def place(info: RequestInfo, metadata: Document) -> None:
-    """Put the namespace of the request into an object's metadata, and refuse another one."""
+    """Put the namespace of the request into an object's metadata, and refuse a different one."""
     namespace = metadata.get("namespace") or ""
     if info.resource.namespaced:
         if namespace not in ("", info.namespace):
@@ -193,7 +193,7 @@ def check_namespace(backend: Backend, info: RequestInfo, name: str) -> None:
 
 
 def is_going(namespace: Item) -> bool:
-    """Say whether a namespace is being deleted."""
+    """Return whether a namespace is being deleted."""
     return namespace.fields.get("status.phase") == "Terminating"
 
 
@@ -217,15 +217,15 @@ def new_object(
     managers: managed.Managers | None = None,
     imported: bool = False,
 ) -> Written:
-    """Return a new object as it is to be stored, without managers: admitted, prepared and valid, its name free.
+    """Return a new object to store, without managers: admitted, prepared and valid, with a free name.
 
     Args:
         backend: of everything.
         info: of the request.
         document: decoded and defaulted, in the version of the request.
         options: of the write.
-        managers: that hooks of admission see.
-        imported: it comes from another cluster as it is there, with its status.
+        managers: field managers that admission hooks see.
+        imported: whether it is imported from another cluster with its status.
 
     Raises:
         ApiError: it is refused.
@@ -275,7 +275,7 @@ def show_as_stored(resource: Resource, document: Document) -> None:
 
 
 def create_causes(strategy: Strategy, context: Context, document: Document, metadata: Document) -> list[Cause]:
-    """Return what the kind refuses, or else what is wrong with the metadata."""
+    """Return the errors of the kind, or else those of the metadata."""
     rule, namespaced = strategy.name_check, context.resource.namespaced
     causes = check_metadata(metadata, namespaced, rule, standard=_wants_standard_finalizers(context.resource))
     causes += strategy.validate(context, document)
@@ -299,7 +299,7 @@ def _wants_standard_finalizers(resource: Resource) -> bool:
 
 
 def refuse(resource: Resource, metadata: Document, causes: list[Cause]) -> None:
-    """Refuse an object of which something is wrong, with ApiError; nothing wrong, nothing done."""
+    """Raise ApiError if there are errors."""
     if causes:
         raise invalid(resource.kind, kind_group(resource), str(metadata.get("name") or ""), causes)
 
@@ -377,11 +377,11 @@ def change(
     Args:
         backend: of everything.
         info: of the request; its subresource decides which parts may change.
-        old: the object as it is, in the version of the request.
-        new: as it shall be.
+        old: the current object, in the version of the request.
+        new: the new object.
         managers: after the change.
         options: of the write.
-        admitted: policies and webhooks have been asked.
+        admitted: whether admission has already run.
 
     Raises:
         ApiError: the change is refused.
@@ -422,7 +422,7 @@ def change(
         _keep(part(new, "metadata"), part(old, "metadata"), "resourceVersion")
         return Written(new, None, False, warnings)
     if deletes_now(resource.table, new, old):
-        # What finally removes a finalizer answers with the object as it was, in its last version.
+        # A write that removes the last finalizer returns the object in its last version.
         version = part(old, "metadata")["resourceVersion"]
         backend.remove(resource, new)
         part(new, "metadata")["resourceVersion"] = version
@@ -461,7 +461,7 @@ def _keep_identity(new: Document, old: Document) -> None:
 
 
 def is_same(new: Document, old: Document) -> bool:
-    """Say whether a change changes nothing but times of managers."""
+    """Return whether a change changes nothing but times of managers."""
     if new == old:
         return True
     timeless_new, timeless_old = _timeless(new), _timeless(old)
@@ -478,7 +478,7 @@ def _timeless(document: Document) -> Document:
 
 
 def deletes_now(table: str, new: Document, old: Document) -> bool:
-    """Say whether a change removes the last thing that a deletion waited for."""
+    """Return whether a change removes the last reason to delay a deletion."""
     metadata, before = part(new, "metadata"), part(old, "metadata")
     if texts(metadata, "finalizers") or not before.get("deletionTimestamp"):
         return False

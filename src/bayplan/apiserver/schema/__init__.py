@@ -1,1 +1,1 @@
-"""What the object server knows of the API of the pinned release: Go's facts, resources, discovery, OpenAPI documents."""
+"""API schema of the pinned release: facts from Go, resources, discovery, OpenAPI documents."""

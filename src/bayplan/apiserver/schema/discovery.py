@@ -30,7 +30,7 @@ def group_list(registry: ResourceRegistry) -> Document:
 
 
 def group(registry: ResourceRegistry, name: str) -> Document | None:
-    """Return the body of ``/apis/GROUP``, None where there is no such group."""
+    """Return the body of ``/apis/GROUP``; None if there is no such group."""
     if not name or name not in registry.groups:
         return None
     return {"kind": "APIGroup", "apiVersion": "v1"} | _group(registry, name)
@@ -42,7 +42,7 @@ def _group(registry: ResourceRegistry, name: str) -> Document:
 
 
 def resource_list(registry: ResourceRegistry, group: str, version: str) -> Document | None:
-    """Return the body of ``/apis/GROUP/VERSION``, None where there is no such version."""
+    """Return the body of ``/apis/GROUP/VERSION``; None if there is no such version."""
     entries = registry.versions.get((group, version))
     if entries is None:
         return None

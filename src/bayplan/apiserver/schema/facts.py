@@ -1,6 +1,6 @@
 """Facts of the API that its OpenAPI documents lack: fields of Go types, protobuf numbers, resources, columns of tables.
 
-The table `facts.msgpack.gz` beside this module is made by `scripts/make_api_facts.py`; it is loaded on first use. List
+`scripts/make_api_facts.py` generates the table `facts.msgpack.gz` in this package; it is loaded on first use. List
 types, merge keys, enums and required fields are in `bayplan.formats.schema`; both use OpenAPI's names of types.
 """
 
@@ -20,7 +20,7 @@ class GoField(msgspec.Struct, frozen=True, gc=False):
 
     Attributes:
         name: in JSON; empty for an embedded struct.
-        number: of protobuf, 0 where it has none.
+        number: of protobuf, 0 if it has none.
         wire: protobuf's wire type as the tag writes it: `bytes`, `varint`, `fixed64`.
         type: OpenAPI's name of the struct, or Go's kind: `string`, `int32`, `int64`, `bool`, `float64`, `[]uint8`.
         go_type: the whole type as Go prints it, e.g. `*v1.PodSecurityContext`.
@@ -76,7 +76,7 @@ class ApiFacts(msgspec.Struct, frozen=True, gc=False):
         columns: `apps.Deployment` (first label of the group, `core` for the core group) to the columns of its table.
         resources: `/apis/apps/v1` to the resources and subresources of the group and version, in order.
         groups: names of the groups, in the order of discovery.
-        paths: what `/` lists.
+        paths: the paths that `/` lists.
         checks: names of the checks of `livez` and `readyz`.
     """
 

@@ -53,7 +53,7 @@ class OpenApi:
         self._made: dict[tuple[object, ...], tuple[bytes, str]] = {}
 
     def handle(self, request: Request, segments: list[str]) -> Response | None:
-        """Answer a request below ``/openapi``, None where there is nothing."""
+        """Answer a request below ``/openapi``; None if the path is unknown."""
         media_type = _JSON
         if segments == ["v2"]:
             media_type = _media_type_of_2(request.headers.get("accept") or "*/*")
@@ -91,7 +91,7 @@ class OpenApi:
         return body, _hash(body)
 
     def _document(self, what: tuple[str, ...]) -> tuple[bytes, str]:
-        # Custom resources come and go; the entries of a version are part of what tells a document.
+        # Custom resources change at runtime, so the entries of a version are part of the cache key.
         version = what[1:]
         two = what[0] in ("v2", _PROTOBUF)
         entries = self._registry.versions.get((version[0], version[1])) if version else None

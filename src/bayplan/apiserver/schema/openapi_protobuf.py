@@ -1,4 +1,4 @@
-"""The OpenAPI document of version 2 as protobuf: what kubectl up to 1.28 asks for, and nothing else.
+"""The OpenAPI document of version 2 as protobuf: only kubectl up to 1.28 requests it.
 
 The messages are gnostic's. A table gives the number of each member by its JSON name; an unknown member is a bug of the document.
 

@@ -1,9 +1,8 @@
 """Durability: writes go to an SQLite file in batches, by one thread; they are published when their batch is on disk.
 
-While a batch is being written the next one gathers (group commit), so that one fsync covers many writes. Nothing that
-was acknowledged can be lost: answers and watch events wait for `settled`. The file holds one row a document, and the last
-revision where no row has it, so that revisions are never given twice; and no history: watches from before a restart are told
-to list again.
+While one batch is written, the next one collects (group commit), so that one fsync covers many writes. Acknowledged writes can't be
+lost: responses and watch events wait for `settled`. The file holds one row per document, and the last revision if no row has it, so
+that revisions are never reused. It holds no history: watches from before a restart have to list again.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ class DurableRecorder:
     Args:
         path: of the SQLite file; made when it is not there.
         store: is filled from the file, and records into it from then on.
-        on_failure: is called, in the loop, when the disk refuses: nothing can be acknowledged any more.
+        on_failure: called on the loop when a write to disk fails: no further write can be acknowledged.
 
     Raises:
         InputError: the file can't be used; see `open_store`. Or a document in it is damaged.

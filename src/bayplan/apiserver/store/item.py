@@ -12,7 +12,7 @@ DELETED = "DELETED"
 
 
 class Item(msgspec.Struct, gc=False, frozen=True):
-    """A document as it is stored. Never changed; a new revision is a new item.
+    """A stored document. Immutable; a new revision is a new item.
 
     Attributes:
         raw: the document as JSON, without kind and apiVersion, metadata first.
@@ -21,7 +21,7 @@ class Item(msgspec.Struct, gc=False, frozen=True):
         name: of the object.
         uid: of the object.
         labels: of the object.
-        fields: what field selectors read, by their names (``spec.nodeName``); name and namespace are not repeated here.
+        fields: values for field selectors, by name (``spec.nodeName``); without name and namespace.
     """
 
     raw: bytes

@@ -1,6 +1,6 @@
-"""Who is told of the writes to a table: everybody who watches all of it, and those who watch one value of something.
+"""Listeners of a table's writes: those of the whole table, and those of items with one value.
 
-Fifty watchers of a label each are found by the label of the item that was written, not by asking each of them.
+With fifty watches of one label each, the label of the written item selects the listeners; the others are not checked.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Listeners:
         self._by_value: dict[tuple[str, str], dict[str, dict[int, Listener]]] = {}
 
     def add(self, token: int, listener: Listener, aspect: Aspect | None) -> None:
-        """Tell a listener of all writes from now on, or of those to items with one value."""
+        """Add a listener for all writes, or for writes to items with one value."""
         if aspect is None:
             self._all[token] = listener
         else:
@@ -43,7 +43,7 @@ class Listeners:
             values.setdefault(aspect.value, {})[token] = listener
 
     def discard(self, token: int) -> None:
-        """Tell a listener nothing any more."""
+        """Remove a listener."""
         if self._all.pop(token, None) is not None:
             return
         for place, values in self._by_value.items():
@@ -56,7 +56,7 @@ class Listeners:
                     return
 
     def tell(self, write: Write) -> None:
-        """Call those whom a write concerns."""
+        """Call the listeners of a write."""
         if self._all:
             for listener in list(self._all.values()):
                 listener(write)
@@ -73,7 +73,7 @@ class Listeners:
 
 
 def _value(item: Item, source: str, key: str) -> str:
-    """Return an item's value; empty where it has none, which no aspect asks for."""
+    """Return an item's value; empty if it has none, which no aspect selects."""
     if source == "label":
         return item.labels.get(key, "")
     if source == "field":

@@ -68,7 +68,7 @@ class StoreReport(msgspec.Struct, frozen=True):
 
 
 def check_store(path: Path) -> StoreReport:
-    """Read a store as far as that is possible, and report what is damaged.
+    """Read as much of a store as possible, and report the damage.
 
     Raises:
         InputError: there is no such file, or it is locked or newer than this release.
@@ -85,7 +85,7 @@ def check_store(path: Path) -> StoreReport:
 
 
 def repair_store(path: Path, out: Path) -> StoreReport:
-    """Write a new store with everything that is intact; return what was found.
+    """Write a new store with all intact documents; return the findings.
 
     Raises:
         InputError: as `check_store`; or the new file exists, or can't be written.

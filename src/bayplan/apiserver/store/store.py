@@ -2,7 +2,7 @@
 
 One thread uses it, that of the event loop, and nothing here waits: reading an item and committing its successor is one
 step, which is what makes optimistic locking sound. A revision is given to every write, of whatever table, and never
-twice. History is bounded by number and by bytes; who asks for what is gone gets `Compacted`.
+twice. History is bounded by number and by bytes; a request for older revisions raises `Compacted`.
 
 Controllers can run over this store: `bayplan.apiserver.store` keeps documents, they work on typed objects, and the
 journal of writes is what their change events are made from (docs/adr/0009).
@@ -39,7 +39,7 @@ class Compacted(Exception):
 
 
 class Recorder(Protocol):
-    """What makes writes durable (`bayplan.apiserver.store.durable`)."""
+    """The component that makes writes durable (`bayplan.apiserver.store.durable`)."""
 
     def record(self, write: Write) -> None:
         """Take a write; it is durable when the recorder has published it."""
@@ -109,13 +109,13 @@ class Store:
         return None if found is None else found.get(key)
 
     def between(self, table: str, namespace: str = "", *, start: str = "", at: int | None = None) -> list[Item]:
-        """Return items in the order of their keys, as they are now or were at a revision.
+        """Return items in the order of their keys, current or at a revision.
 
         Args:
             table: name of the table.
             namespace: or empty for all.
             start: key to begin with (see `Table.between`).
-            at: a revision; None for now.
+            at: a revision; None for the current one.
 
         Raises:
             Compacted: history does not reach back that far.
@@ -156,7 +156,7 @@ class Store:
     def written_after(self, revision: int) -> list[Write]:
         """Return the writes to all tables after a revision that history has, durable or not, newest first.
 
-        For who has just written in this process and wants to know what that came to.
+        For in-process writers that need the result of their write.
         """
         return list(takewhile(lambda write: write.revision > revision, reversed(self._order)))
 
@@ -166,7 +166,7 @@ class Store:
         """Store an item whose revision is the next one.
 
         Raises:
-            InvariantError: it has another revision.
+            InvariantError: it has a different revision.
         """
         self._check(item)
         found = self.table(table)
@@ -240,13 +240,13 @@ class Store:
         *,
         aspect: Aspect | None = None,
     ) -> int:
-        """Call a function for every published write to a table, and another one when history is broken.
+        """Call a function for every published write to a table, and a second one if history is broken.
 
         Args:
             table: name of the table.
-            listener: is called with each write.
-            on_gap: is called when nobody can follow any more.
-            aspect: of the items that matter; writes to others may be left out.
+            listener: called with each write.
+            on_gap: called when history has a gap.
+            aspect: of the relevant items; writes to other items may be skipped.
 
         Returns:
             a token for `unlisten`.
@@ -265,8 +265,7 @@ class Store:
     def follow(self, follower: Callable[[Write], None], on_gap: Callable[[], None]) -> None:
         """Call a function for every write to any table as soon as it is committed, durable or not, and for each gap.
 
-        For what lives and dies with the store in one process (`bayplan.apiserver.bridge`); who shows writes to others
-        listens.
+        For components that share the store's process and lifetime (`bayplan.apiserver.bridge`); use `listen` to publish writes.
         """
         self._followers.append(follower)
         self._next_listener += 1
@@ -275,7 +274,7 @@ class Store:
     # --- history and snapshots ----------------------------------------------------------------------------------------
 
     def compact(self) -> None:
-        """Forget all history: lists and watches of earlier revisions are refused from now on."""
+        """Drop all history; later lists and watches of earlier revisions are refused."""
         self.compacted = self.revision
         self._order.clear()
         self._bytes = 0
@@ -283,13 +282,13 @@ class Store:
             table.log.clear()
 
     def snapshot(self) -> Snapshot:
-        """Return the documents as they are now."""
+        """Return a snapshot of the current documents."""
         return Snapshot(self.revision, {name: table.freeze() for name, table in self._tables.items()})
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Go back to the documents of a snapshot; an empty one is a reset.
+        """Restore the documents of a snapshot; an empty one is a reset.
 
-        The revision moves on, and watches end: nobody can follow such a step, so clients list again.
+        The revision increases, and watches end, because they can't continue across a restore; clients list again.
         """
         for name, table in self._tables.items():
             table.thaw(snapshot.tables.get(name, ({}, [])))

@@ -59,7 +59,7 @@ class Table:
         del self._keys[bisect_left(self._keys, key)]
 
     def between(self, namespace: str, start: str) -> list[Item]:
-        """Return the items of a namespace (all, where it is empty) from a start key on, in order.
+        """Return the items of a namespace (or all, if it is empty) from a start key on, in order.
 
         Args:
             namespace: or an empty string.
@@ -81,7 +81,7 @@ class Table:
         return iter(self._items.values())
 
     def freeze(self) -> tuple[Mapping[Key, Item], list[Key]]:
-        """Return the maps as they are now; in constant time. Later writes do not show in them."""
+        """Return the current maps, in constant time. They do not change with later writes."""
         self._shared = True
         return self._items, self._keys
 

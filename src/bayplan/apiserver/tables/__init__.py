@@ -1,1 +1,1 @@
-"""Tables: what `kubectl get` prints, worked out by the server."""
+"""Tables: the server-side output of `kubectl get`."""

@@ -1,4 +1,4 @@
-"""What the columns of tables mean, in words of our own: `kubectl` shows none of it, other clients may."""
+"""Descriptions of table columns, in Bayplan's own words. `kubectl` shows none of them, other clients may."""
 
 from __future__ import annotations
 

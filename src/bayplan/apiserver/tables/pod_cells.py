@@ -57,7 +57,7 @@ class _Summary:
         self._terminate()
 
     def _initialize(self, statuses: list[Document], total: int) -> bool:
-        """Go through init containers in order; say whether one of them is not through."""
+        """Go through init containers in order; return whether one of them has not finished."""
         for index, each in enumerate(statuses):
             self.restarts += _count(each)
             self.last_restart = max(self.last_restart, _finished_at(each))

@@ -271,7 +271,7 @@ def _constraints(spec: Document, path: str, out: Causes) -> None:
 
 
 def _variables(spec: Document, path: str, out: Causes) -> Scope:
-    """Check the variables of a policy, and return the scope of what comes after them."""
+    """Check the variables of a policy, and return the scope of later expressions."""
     scope = _scope(params=spec.get("paramKind") is not None)
     for index, variable in enumerate(parts(spec, "variables")):
         here, name, text = (

@@ -130,7 +130,7 @@ def _failure_policy(spec: Document, path: str, out: Causes) -> None:
 
 
 def _index_interval(text: str, completions: int) -> tuple[int, int] | str:
-    """Return an interval of indexes, or what is wrong with it."""
+    """Return an interval of indexes, or its error."""
     limits = text.split("-")
     if len(limits) > 2:
         why = "violates the requirement that an index interval can have at most two parts separated by '-'"
@@ -148,7 +148,7 @@ def _index_interval(text: str, completions: int) -> tuple[int, int] | str:
 
 
 def count_indexes(text: str, completions: int) -> int | str:
-    """Return how many indexes a text like ``1,3-5`` names, or what is wrong with it."""
+    """Return how many indexes a text like ``1,3-5`` names, or its error."""
     total, last = 0, None
     for interval in text.split(",") if text else ():
         found = _index_interval(interval, completions)

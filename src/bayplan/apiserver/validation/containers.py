@@ -59,16 +59,16 @@ _SIGNALS = ("SIGABRT", "SIGALRM", "SIGBUS", "SIGCHLD", "SIGCLD", "SIGCONT", "SIG
 
 @dataclass(slots=True)
 class PodContext:
-    """What rules about containers need to know of the pod's spec.
+    """The parts of the pod's spec that container rules depend on.
 
     Attributes:
         volumes: the valid ones by name.
         claims: names of resource claims.
-        grace: seconds to stop; None if they are not set.
+        grace: grace period in seconds; None if not set.
         restart_policy: of the pod.
-        host_users: the pod has no user namespace of its own.
+        host_users: whether the pod uses the host's user namespace.
         os_name: its operating system; None if it names none.
-        names: of containers so far.
+        names: of the containers checked before.
     """
 
     volumes: dict[str, Document]

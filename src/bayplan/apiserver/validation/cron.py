@@ -1,4 +1,4 @@
-"""What is wrong with the schedule of a CronJob, in the words of the parser that upstream uses."""
+"""Validation of CronJob schedules, with the messages of upstream's parser."""
 
 from __future__ import annotations
 

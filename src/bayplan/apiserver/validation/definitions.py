@@ -160,7 +160,7 @@ def _schema_of(version: Document) -> object:
 
 
 def _common(versions: list[Document], name: str) -> bool:
-    """Say whether all versions have the same non-empty value, which upstream then has at the top."""
+    """Return whether all versions have the same non-empty value, which upstream then has at the top."""
     first = versions[0].get(name) if versions else None
     return first not in (None, []) and all(version.get(name) == first for version in versions)
 

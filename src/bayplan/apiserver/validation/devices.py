@@ -74,7 +74,7 @@ def list_of(name: str, limit: int, rule: _Item, key: str = "") -> Rule:
 
 
 class _Budget:
-    """How many characters of expressions a write may still compile."""
+    """Remaining characters of expressions that a write may compile."""
 
     def __init__(self) -> None:
         self.left = MAX_COMPILED

@@ -1,7 +1,7 @@
 """The engine of validation: rules about fields, combined into tables that run in upstream's order.
 
-A `Rule` checks a struct, a `Check` one value, a `Change` an update. Each adds the causes it finds to a list. Tables of the
-kinds are in the modules beside this one; they are made once, when those are imported.
+A `Rule` checks a struct, a `Check` one value, a `Change` an update. Each adds the causes it finds to a list. The tables of the
+kinds are in this package's other modules; they are built once, on import.
 """
 
 from __future__ import annotations
@@ -291,12 +291,12 @@ def unique(name: str, *fields: str, at: str = "") -> Rule:
 
 
 def go_value(found: object) -> str:
-    """Return a value as Go's field errors print it: texts quoted, structs as JSON."""
+    """Return a value as Go's field errors print it: strings quoted, structs as JSON."""
     return quote(found) if isinstance(found, str) else shown(found)
 
 
 def named(problems: Problems, *, intro: str = "") -> Check:
-    """Check a text with a function that returns what is wrong with it."""
+    """Check a string with a function that returns its errors."""
 
     def run(found: object, path: str, out: Causes) -> None:
         for problem in problems(str(found)):
@@ -420,7 +420,7 @@ def copied(document: Document) -> Document:
 
 
 def at(document: Document, path: str) -> object:
-    """Return the value at a dotted path, None where there is none."""
+    """Return the value at a dotted path; None if there is none."""
     *above, name = path.split(".")
     return sent(part(document, *above), name)
 
@@ -434,7 +434,7 @@ def immutable(
         path: to the value.
         detail: of the message.
         show: prints the new value.
-        zero: what a missing value is.
+        zero: the value of a missing field.
     """
 
     def run(new: Document, old: Document, out: Causes) -> None:

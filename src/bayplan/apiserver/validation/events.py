@@ -62,11 +62,11 @@ def _check_series(event: Document, causes: Causes) -> None:
 
 
 def check_event(event: Document, *, is_core: bool) -> list[Cause]:
-    """Return what is wrong with a new event.
+    """Return the validation errors of a new event.
 
     Args:
-        event: as it is stored, with the fields of the core group.
-        is_core: it comes through the core group, which asks for less.
+        event: the stored form, with the fields of the core group.
+        is_core: whether it was sent to the core group, which requires less.
     """
     causes: list[Cause] = []
     _check_any(event, causes, is_core=is_core)

@@ -53,7 +53,7 @@ _JSON_NAMES = {
     for name in ("Int", "Bool", "String", "Version")
     for end in ("Value", "Values")
 }
-"""Fields whose names in the API are others than in Go, by type."""
+"""Fields whose API names differ from those in Go, by type."""
 _ESCAPES = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
 _CONTEXT = 3
 _OBJECT_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"

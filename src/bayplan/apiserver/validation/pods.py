@@ -69,7 +69,7 @@ def _images(spec: Document, before: Document, name: str, out: Causes) -> bool:
 
 
 def _deadline(spec: Document, before: Document, out: Causes) -> bool:
-    """Check the deadline; return whether to go on."""
+    """Check the deadline; return whether to continue."""
     new, old, here = (
         spec.get("activeDeadlineSeconds"),
         before.get("activeDeadlineSeconds"),

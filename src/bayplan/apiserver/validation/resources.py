@@ -31,24 +31,24 @@ _OVERCOMMIT = "Limit must be set for non overcommitable resources"
 
 
 def is_native(name: str) -> bool:
-    """Say whether a resource is one of Kubernetes: without a domain, or in that of kubernetes.io."""
+    """Return whether a resource is one of Kubernetes: without a domain, or in that of kubernetes.io."""
     return "/" not in name or "kubernetes.io/" in name
 
 
 def is_extended(name: str) -> bool:
-    """Say whether a resource is one that device plugins and the like bring."""
+    """Return whether a resource is one that device plugins and the like bring."""
     if is_native(name) or name.startswith("requests."):
         return False
     return not check_qualified_name(f"requests.{name}")
 
 
 def is_huge_page(name: str) -> bool:
-    """Say whether a resource is huge pages of a size."""
+    """Return whether a resource is huge pages of a size."""
     return name.startswith(_HUGE_PAGES)
 
 
 def allows_overcommit(name: str) -> bool:
-    """Say whether requests of a resource may be below its limit."""
+    """Return whether requests of a resource may be below its limit."""
     return is_native(name) and not is_huge_page(name)
 
 

@@ -34,7 +34,7 @@ LABEL_SELECTOR = table(
 
 
 def selector_is_valid(selector: Document) -> bool:
-    """Say whether upstream can turn a label selector into one that matches."""
+    """Return whether upstream can turn a label selector into one that matches."""
     pairs = selector.get("matchLabels")
     for key, item in (pairs if isinstance(pairs, dict) else {}).items():
         if check_qualified_name(key) or check_label_value(str(item)):
@@ -51,7 +51,7 @@ def selector_is_valid(selector: Document) -> bool:
 
 
 def selects(selector: object, found: object) -> bool:
-    """Say whether a valid label selector takes labels; a missing one takes nothing."""
+    """Return whether a valid label selector takes labels; a missing one takes nothing."""
     if not isinstance(selector, dict):
         return False
     pairs = found if isinstance(found, dict) else {}
@@ -59,7 +59,7 @@ def selects(selector: object, found: object) -> bool:
 
 
 def is_empty(selector: Document) -> bool:
-    """Say whether a label selector has no requirement."""
+    """Return whether a label selector has no requirement."""
     return not selector.get("matchLabels") and not selector.get("matchExpressions")
 
 

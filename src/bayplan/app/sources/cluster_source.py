@@ -91,7 +91,7 @@ class ClusterSource(msgspec.Struct, frozen=True, kw_only=True):
         kind: see `SourceKind`.
         objects: all typed objects: first what others refer to, then pods with a node, then pods that wait. No Secrets.
         scheduler: that decides. The source owns its connections: `close` ends them.
-        now_ns: time of the cluster, nanoseconds since 1970; 0 where it is unknown.
+        now_ns: time of the cluster, nanoseconds since 1970; 0 if it is unknown.
         assumptions: what answers take for granted, the most important first.
         unread: kinds that could not be read.
         warnings: about the input, see `bayplan.formats.manifest.LoadWarning`.
