@@ -59,4 +59,5 @@ def test_answers_are_those_of_a_real_api_server(hooks: HookServer, name: str, wa
     assert len(scenario) == want
     found = {key: parts for key, parts in different.items() if parts}
     assert {key: parts for key, parts in found.items() if key not in DIFFERENT} == {}
-    assert {key for key in DIFFERENT if key.startswith(name)} <= found.keys()
+    # Owners that wrote within one second of the clock agree or not, by chance.
+    assert {key for key, why in DIFFERENT.items() if key.startswith(name) and why != OWNERS} <= found.keys()
