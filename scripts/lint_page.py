@@ -109,7 +109,7 @@ def lock() -> None:
 def main() -> int:
     """Check, or write the lock file."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--lock", action="store_true", help="resolve the versions anew, and write the lock file")
+    parser.add_argument("--lock", action="store_true", help="resolve the versions again and write the lock file")
     if parser.parse_args().lock:
         lock()
         return 0

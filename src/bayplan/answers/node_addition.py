@@ -223,7 +223,7 @@ class _Addition:
         return min(family, key=lambda each: counts[each.name], default=None)
 
     def _worth(self, trial: Trial, waiting: Sequence[str], shape: NodeOffer, name: str) -> float:
-        """Return the value of a node of a shape: size of the waiting pods it takes over its price. Undoes its changes."""
+        """Return the value of a node of a shape: size of the waiting pods that fit on it, per price. Undoes its changes."""
         daemons = add_node(trial, shape.node(name), self._daemons, self._cluster)
         left = self._place(trial, waiting)
         size = self._taken(trial, waiting, left)

@@ -24,7 +24,7 @@ PATIENCE_NS = 240 * SECOND_NS
 
 
 class Eviction(Struct, frozen=True):
-    """A pod that was evicted for another one.
+    """A pod that was evicted to make room.
 
     Attributes:
         pod: ``namespace/name`` of the victim. node: of the victim. preemptor: the other pod. priority: of the victim.
