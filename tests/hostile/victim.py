@@ -111,10 +111,11 @@ class Victim:
         status, text = 0, ""
         try:
             answer = self._client.request(request.method, request.path, content=request.body, headers=headers)
-            status, text = answer.status_code, answer.text[:500]
+            answered = self._processor_s() - before
+            status, text = answer.status_code, answer.content[:500].decode(errors="replace")
         except (httpx.HTTPError, httpx.InvalidURL) as problem:
+            answered = self._processor_s() - before
             text = repr(problem)
-        answered = self._processor_s() - before
         return Taken(status, answered, self._wait() - before, self._memory_mb("VmHWM") - memory, text)
 
     def _wait(self) -> float:

@@ -157,7 +157,8 @@ class Application:
         body = answer.body
         fields = [(name.encode("latin-1"), value.encode("utf-8")) for name, value in answer.headers]
         if len(body) >= _LEAST_PACKED and "gzip" in headers.get("accept-encoding", ""):
-            body = await asyncio.to_thread(gzip.compress, body, 1)
+            # A write is answered before controllers react to it, so nothing is awaited.
+            body = await asyncio.to_thread(gzip.compress, body, 1) if method == "GET" else gzip.compress(body, 1)
             fields.append((b"content-encoding", b"gzip"))
         if answer.content_type:
             fields.append((b"content-type", answer.content_type.encode()))

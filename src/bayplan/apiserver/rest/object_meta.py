@@ -121,11 +121,14 @@ def drop_repeated_owners(metadata: Document, *, when: str = "") -> list[str]:
         when: they were found, for the warning.
     """
     owners = parts(metadata, "ownerReferences")
-    kept = [owner for index, owner in enumerate(owners) if owner not in owners[:index]]
-    if len(kept) == len(owners):
+    kept: dict[str, Document] = {}
+    repeated: list[str] = []
+    for owner in owners:
+        if kept.setdefault(json.dumps(owner, sort_keys=True), owner) is not owner:
+            repeated.append(str(owner.get("uid") or ""))
+    if not repeated:
         return []
-    metadata["ownerReferences"] = kept
-    repeated = [str(owner.get("uid") or "") for index, owner in enumerate(owners) if owner in owners[:index]]
+    metadata["ownerReferences"] = list(kept.values())
     return [_REPEATED_OWNERS.format(when, ", ".join(repeated))]
 
 
