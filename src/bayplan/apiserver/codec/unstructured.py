@@ -33,10 +33,11 @@ def _struct_problem(type_name: str, value: object) -> str:
     for facts in api_facts().types.get(type_name, ()):
         if facts.inline:
             problem = _struct_problem(facts.type, value)
+        elif (item := value.get(facts.name)) is None:
+            continue
         else:
-            item = value.get(facts.name)
             containers = tuple(each for each in facts.containers if each != "pointer")
-            problem = "" if item is None else _field_problem(type_name, facts, containers, item)
+            problem = _field_problem(type_name, facts, containers, item)
         if problem:
             return problem
     return ""

@@ -81,13 +81,21 @@ def _mistyped(type_name: str, containers: tuple[str, ...], value: object, path: 
             if found:
                 return found
         return ""
-    fits = {"string": isinstance(value, str), "bool": isinstance(value, bool)}.get(type_name)
-    if type_name in ("int32", "int64", "float64"):
-        fits = isinstance(value, int | float) and not isinstance(value, bool)
-    if fits is False:
+    if not _fits(type_name, value):
         return f"{path}: expected {_WANTED.get(type_name, 'numeric (int or float)')}, got {_unstructured(value)}"
     inner = mistyped_field(type_name, value)
     return f"{path}{inner}" if inner else ""
+
+
+def _fits(type_name: str, value: object) -> bool:
+    """Return whether a value is of a scalar type; any other type takes any value here."""
+    if type_name == "string":
+        return isinstance(value, str)
+    if type_name == "bool":
+        return isinstance(value, bool)
+    if type_name in ("int32", "int64", "float64"):
+        return isinstance(value, int | float) and not isinstance(value, bool)
+    return True
 
 
 def _unstructured(value: object) -> str:

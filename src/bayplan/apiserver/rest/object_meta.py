@@ -6,6 +6,8 @@ import ipaddress
 import json
 import re
 
+import msgspec
+
 from bayplan.apiserver.kinds.parts import part, parts, texts
 from bayplan.apiserver.rest.errors import Cause, forbidden_value, invalid_value, required
 from bayplan.base.plain_data import Document
@@ -121,10 +123,10 @@ def drop_repeated_owners(metadata: Document, *, when: str = "") -> list[str]:
         when: they were found, for the warning.
     """
     owners = parts(metadata, "ownerReferences")
-    kept: dict[str, Document] = {}
+    kept: dict[bytes, Document] = {}
     repeated: list[str] = []
     for owner in owners:
-        if kept.setdefault(json.dumps(owner, sort_keys=True), owner) is not owner:
+        if kept.setdefault(msgspec.json.encode(owner, order="sorted"), owner) is not owner:
             repeated.append(str(owner.get("uid") or ""))
     if not repeated:
         return []
