@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from bayplan.apiserver.kinds.pods import PodStrategy
-from bayplan.apiserver.rest.errors import Cause, forbidden_value
+from bayplan.apiserver.model.errors import Cause, forbidden_value
 from bayplan.base.plain_data import Document
 from bayplan.client.requests import NO_ANSWER, ApiRequest, ApiResponse
 from bayplan.sync import batching

@@ -15,12 +15,12 @@ from typing import Annotated
 import msgspec
 
 from bayplan.apiserver.kinds.strategy import part
+from bayplan.apiserver.model.errors import ApiError, bad_request
+from bayplan.apiserver.model.options import DeleteOptions, WriteOptions
+from bayplan.apiserver.model.request_info import RequestInfo
+from bayplan.apiserver.model.resources import Resource
 from bayplan.apiserver.rest import deleting
 from bayplan.apiserver.rest.backend import Backend
-from bayplan.apiserver.rest.errors import ApiError, bad_request
-from bayplan.apiserver.rest.options import DeleteOptions, WriteOptions
-from bayplan.apiserver.rest.request_info import RequestInfo
-from bayplan.apiserver.rest.resources import Resource
 from bayplan.apiserver.rest.whole_objects import create_whole
 from bayplan.base.plain_data import Plain
 

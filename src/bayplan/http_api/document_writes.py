@@ -9,9 +9,9 @@ from urllib.parse import quote
 import msgspec
 from msgspec.structs import replace
 
+from bayplan.apiserver.model.resources import Resource
 from bayplan.apiserver.rest.api import Api
 from bayplan.apiserver.rest.messages import Request, Response
-from bayplan.apiserver.rest.resources import Resource
 from bayplan.base.errors import InputError
 from bayplan.formats.documents import Document, read_documents
 from bayplan.http_api.contract.documents import Applied, AppliedItem, AppliedProblem

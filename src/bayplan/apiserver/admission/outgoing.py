@@ -17,8 +17,8 @@ from typing import NamedTuple, Protocol
 import msgspec
 
 from bayplan.apiserver.admission.targets import Endpoint, Targets
-from bayplan.apiserver.kinds.parts import part
-from bayplan.apiserver.rest.errors import ApiError
+from bayplan.apiserver.model.errors import ApiError
+from bayplan.apiserver.model.parts import part
 from bayplan.base.plain_data import Document
 
 MAX_ATTEMPTS = 64

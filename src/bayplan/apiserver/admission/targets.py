@@ -11,7 +11,7 @@ from ipaddress import ip_address
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from bayplan.apiserver.kinds.parts import part
+from bayplan.apiserver.model.parts import part
 from bayplan.base.errors import InputError
 from bayplan.base.plain_data import Document
 

@@ -11,9 +11,9 @@ from bayplan.apiserver.bridge.document_controller import DocumentController, ref
 from bayplan.apiserver.bridge.document_owners import GONE
 from bayplan.apiserver.bridge.object_writer import ObjectWriter
 from bayplan.apiserver.kinds.strategy import part, parts, texts
+from bayplan.apiserver.model.options import WriteOptions
+from bayplan.apiserver.model.request_info import RequestInfo
 from bayplan.apiserver.rest.backend import Backend
-from bayplan.apiserver.rest.options import WriteOptions
-from bayplan.apiserver.rest.request_info import RequestInfo
 from bayplan.apiserver.rest.subresources import finalize
 from bayplan.apiserver.store.item import DELETED, Item, Write
 from bayplan.apiserver.store.store import Store

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bayplan.apiserver.kinds.limit_ranges import check_claim_limits
 from bayplan.apiserver.kinds.service_allocation import allocate, drop_unused
 from bayplan.apiserver.kinds.strategy import Context, Strategy, add_finalizer, copy_part, part, parts, texts
-from bayplan.apiserver.rest.errors import Cause
+from bayplan.apiserver.model.errors import Cause
 from bayplan.base.plain_data import Document
 
 _NOT_READY = "node.kubernetes.io/not-ready"

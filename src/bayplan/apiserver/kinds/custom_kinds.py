@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from bayplan.apiserver.kinds.custom_validation import validate_custom
 from bayplan.apiserver.kinds.strategy import Context, Strategy, part
-from bayplan.apiserver.rest.errors import Cause
+from bayplan.apiserver.model.errors import Cause
+from bayplan.apiserver.validation.custom_values import validate_custom
 from bayplan.base.plain_data import Document
 
 _ENVELOPE = ("apiVersion", "kind", "metadata")

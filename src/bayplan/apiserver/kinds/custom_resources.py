@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from bayplan.apiserver.fields.field_type import LEAF, UNTYPED, FieldType, Merge, field_type
 from bayplan.apiserver.kinds.strategy import part, parts, texts
-from bayplan.apiserver.rest.errors import too_large
-from bayplan.apiserver.rest.resources import Resource, ResourceRegistry
+from bayplan.apiserver.model.errors import too_large
+from bayplan.apiserver.model.resources import Resource, ResourceRegistry
 from bayplan.apiserver.schema.facts import ResourceFacts
 from bayplan.base.plain_data import Document
 

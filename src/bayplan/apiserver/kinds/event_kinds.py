@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bayplan.apiserver.kinds.strategy import Context, Strategy
-from bayplan.apiserver.rest.errors import Cause
+from bayplan.apiserver.model.errors import Cause
 from bayplan.apiserver.validation.events import check_event, check_event_update
 from bayplan.base.plain_data import Document
 

@@ -9,13 +9,13 @@ import ipaddress
 import re
 from collections.abc import Callable, Iterable, Iterator
 
-from bayplan.apiserver.kinds.parts import part, parts, texts
 from bayplan.apiserver.kinds.pod_warnings import (
     DEPRECATED_LABELS,
     byte_warnings,
     selector_term_warnings,
     template_warnings,
 )
+from bayplan.apiserver.model.parts import part, parts, texts
 from bayplan.apiserver.validation.formats import parse_cidr, parse_ip
 from bayplan.base.plain_data import Document
 from bayplan.objects.names import check_dns1123_label

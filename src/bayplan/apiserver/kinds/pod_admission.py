@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import cast
 
 from bayplan.apiserver.kinds.strategy import Context, part, parts
-from bayplan.apiserver.rest.errors import ApiError, forbidden
+from bayplan.apiserver.model.errors import ApiError, forbidden
 from bayplan.base.plain_data import Document
 from bayplan.objects.selectors import quote
 

@@ -12,7 +12,7 @@ from bayplan.apiserver.kinds.pod_subresources import EPHEMERAL, RESIZE, check_ep
 from bayplan.apiserver.kinds.quality_of_service import quality_of_service
 from bayplan.apiserver.kinds.spec_memory import RememberedSpec
 from bayplan.apiserver.kinds.strategy import Context, Strategy, copy_part, part, parts, raise_generation
-from bayplan.apiserver.rest.errors import Cause
+from bayplan.apiserver.model.errors import Cause
 from bayplan.apiserver.validation.pod_specs import check_node_name
 from bayplan.base.plain_data import Document
 

@@ -9,7 +9,7 @@ from bayplan.apiserver.kinds.definition_kinds import DefinitionStrategy
 from bayplan.apiserver.kinds.device_kinds import DeviceSliceStrategy, DeviceStrategy
 from bayplan.apiserver.kinds.pods import PodStrategy
 from bayplan.apiserver.kinds.strategy import Context, Strategy, add_finalizer, copy_part, part, raise_generation
-from bayplan.apiserver.rest.resources import Resource
+from bayplan.apiserver.model.resources import Resource
 from bayplan.base.plain_data import Document
 
 USER_GROUPS = ("system:masters", "system:authenticated")

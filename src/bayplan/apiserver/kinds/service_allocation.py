@@ -10,8 +10,8 @@ import ipaddress
 from collections.abc import Iterable
 
 from bayplan.apiserver.kinds.strategy import Context, copy_part, part, parts, texts
-from bayplan.apiserver.rest.errors import Cause, invalid, invalid_value
-from bayplan.apiserver.rest.object_meta import shown
+from bayplan.apiserver.model.errors import Cause, invalid, invalid_value
+from bayplan.apiserver.model.object_meta import shown
 from bayplan.apiserver.validation.services import cluster_ips
 from bayplan.base.plain_data import Document
 from bayplan.objects.selectors import quote

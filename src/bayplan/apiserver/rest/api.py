@@ -12,6 +12,9 @@ from typing import Protocol
 
 from bayplan.apiserver.admission.outgoing import MAX_ATTEMPTS, Call, CallsNeededError, Session, awaits_answers
 from bayplan.apiserver.kinds.strategy import part
+from bayplan.apiserver.model.errors import ApiError, bad_request, internal_error, not_found, object_details
+from bayplan.apiserver.model.options import ListOptions
+from bayplan.apiserver.model.request_info import RequestInfo
 from bayplan.apiserver.rest import (
     deleting,
     listing,
@@ -26,7 +29,6 @@ from bayplan.apiserver.rest import (
 )
 from bayplan.apiserver.rest.backend import Backend
 from bayplan.apiserver.rest.decoding import decode_request, read_ahead, target_of
-from bayplan.apiserver.rest.errors import ApiError, bad_request, internal_error, not_found, object_details
 from bayplan.apiserver.rest.messages import Request, Response, Stream
 from bayplan.apiserver.rest.meta_endpoints import MetaEndpoints
 from bayplan.apiserver.rest.negotiation import (
@@ -40,7 +42,6 @@ from bayplan.apiserver.rest.negotiation import (
     wants_yaml,
 )
 from bayplan.apiserver.rest.options import (
-    ListOptions,
     delete_options,
     list_options,
     read_bool,
@@ -48,8 +49,8 @@ from bayplan.apiserver.rest.options import (
     request_timeout,
     write_options,
 )
+from bayplan.apiserver.rest.paths import resolve, split_path
 from bayplan.apiserver.rest.repeated_pods import RepeatedPods
-from bayplan.apiserver.rest.request_info import RequestInfo, resolve, split_path
 from bayplan.apiserver.rest.service_tokens import create_token
 from bayplan.apiserver.rest.warning_headers import delete_warnings, deprecation_warning, warning_headers
 from bayplan.apiserver.rest.watching import Watch

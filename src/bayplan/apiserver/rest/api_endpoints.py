@@ -9,10 +9,10 @@ from ipaddress import IPv4Address, ip_address
 
 from bayplan.apiserver.kinds.defaults import apply_defaults
 from bayplan.apiserver.kinds.strategy import part, parts
+from bayplan.apiserver.model.options import WriteOptions
+from bayplan.apiserver.model.request_info import RequestInfo
 from bayplan.apiserver.rest import writing
 from bayplan.apiserver.rest.backend import Backend
-from bayplan.apiserver.rest.options import WriteOptions
-from bayplan.apiserver.rest.request_info import RequestInfo
 from bayplan.base.plain_data import Document
 
 API_NAMESPACE, API_SERVICE = "default", "kubernetes"

@@ -22,8 +22,8 @@ from bayplan.apiserver.kinds.registry import strategy_of
 from bayplan.apiserver.kinds.selectable_fields import selectable_values
 from bayplan.apiserver.kinds.service_allocation import FIRST_NODE_PORT, LAST_NODE_PORT, SERVICE_NETWORK
 from bayplan.apiserver.kinds.strategy import Context, Strategy, part, parts
-from bayplan.apiserver.rest.errors import ApiError, internal
-from bayplan.apiserver.rest.resources import Resource, ResourceRegistry
+from bayplan.apiserver.model.errors import ApiError, internal
+from bayplan.apiserver.model.resources import Resource, ResourceRegistry
 from bayplan.apiserver.store.item import Item, Write
 from bayplan.apiserver.store.store import Store
 from bayplan.apiserver.validation.tables import rules_of

@@ -8,7 +8,7 @@ import json
 import posixpath
 from typing import NamedTuple
 
-from bayplan.apiserver.rest.errors import ApiError, bad_request
+from bayplan.apiserver.model.errors import ApiError, bad_request
 from bayplan.base.go_text.json import json_problem
 
 _VERSION = "meta.k8s.io/v1"

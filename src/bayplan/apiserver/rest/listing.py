@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from bayplan.apiserver.model.errors import ApiError, bad_request
+from bayplan.apiserver.model.options import ListOptions
+from bayplan.apiserver.model.request_info import RequestInfo
 from bayplan.apiserver.rest.backend import Backend
 from bayplan.apiserver.rest.continue_token import CONSISTENT_NO_MORE, decode_continue, encode_continue
-from bayplan.apiserver.rest.errors import ApiError, bad_request
-from bayplan.apiserver.rest.options import EXACT, NOT_OLDER_THAN, ListOptions
-from bayplan.apiserver.rest.request_info import RequestInfo
+from bayplan.apiserver.rest.options import EXACT, NOT_OLDER_THAN
 from bayplan.apiserver.rest.selection import Selection, selection
 from bayplan.apiserver.store.item import Item
 from bayplan.apiserver.store.store import Compacted

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from bayplan.apiserver.kinds.strategy import part
-from bayplan.apiserver.rest.resources import Resource
+from bayplan.apiserver.model.resources import Resource
 from bayplan.base.plain_data import Document
 
 

@@ -7,17 +7,18 @@ from msgspec.structs import replace
 from bayplan.apiserver.fields import managed
 from bayplan.apiserver.fields.field_set import Node, intersection
 from bayplan.apiserver.kinds.strategy import part
+from bayplan.apiserver.model.errors import Cause, conflict, invalid, not_found
+from bayplan.apiserver.model.object_meta import check_metadata
+from bayplan.apiserver.model.options import WriteOptions
+from bayplan.apiserver.model.request_info import RequestInfo
+from bayplan.apiserver.model.resources import Resource
 from bayplan.apiserver.rest import writing
 from bayplan.apiserver.rest.backend import Backend
 from bayplan.apiserver.rest.decoding import Target, decode_request
-from bayplan.apiserver.rest.errors import Cause, conflict, invalid, not_found
 from bayplan.apiserver.rest.hooks import ask_about
 from bayplan.apiserver.rest.messages import Request
-from bayplan.apiserver.rest.object_meta import check_metadata
-from bayplan.apiserver.rest.options import WriteOptions, write_options
+from bayplan.apiserver.rest.options import write_options
 from bayplan.apiserver.rest.patching import APPLY_PATCH, applied_value, conflicting, patch_type, patched
-from bayplan.apiserver.rest.request_info import RequestInfo
-from bayplan.apiserver.rest.resources import Resource
 from bayplan.apiserver.rest.scale import Scale, scale_paths
 from bayplan.apiserver.rest.updates import check_place
 from bayplan.apiserver.tables.cells import format_selector

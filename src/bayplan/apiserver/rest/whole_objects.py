@@ -13,11 +13,11 @@ from msgspec.structs import replace
 from bayplan.apiserver.fields import managed
 from bayplan.apiserver.kinds.conversion import from_storage, to_storage
 from bayplan.apiserver.kinds.strategy import part
+from bayplan.apiserver.model.options import WriteOptions
+from bayplan.apiserver.model.request_info import RequestInfo
 from bayplan.apiserver.rest import writing
 from bayplan.apiserver.rest.backend import Backend
 from bayplan.apiserver.rest.decoding import decode_value, target_of
-from bayplan.apiserver.rest.options import WriteOptions
-from bayplan.apiserver.rest.request_info import RequestInfo
 from bayplan.apiserver.rest.writing import Written
 from bayplan.base.plain_data import Document
 

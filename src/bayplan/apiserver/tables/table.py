@@ -14,7 +14,7 @@ from bayplan.apiserver.tables.pod_cells import pod_conditions
 from bayplan.base.plain_data import Document
 
 if TYPE_CHECKING:
-    from bayplan.apiserver.rest.resources import Resource
+    from bayplan.apiserver.model.resources import Resource
 
 INCLUDE = "Metadata"
 _POLICIES = ("Metadata", "Object", "None")

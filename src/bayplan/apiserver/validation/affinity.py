@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from bayplan.apiserver.kinds.parts import part, parts, texts
-from bayplan.apiserver.rest.errors import duplicate, forbidden_value, invalid_value, required
+from bayplan.apiserver.model.errors import duplicate, forbidden_value, invalid_value, required
+from bayplan.apiserver.model.parts import part, parts, texts
 from bayplan.apiserver.validation.engine import (
     Causes,
     at_least,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from bayplan.apiserver.kinds.parts import part, parts
-from bayplan.apiserver.rest.errors import forbidden_value, invalid_value, not_supported, required
-from bayplan.apiserver.rest.object_meta import check_annotations, check_labels, shown
+from bayplan.apiserver.model.errors import forbidden_value, invalid_value, not_supported, required
+from bayplan.apiserver.model.object_meta import check_annotations, check_labels, shown
+from bayplan.apiserver.model.parts import part, parts
 from bayplan.apiserver.validation.claim_specs import CLAIM_SPEC
 from bayplan.apiserver.validation.engine import (
     Causes,

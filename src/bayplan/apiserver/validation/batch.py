@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from bayplan.apiserver.kinds.parts import part, parts
-from bayplan.apiserver.rest.errors import Cause, duplicate, invalid_value, not_supported, required
-from bayplan.apiserver.rest.object_meta import shown
+from bayplan.apiserver.model.errors import Cause, duplicate, invalid_value, not_supported, required
+from bayplan.apiserver.model.object_meta import shown
+from bayplan.apiserver.model.parts import part, parts
 from bayplan.apiserver.validation.apps import template_labels
 from bayplan.apiserver.validation.cron import schedule_problem
 from bayplan.apiserver.validation.engine import (

@@ -6,8 +6,7 @@ import re
 from dataclasses import dataclass
 from dataclasses import field as data_field
 
-from bayplan.apiserver.kinds.parts import part, parts, texts
-from bayplan.apiserver.rest.errors import (
+from bayplan.apiserver.model.errors import (
     Cause,
     duplicate,
     forbidden_value,
@@ -15,6 +14,7 @@ from bayplan.apiserver.rest.errors import (
     not_supported,
     required,
 )
+from bayplan.apiserver.model.parts import part, parts, texts
 from bayplan.apiserver.validation.downward import ENV_FIELDS, container_resource, object_field
 from bayplan.apiserver.validation.engine import (
     Causes,

@@ -6,9 +6,9 @@ import base64
 import json
 import re
 
-from bayplan.apiserver.kinds.parts import part, parts, texts
-from bayplan.apiserver.rest.errors import Cause, duplicate, forbidden_value, invalid_value, required, too_long
-from bayplan.apiserver.rest.object_meta import check_labels
+from bayplan.apiserver.model.errors import Cause, duplicate, forbidden_value, invalid_value, required, too_long
+from bayplan.apiserver.model.object_meta import check_labels
+from bayplan.apiserver.model.parts import part, parts, texts
 from bayplan.apiserver.validation.engine import (
     Causes,
     Change,

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import re
 
-from bayplan.apiserver.kinds.parts import part, parts, texts
-from bayplan.apiserver.rest.errors import Cause, forbidden_value, invalid_value, not_supported, required
+from bayplan.apiserver.model.errors import Cause, forbidden_value, invalid_value, not_supported, required
+from bayplan.apiserver.model.parts import part, parts, texts
 from bayplan.apiserver.validation.engine import Causes, go_value, immutable, kind, optional, sent
 from bayplan.apiserver.validation.hook_clients import client_service, hook_url
 from bayplan.apiserver.validation.schemas import check_schema

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from bayplan.apiserver.kinds.parts import part, parts, texts
-from bayplan.apiserver.rest.errors import (
+from bayplan.apiserver.model.errors import (
     duplicate,
     invalid_value,
     required,
     too_long,
 )
+from bayplan.apiserver.model.parts import part, parts, texts
 from bayplan.apiserver.validation.engine import (
     Causes,
     Change,

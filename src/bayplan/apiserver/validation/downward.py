@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from bayplan.apiserver.kinds.parts import part
-from bayplan.apiserver.rest.errors import invalid_value, not_supported, required
+from bayplan.apiserver.model.errors import invalid_value, not_supported, required
+from bayplan.apiserver.model.parts import part
 from bayplan.apiserver.validation.engine import Causes, field, must, need, value
 from bayplan.apiserver.validation.formats import amount_of, qualified_name
 from bayplan.apiserver.validation.paths import unreserved_path

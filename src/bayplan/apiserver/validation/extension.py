@@ -5,9 +5,9 @@ from __future__ import annotations
 import base64
 import binascii
 
-from bayplan.apiserver.kinds.parts import part, texts
-from bayplan.apiserver.rest.errors import duplicate, invalid_value, required, too_long
-from bayplan.apiserver.rest.object_meta import check_path_segment
+from bayplan.apiserver.model.errors import duplicate, invalid_value, required, too_long
+from bayplan.apiserver.model.object_meta import check_path_segment
+from bayplan.apiserver.model.parts import part, texts
 from bayplan.apiserver.validation.engine import (
     Causes,
     at_least,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from math import log2
 
-from bayplan.apiserver.kinds.parts import part
-from bayplan.apiserver.rest.errors import invalid_value, not_supported, required
+from bayplan.apiserver.model.errors import invalid_value, not_supported, required
+from bayplan.apiserver.model.parts import part
 from bayplan.apiserver.validation.engine import (
     Causes,
     Check,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from bayplan.apiserver.kinds.parts import part, texts
-from bayplan.apiserver.rest.errors import invalid_value, not_supported, required
+from bayplan.apiserver.model.errors import invalid_value, not_supported, required
+from bayplan.apiserver.model.parts import part, texts
 from bayplan.apiserver.validation.engine import (
     Causes,
     each,

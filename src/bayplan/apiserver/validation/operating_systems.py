@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from bayplan.apiserver.kinds.parts import part, parts
-from bayplan.apiserver.rest.errors import forbidden_value, not_supported, required
+from bayplan.apiserver.model.errors import forbidden_value, not_supported, required
+from bayplan.apiserver.model.parts import part, parts
 from bayplan.apiserver.validation.engine import Causes, go_value
 from bayplan.base.plain_data import Document
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import posixpath
 
-from bayplan.apiserver.kinds.parts import part
-from bayplan.apiserver.rest.errors import forbidden_value, invalid_value, not_supported, required
+from bayplan.apiserver.model.errors import forbidden_value, invalid_value, not_supported, required
+from bayplan.apiserver.model.parts import part
 from bayplan.apiserver.validation.claim_specs import CLAIM_SPEC, access_modes
 from bayplan.apiserver.validation.engine import (
     Causes,

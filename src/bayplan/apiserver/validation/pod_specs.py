@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 
-from bayplan.apiserver.kinds.parts import part, parts, texts
-from bayplan.apiserver.rest.errors import (
+from bayplan.apiserver.model.errors import (
     Cause,
     duplicate,
     forbidden_value,
@@ -13,7 +12,8 @@ from bayplan.apiserver.rest.errors import (
     required,
     too_long,
 )
-from bayplan.apiserver.rest.object_meta import check_annotations, check_labels
+from bayplan.apiserver.model.object_meta import check_annotations, check_labels
+from bayplan.apiserver.model.parts import part, parts, texts
 from bayplan.apiserver.validation.affinity import AFFINITY, spread_constraints
 from bayplan.apiserver.validation.containers import PodContext, common_container, containers, init_containers
 from bayplan.apiserver.validation.engine import (

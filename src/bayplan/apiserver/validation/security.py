@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from bayplan.apiserver.kinds.parts import part, parts, texts
-from bayplan.apiserver.rest.errors import duplicate, forbidden_value, invalid_value, not_supported, required, too_long
+from bayplan.apiserver.model.errors import duplicate, forbidden_value, invalid_value, not_supported, required, too_long
+from bayplan.apiserver.model.parts import part, parts, texts
 from bayplan.apiserver.validation.engine import (
     Causes,
     Rule,

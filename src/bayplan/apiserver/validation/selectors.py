@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from bayplan.apiserver.kinds.parts import parts, texts
-from bayplan.apiserver.rest.errors import forbidden_value, invalid_value, required
+from bayplan.apiserver.model.errors import forbidden_value, invalid_value, required
+from bayplan.apiserver.model.parts import parts, texts
 from bayplan.apiserver.validation.engine import Causes, Rule, each, field, items, table, under, value
 from bayplan.apiserver.validation.formats import label_value, labels, qualified_name
 from bayplan.base.go_text.json import json_text

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 
-from bayplan.apiserver.kinds.parts import part, parts, texts
-from bayplan.apiserver.rest.errors import (
+from bayplan.apiserver.model.errors import (
     forbidden_value,
     invalid_value,
     required,
     too_long,
 )
+from bayplan.apiserver.model.parts import part, parts, texts
 from bayplan.apiserver.validation.devices import list_of, qualified
 from bayplan.apiserver.validation.engine import (
     Causes,

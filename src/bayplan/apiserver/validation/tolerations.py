@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from bayplan.apiserver.kinds.parts import parts
-from bayplan.apiserver.rest.errors import Cause, invalid_value, not_supported, required
+from bayplan.apiserver.model.errors import Cause, invalid_value, not_supported, required
+from bayplan.apiserver.model.parts import parts
 from bayplan.apiserver.validation.engine import Causes
 from bayplan.apiserver.validation.internal_json import shown_as
 from bayplan.base.plain_data import Document

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from bayplan.apiserver.codec.shape import Emptied
-from bayplan.apiserver.kinds.parts import part, parts
-from bayplan.apiserver.rest.errors import duplicate, forbidden_value, invalid_value, not_supported, required
+from bayplan.apiserver.model.errors import duplicate, forbidden_value, invalid_value, not_supported, required
+from bayplan.apiserver.model.parts import part, parts
 from bayplan.apiserver.validation.claim_specs import CLAIM_SPEC
 from bayplan.apiserver.validation.downward import downward_file
 from bayplan.apiserver.validation.engine import (

@@ -6,8 +6,8 @@ import ipaddress
 import json
 import re
 
-from bayplan.apiserver.kinds.parts import part, parts, texts
-from bayplan.apiserver.rest.errors import Cause, forbidden_value, invalid_value, required
+from bayplan.apiserver.model.errors import Cause, forbidden_value, invalid_value, required
+from bayplan.apiserver.model.parts import part, parts, texts
 from bayplan.base.plain_data import Document
 from bayplan.objects.names import (
     check_dns1035_label,
