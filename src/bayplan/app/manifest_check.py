@@ -13,14 +13,13 @@ from typing import cast
 
 import msgspec
 
-from bayplan.apiserver.kinds.strategy import part
 from bayplan.apiserver.rest.api import Api
 from bayplan.apiserver.rest.backend import Backend
 from bayplan.apiserver.rest.bootstrap import bootstrap
 from bayplan.apiserver.rest.loading import Source, load_documents
 from bayplan.apiserver.rest.messages import Request, Response
 from bayplan.apiserver.store.store import Store
-from bayplan.base.plain_data import Document
+from bayplan.base.plain_data import Document, part
 from bayplan.formats.documents import read_documents
 from bayplan.formats.files import find_files, read_bytes
 

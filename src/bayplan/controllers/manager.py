@@ -25,8 +25,7 @@ from bayplan.controllers.deployment import DeploymentController
 from bayplan.controllers.job import JobController
 from bayplan.controllers.node_lifecycle import NodeLifecycleController
 from bayplan.controllers.pod_gc import PodGarbageCollector
-from bayplan.controllers.replica_set import ReplicaSetController
-from bayplan.controllers.replication_controller import ReplicationControllerController
+from bayplan.controllers.replica_set import ReplicaSetController, ReplicationControllerController
 from bayplan.controllers.stateful_set import StatefulSetController
 from bayplan.controllers.writer import AwaitsAnswers
 from bayplan.objects.meta import KubernetesObject

@@ -9,10 +9,9 @@ from typing import NamedTuple, Protocol
 from bayplan.apiserver.admission.outgoing import Outgoing
 from bayplan.apiserver.kinds.conversion import served_form, stored_form
 from bayplan.apiserver.model.errors import ApiError, forbidden
-from bayplan.apiserver.model.parts import part
 from bayplan.apiserver.model.resources import Resource, ResourceRegistry
 from bayplan.apiserver.store.store import Store
-from bayplan.base.plain_data import Document
+from bayplan.base.plain_data import Document, part
 
 CREATE, UPDATE, DELETE, CONNECT = "CREATE", "UPDATE", "DELETE", "CONNECT"
 

@@ -23,10 +23,8 @@ from bayplan.apiserver.admission.matching import is_exempt, is_never_policed
 from bayplan.apiserver.admission.reinvocation import Reinvocation
 from bayplan.apiserver.kinds.registry import USER_GROUPS
 from bayplan.apiserver.model.errors import ApiError
-from bayplan.apiserver.model.options import DeleteOptions, WriteOptions
-from bayplan.apiserver.model.parts import part
-from bayplan.apiserver.model.request_info import RequestInfo
-from bayplan.base.plain_data import Document
+from bayplan.apiserver.model.requests import DeleteOptions, RequestInfo, WriteOptions
+from bayplan.base.plain_data import Document, part
 
 if TYPE_CHECKING:
     from bayplan.apiserver.admission import mutating_policies, validating_policies

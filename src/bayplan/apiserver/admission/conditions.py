@@ -17,8 +17,7 @@ from bayplan.apiserver.model.expressions import (
     Scope,
     compile_expression,
 )
-from bayplan.apiserver.model.parts import parts
-from bayplan.base.plain_data import Document
+from bayplan.base.plain_data import Document, parts
 from bayplan.cel.problems import RunProblem
 from bayplan.cel.types import BOOL
 

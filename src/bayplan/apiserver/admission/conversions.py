@@ -17,9 +17,8 @@ import msgspec
 from bayplan.apiserver.admission.attributes import Server
 from bayplan.apiserver.admission.outgoing import Answer, Call, CallProblem
 from bayplan.apiserver.model.errors import ApiError
-from bayplan.apiserver.model.parts import part, parts, texts
 from bayplan.apiserver.model.resources import Resource
-from bayplan.base.plain_data import Document
+from bayplan.base.plain_data import Document, part, parts, texts
 from bayplan.objects.selectors import quote
 
 MAX_OBJECTS = 200

@@ -39,8 +39,7 @@ from bayplan.apiserver.model.expressions import (
     compile_expression,
     plain_value,
 )
-from bayplan.apiserver.model.parts import part, parts
-from bayplan.base.plain_data import Document
+from bayplan.base.plain_data import Document, part, parts
 from bayplan.cel.problems import RunProblem
 from bayplan.cel.records import Message
 from bayplan.cel.types import list_of

@@ -18,8 +18,7 @@ import msgspec
 
 from bayplan.apiserver.admission.targets import Endpoint, Targets
 from bayplan.apiserver.model.errors import ApiError
-from bayplan.apiserver.model.parts import part
-from bayplan.base.plain_data import Document
+from bayplan.base.plain_data import Document, part
 
 MAX_ATTEMPTS = 64
 """Maximum number of attempts of a request that needs responses; unless the cluster changes, each attempt gets at least one more."""

@@ -12,9 +12,8 @@ from bayplan.apiserver.admission.attributes import Attributes, Match, World
 from bayplan.apiserver.admission.matching import match_criteria
 from bayplan.apiserver.kinds.conversion import from_storage
 from bayplan.apiserver.model.errors import ApiError
-from bayplan.apiserver.model.parts import part
 from bayplan.apiserver.model.resources import Resource
-from bayplan.base.plain_data import Document
+from bayplan.base.plain_data import Document, part
 from bayplan.objects.selectors import compile_selector_document
 
 

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 
 from bayplan.apiserver.admission.attributes import Attributes, Match
 from bayplan.apiserver.model.expressions import AUTHORIZATION, cel_value
-from bayplan.apiserver.model.parts import part
-from bayplan.base.plain_data import Document
+from bayplan.base.plain_data import Document, part
 
 _NAMESPACE_METADATA = (
     *("name", "generateName", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp"),

@@ -33,8 +33,7 @@ from bayplan.apiserver.model.expressions import (
     compile_expression,
     variable_type,
 )
-from bayplan.apiserver.model.parts import part, parts, texts
-from bayplan.base.plain_data import Document
+from bayplan.base.plain_data import Document, part, parts, texts
 from bayplan.cel.problems import RunProblem
 from bayplan.cel.types import BOOL, NULL, STRING
 

@@ -26,8 +26,7 @@ from bayplan.apiserver.admission.targets import Place, service_endpoint
 from bayplan.apiserver.codec.bodies import BodyError, parse_json
 from bayplan.apiserver.model.errors import ApiError, bad_request, forbidden, internal_error
 from bayplan.apiserver.model.expressions import Scope
-from bayplan.apiserver.model.parts import part, parts, texts
-from bayplan.base.plain_data import Document
+from bayplan.base.plain_data import Document, part, parts, texts
 from bayplan.objects.selectors import quote
 
 VALIDATING = "admissionregistration.k8s.io/validatingwebhookconfigurations"

@@ -15,9 +15,8 @@ from bayplan.apiserver.kinds.pod_warnings import (
     selector_term_warnings,
     template_warnings,
 )
-from bayplan.apiserver.model.parts import part, parts, texts
 from bayplan.apiserver.validation.formats import parse_cidr, parse_ip
-from bayplan.base.plain_data import Document
+from bayplan.base.plain_data import Document, part, parts, texts
 from bayplan.objects.names import check_dns1123_label
 from bayplan.objects.selectors import quote
 

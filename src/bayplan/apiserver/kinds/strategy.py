@@ -14,11 +14,8 @@ import msgspec
 from bayplan.apiserver.fields.field_set import Node
 from bayplan.apiserver.kinds.object_warnings import object_warnings
 from bayplan.apiserver.model.errors import Cause
-from bayplan.apiserver.model.parts import part as part
-from bayplan.apiserver.model.parts import parts as parts
-from bayplan.apiserver.model.parts import texts as texts
 from bayplan.apiserver.model.resources import Resource
-from bayplan.base.plain_data import Document
+from bayplan.base.plain_data import Document, part, texts
 
 
 class KindRules(Protocol):

@@ -7,8 +7,7 @@ import json
 import re
 
 from bayplan.apiserver.model.errors import Cause, forbidden_value, invalid_value, required
-from bayplan.apiserver.model.parts import part, parts, texts
-from bayplan.base.plain_data import Document
+from bayplan.base.plain_data import Document, part, parts, texts
 from bayplan.objects.names import (
     check_dns1035_label,
     check_dns1123_label,

@@ -11,10 +11,8 @@ from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from bayplan.apiserver.admission.outgoing import MAX_ATTEMPTS, Call, CallsNeededError, Session, awaits_answers
-from bayplan.apiserver.kinds.strategy import part
 from bayplan.apiserver.model.errors import ApiError, bad_request, internal_error, not_found, object_details
-from bayplan.apiserver.model.options import ListOptions
-from bayplan.apiserver.model.request_info import RequestInfo
+from bayplan.apiserver.model.requests import ListOptions, RequestInfo
 from bayplan.apiserver.rest import (
     deleting,
     listing,
@@ -54,7 +52,7 @@ from bayplan.apiserver.rest.repeated_pods import RepeatedPods
 from bayplan.apiserver.rest.service_tokens import create_token
 from bayplan.apiserver.rest.warning_headers import delete_warnings, deprecation_warning, warning_headers
 from bayplan.apiserver.rest.watching import Watch
-from bayplan.base.plain_data import Document
+from bayplan.base.plain_data import Document, part
 
 _NOT_NEGOTIATED = (406, 415)
 """Errors that are raised before the resource is known."""

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from bayplan.apiserver.kinds.defaults import apply_defaults
-from bayplan.apiserver.model.options import WriteOptions
-from bayplan.apiserver.model.request_info import RequestInfo
+from bayplan.apiserver.model.requests import RequestInfo, WriteOptions
 from bayplan.apiserver.rest import writing
 from bayplan.apiserver.rest.api_endpoints import publish_api_server
 from bayplan.apiserver.rest.backend import Backend

@@ -15,17 +15,15 @@ from typing import cast
 
 from bayplan.apiserver.codec.decode_error import DecodeError
 from bayplan.apiserver.kinds.conversion import from_storage, to_storage
-from bayplan.apiserver.kinds.strategy import part
 from bayplan.apiserver.model.errors import ApiError, invalid
-from bayplan.apiserver.model.options import WriteOptions
-from bayplan.apiserver.model.request_info import RequestInfo
+from bayplan.apiserver.model.requests import RequestInfo, WriteOptions
 from bayplan.apiserver.model.resources import Resource
 from bayplan.apiserver.rest import writing
 from bayplan.apiserver.rest.backend import Backend
 from bayplan.apiserver.rest.decoding import read_value, target_of
 from bayplan.base.errors import InputError
 from bayplan.base.garbage_collector import rare_collections
-from bayplan.base.plain_data import Document
+from bayplan.base.plain_data import Document, part
 from bayplan.cluster.run_time import run_forever
 from bayplan.formats.suggestions import suggest_field, suggest_kind
 

@@ -18,7 +18,7 @@ from bayplan.apiserver.model.errors import (
     invalid_value,
     not_supported,
 )
-from bayplan.apiserver.model.options import DeleteOptions, ListOptions, WriteOptions
+from bayplan.apiserver.model.requests import DeleteOptions, ListOptions, WriteOptions
 from bayplan.apiserver.rest.messages import Request, values_of
 from bayplan.apiserver.rest.negotiation import PROTOBUF, YAML, input_type
 from bayplan.base.durations import SECOND_NS

@@ -13,11 +13,9 @@ from bayplan.apiserver.fields.compare import fields_of
 from bayplan.apiserver.fields.field_declarations import mistyped_field, undeclared_field
 from bayplan.apiserver.fields.field_set import paths
 from bayplan.apiserver.fields.merging import DuplicateItemError
-from bayplan.apiserver.kinds.strategy import part
 from bayplan.apiserver.model.errors import ApiError, Cause, bad_request, internal, invalid, not_found, too_large
 from bayplan.apiserver.model.object_meta import drop_repeated_owners, shown
-from bayplan.apiserver.model.options import WriteOptions
-from bayplan.apiserver.model.request_info import RequestInfo
+from bayplan.apiserver.model.requests import RequestInfo, WriteOptions
 from bayplan.apiserver.patches.json_patch import MAX_OPERATIONS, JsonPatchError, json_patch, merge_patch
 from bayplan.apiserver.patches.strategic import StrategicPatchError, UndeclaredKeyError, go_map, strategic_merge
 from bayplan.apiserver.rest import writing
@@ -27,7 +25,7 @@ from bayplan.apiserver.rest.messages import Request
 from bayplan.apiserver.rest.options import write_options
 from bayplan.apiserver.rest.updates import check_place, managers_after
 from bayplan.apiserver.rest.writing import Written
-from bayplan.base.plain_data import Document
+from bayplan.base.plain_data import Document, part
 from bayplan.objects.selectors import quote
 
 JSON_PATCH = "application/json-patch+json"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bayplan.apiserver.model.errors import method_not_allowed, no_such_path
-from bayplan.apiserver.model.request_info import RequestInfo
+from bayplan.apiserver.model.requests import RequestInfo
 from bayplan.apiserver.model.resources import Resource, ResourceRegistry
 from bayplan.apiserver.rest.messages import Request
 from bayplan.apiserver.rest.options import read_bool

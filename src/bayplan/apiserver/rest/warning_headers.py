@@ -10,8 +10,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from bayplan.apiserver.model.options import DeleteOptions
-    from bayplan.apiserver.model.request_info import RequestInfo
+    from bayplan.apiserver.model.requests import DeleteOptions, RequestInfo
     from bayplan.apiserver.rest.backend import Backend
 
 _DEPRECATED = {

@@ -13,8 +13,7 @@ import msgspec
 
 from bayplan.apiserver.admission.outgoing import CallsNeededError
 from bayplan.apiserver.model.errors import ApiError
-from bayplan.apiserver.model.options import ListOptions
-from bayplan.apiserver.model.request_info import RequestInfo
+from bayplan.apiserver.model.requests import ListOptions, RequestInfo
 from bayplan.apiserver.rest.backend import Backend
 from bayplan.apiserver.rest.negotiation import Form
 from bayplan.apiserver.rest.rendering import encode_document, event_frame, render_error, render_item, watch_form

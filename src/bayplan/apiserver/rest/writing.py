@@ -13,7 +13,7 @@ from bayplan.apiserver.fields.compare import compare
 from bayplan.apiserver.kinds.conversion import from_storage, to_storage
 from bayplan.apiserver.kinds.gated_fields import drop_gated_fields
 from bayplan.apiserver.kinds.spec_memory import RememberedSpec
-from bayplan.apiserver.kinds.strategy import Context, Strategy, part, texts
+from bayplan.apiserver.kinds.strategy import Context, Strategy
 from bayplan.apiserver.model.errors import (
     ApiError,
     Cause,
@@ -27,14 +27,13 @@ from bayplan.apiserver.model.errors import (
     not_found,
 )
 from bayplan.apiserver.model.object_meta import check_metadata, check_metadata_update, check_standard_finalizers
-from bayplan.apiserver.model.options import WriteOptions
-from bayplan.apiserver.model.request_info import RequestInfo
+from bayplan.apiserver.model.requests import RequestInfo, WriteOptions
 from bayplan.apiserver.model.resources import Resource
 from bayplan.apiserver.rest.backend import Backend
 from bayplan.apiserver.rest.hooks import begin_hooks, check_hooks, mutated
 from bayplan.apiserver.rest.quota_usage import charge
 from bayplan.apiserver.store.item import Item
-from bayplan.base.plain_data import Document
+from bayplan.base.plain_data import Document, part, texts
 from bayplan.objects.selectors import quote
 
 _GENERATE_ATTEMPTS = 8

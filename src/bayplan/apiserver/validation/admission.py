@@ -6,7 +6,6 @@ import re
 from typing import TYPE_CHECKING
 
 from bayplan.apiserver.model.errors import duplicate, forbidden_value, invalid_value, required
-from bayplan.apiserver.model.parts import part, parts, texts
 from bayplan.apiserver.validation.engine import (
     Causes,
     Check,
@@ -31,7 +30,7 @@ from bayplan.apiserver.validation.expressions import check_expression
 from bayplan.apiserver.validation.formats import dns_subdomain, path_segment, qualified_name
 from bayplan.apiserver.validation.hook_clients import client_service, hook_url
 from bayplan.apiserver.validation.selectors import LABEL_SELECTOR
-from bayplan.base.plain_data import Document
+from bayplan.base.plain_data import Document, part, parts, texts
 from bayplan.cel.types import BOOL, DYN, NULL, STRING, CelType, list_of
 from bayplan.objects.names import check_dns1035_label, check_dns1123_subdomain
 from bayplan.objects.selectors import quote

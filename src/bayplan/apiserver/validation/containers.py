@@ -14,7 +14,6 @@ from bayplan.apiserver.model.errors import (
     not_supported,
     required,
 )
-from bayplan.apiserver.model.parts import part, parts, texts
 from bayplan.apiserver.validation.downward import ENV_FIELDS, container_resource, object_field
 from bayplan.apiserver.validation.engine import (
     Causes,
@@ -43,7 +42,7 @@ from bayplan.apiserver.validation.formats import (
 from bayplan.apiserver.validation.paths import descending_path, no_backsteps
 from bayplan.apiserver.validation.resources import container_resources
 from bayplan.apiserver.validation.security import container_security
-from bayplan.base.plain_data import Document
+from bayplan.base.plain_data import Document, part, parts, texts
 from bayplan.objects.selectors import quote
 
 _PULL_POLICIES = ("Always", "IfNotPresent", "Never")

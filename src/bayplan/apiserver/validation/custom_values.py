@@ -9,10 +9,9 @@ import json
 import math
 
 from bayplan.apiserver.model.errors import Cause, duplicate, forbidden_value, not_supported, required, too_long
-from bayplan.apiserver.model.parts import part, parts, texts
 from bayplan.apiserver.validation.value_formats import fits_format
 from bayplan.base.go_regexp import RegexpError, WorkBudget, WorkBudgetExceeded
-from bayplan.base.plain_data import Document
+from bayplan.base.plain_data import Document, part, parts, texts
 from bayplan.objects.selectors import quote
 
 _ABSENT = object()

@@ -11,7 +11,6 @@ from bayplan.apiserver.model.errors import (
     required,
     too_long,
 )
-from bayplan.apiserver.model.parts import part, parts, texts
 from bayplan.apiserver.validation.engine import (
     Causes,
     Change,
@@ -33,7 +32,7 @@ from bayplan.apiserver.validation.internal_json import shown_as
 from bayplan.apiserver.validation.resources import is_extended
 from bayplan.apiserver.validation.volumes import driver_name, template_metadata
 from bayplan.base.go_text.json import json_text
-from bayplan.base.plain_data import Document
+from bayplan.base.plain_data import Document, part, parts, texts
 from bayplan.objects.selectors import quote
 
 MAX_SELECTORS = 32

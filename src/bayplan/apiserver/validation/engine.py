@@ -13,8 +13,7 @@ from typing import TypeAlias, cast
 from bayplan.apiserver.codec.shape import Emptied
 from bayplan.apiserver.model.errors import Cause, duplicate, forbidden_value, invalid_value, not_supported, required
 from bayplan.apiserver.model.object_meta import shown
-from bayplan.apiserver.model.parts import part
-from bayplan.base.plain_data import Document
+from bayplan.base.plain_data import Document, part
 from bayplan.objects.selectors import quote
 
 Causes: TypeAlias = list[Cause]

@@ -13,7 +13,6 @@ from bayplan.apiserver.model.errors import (
     too_long,
 )
 from bayplan.apiserver.model.object_meta import check_annotations, check_labels
-from bayplan.apiserver.model.parts import part, parts, texts
 from bayplan.apiserver.validation.affinity import AFFINITY, spread_constraints
 from bayplan.apiserver.validation.containers import PodContext, common_container, containers, init_containers
 from bayplan.apiserver.validation.engine import (
@@ -44,7 +43,7 @@ from bayplan.apiserver.validation.resources import container_resources, pod_reso
 from bayplan.apiserver.validation.security import host_users, pod_security, windows_host_process
 from bayplan.apiserver.validation.tolerations import tolerations
 from bayplan.apiserver.validation.volumes import pod_volumes
-from bayplan.base.plain_data import Document
+from bayplan.base.plain_data import Document, part, parts, texts
 from bayplan.objects.names import check_dns1123_subdomain
 from bayplan.objects.selectors import quote
 

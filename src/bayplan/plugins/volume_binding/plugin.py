@@ -60,7 +60,6 @@ from bayplan.state.arrays import Bools, Codes, Ints
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.views import Rows
 
-
 MAX_CUSTOM_PRIORITY_SCORE = 10
 """The scale of scores in shapes."""
 

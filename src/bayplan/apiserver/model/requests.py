@@ -1,4 +1,4 @@
-"""Options of requests: of lists and watches, of writes, of deletions."""
+"""Requests as the verbs get them: the resource that one is about, and the options of lists, writes and deletions."""
 
 from __future__ import annotations
 
@@ -6,6 +6,27 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 import msgspec
+
+from bayplan.apiserver.model.resources import Resource
+
+
+class RequestInfo(msgspec.Struct, frozen=True):
+    """The parsed target of a request.
+
+    Attributes:
+        verb: ``get``, ``list``, ``watch``, ``create``, ``update``, ``patch``, ``delete``, ``deletecollection``.
+        resource: plural name of the resource.
+        namespace: empty for cluster-scoped resources and for all namespaces.
+        name: empty for collections.
+        subresource: empty for the object itself.
+    """
+
+    verb: str
+    resource: Resource
+    namespace: str = ""
+    name: str = ""
+    subresource: str = ""
+
 
 _NO_QUERY: Mapping[str, str] = MappingProxyType({})
 
