@@ -6,7 +6,8 @@ import pytest
 
 from bayplan.base.plain_data import Document, part
 from bayplan.client.requests import ApiRequest
-from bayplan.sync.writing import SyncWrite, Verb, carry_out
+from bayplan.sync.sync_write import SyncWrite, Verb
+from bayplan.sync.writing import carry_out
 from tests.sync.world import NS, LocalCluster, World, node, pod
 
 pytestmark = pytest.mark.usefixtures("way")

@@ -23,7 +23,8 @@ from bayplan.sync.follower import Follower
 from bayplan.sync.known_objects import ref_of
 from bayplan.sync.memory import Memory
 from bayplan.sync.policy import SyncPolicy
-from bayplan.sync.writing import Exchange, SyncWrite, carry_out, read_memory, save_memory
+from bayplan.sync.sync_write import SyncWrite
+from bayplan.sync.writing import Exchange, carry_out, read_memory, save_memory
 
 NS = "default"
 T = TypeVar("T")

@@ -34,8 +34,6 @@ from bayplan.objects.policy import LimitRange, PriorityClass, ResourceQuota
 
 _MOST_RECONCILES_AT_ONCE = 100_000
 _FIRST_WAIT_NS = SECOND_NS // 4
-_ANSWER_WAIT_NS = 20 * SECOND_NS // 1000
-"""Until a webhook has most likely answered."""
 _LONGEST_WAIT_NS = 16 * SECOND_NS
 _ANSWER_WAIT_NS = 20 * MILLISECOND_NS
 """Until something outside has answered, most likely."""

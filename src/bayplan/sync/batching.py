@@ -16,7 +16,8 @@ from bayplan.base.plain_data import Document
 from bayplan.client.requests import ApiRequest
 from bayplan.sync.followed_kinds import BY_PLURAL
 from bayplan.sync.follower import Follower
-from bayplan.sync.writing import Exchange, SyncWrite, Verb, carry_out, finish_creation, send_patiently
+from bayplan.sync.sync_write import SyncWrite, Verb
+from bayplan.sync.writing import Exchange, carry_out, finish_creation, send_patiently
 
 BATCH = 500
 """Maximum number of writes in a batch."""

@@ -39,9 +39,9 @@ from bayplan.sync.merging import (
     resized,
 )
 from bayplan.sync.policy import SyncPolicy
+from bayplan.sync.sync_write import Put, SyncWrite, Verb
 from bayplan.sync.translation import Awaited, Dependents, translate
 from bayplan.sync.volume_decisions import CLAIMS, VolumeDecisions, is_bound
-from bayplan.sync.writing import Put, SyncWrite, Verb
 
 _INITIAL_ONLY = ("volumeattachments",)
 """Kinds whose later objects are scheduling decisions of the source."""

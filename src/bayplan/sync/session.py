@@ -19,7 +19,8 @@ from bayplan.sync.follower import Follower
 from bayplan.sync.known_objects import Problem
 from bayplan.sync.memory import MEMORY_NAMESPACE, Memory
 from bayplan.sync.policy import SyncPolicy
-from bayplan.sync.writing import Exchange, SyncWrite, Verb, carry_out, read_memory, save_memory
+from bayplan.sync.sync_write import SyncWrite, Verb
+from bayplan.sync.writing import Exchange, carry_out, read_memory, save_memory
 
 Send = Callable[[ApiRequest], Awaitable[ApiResponse]]
 T = TypeVar("T")

@@ -3,58 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from enum import Enum
 from typing import TypeAlias, TypeVar
 
 import msgspec
-from msgspec import Struct
 
 from bayplan.base.errors import InputError
 from bayplan.base.plain_data import Document, items, part, text
 from bayplan.client.requests import NO_ANSWER, ApiRequest, ApiResponse
 from bayplan.cluster.source_copies import SOURCE_UID
-from bayplan.sync.followed_kinds import BY_PLURAL, ObjectRef
+from bayplan.sync.followed_kinds import BY_PLURAL
 from bayplan.sync.follower import Follower
 from bayplan.sync.memory import MEMORY_NAMESPACE
-
-
-class Verb(Enum):
-    """The operation: create an object, update it (read it, `Follower.merged`, write it), delete it."""
-
-    CREATE = "create"
-    UPDATE = "update"
-    DELETE = "delete"
-
-
-class SyncWrite(Struct, frozen=True):
-    """A write to the target.
-
-    Attributes:
-        verb: the operation.
-        ref: the object.
-        uid: of the object in the source; for a deletion, of the local object.
-        document: to be created; otherwise None.
-        version: the hash of the source's version that the document was translated from.
-    """
-
-    verb: Verb
-    ref: ObjectRef
-    uid: str
-    document: Document | None = None
-    version: bytes = b""
-
-
-class Put(Struct, frozen=True):
-    """One replacement: of an object, or of a subresource of it.
-
-    Attributes:
-        subresource: ``status``, ``resize``, or "" for the object itself.
-        document: the whole object.
-    """
-
-    subresource: str
-    document: Document
-
+from bayplan.sync.sync_write import SyncWrite, Verb
 
 T = TypeVar("T")
 Exchange: TypeAlias = Generator[ApiRequest | float, ApiResponse, T]

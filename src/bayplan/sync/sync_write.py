@@ -1,0 +1,48 @@
+"""The follower's writes as values."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from msgspec import Struct
+
+from bayplan.base.plain_data import Document
+from bayplan.sync.followed_kinds import ObjectRef
+
+
+class Verb(Enum):
+    """The operation: create an object, update it (read it, `Follower.merged`, write it), delete it."""
+
+    CREATE = "create"
+    UPDATE = "update"
+    DELETE = "delete"
+
+
+class SyncWrite(Struct, frozen=True):
+    """A write to the target.
+
+    Attributes:
+        verb: the operation.
+        ref: the object.
+        uid: of the object in the source; for a deletion, of the local object.
+        document: to be created; otherwise None.
+        version: the hash of the source's version that the document was translated from.
+    """
+
+    verb: Verb
+    ref: ObjectRef
+    uid: str
+    document: Document | None = None
+    version: bytes = b""
+
+
+class Put(Struct, frozen=True):
+    """One replacement: of an object, or of a subresource of it.
+
+    Attributes:
+        subresource: ``status``, ``resize``, or "" for the object itself.
+        document: the whole object.
+    """
+
+    subresource: str
+    document: Document
