@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 
 import yaml
 
-from bayplan.formats import manifests
+from bayplan.formats.inputs import load_inputs
 from benchmarks import Figure
 
 
@@ -85,7 +85,7 @@ def figures(size: str) -> Iterator[Figure]:
             path = Path(folder) / name
             count = write(path, target)
             start = time.perf_counter()
-            loaded = manifests.load([str(path)])
+            loaded = load_inputs([str(path)]).manifest
             seconds = time.perf_counter() - start
             assert len(loaded.pods) == count
             yield Figure(

@@ -16,7 +16,6 @@ from bayplan.base.version import __version__  # noqa: E402
 
 if TYPE_CHECKING:
     from bayplan.analysis.result_directory import open_result
-    from bayplan.app.notebook import Cluster
     from bayplan.app.simulation import SimulationOptions, simulate
     from bayplan.base.errors import BayplanError, InputError
     from bayplan.engine.decision import Decision
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from bayplan.framework.per_node_plugin import PerNodePlugin
     from bayplan.framework.plugin import Reads
     from bayplan.framework.status import Status, unresolvable, unschedulable
+    from bayplan.library import Cluster
     from bayplan.testing.builders import make_node, make_pod
 
 __all__ = [
@@ -48,7 +48,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Cluster": "bayplan.app.notebook",
+    "Cluster": "bayplan.library",
     "Decision": "bayplan.engine.decision",
     "simulate": "bayplan.app.simulation",
     "SimulationOptions": "bayplan.app.simulation",

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayplan.analysis.percentiles import percentile
 from bayplan.analysis.units import format_amount, format_count, format_duration, format_list, format_share
+from bayplan.analysis.waits import percentile
 
 GI = 1 << 30
 

@@ -13,7 +13,8 @@ from typing import Any
 import msgspec
 
 from bayplan.apiserver.http.server import ApiServer, ServerOptions
-from bayplan.apiserver.rest.loading import Source, load_documents
+from bayplan.apiserver.rest.loading import load_documents
+from bayplan.formats.manifest import PlainObject
 
 PATIENCE = 30.0
 
@@ -21,10 +22,10 @@ Document = dict[str, Any]
 
 
 @contextlib.contextmanager
-def serving(documents: Iterable[object] = (), *, at: int = 0, **options: Any) -> Iterator[ApiServer]:
+def serving(documents: Iterable[Document] = (), *, at: int = 0, **options: Any) -> Iterator[ApiServer]:
     """Run a server that holds documents from the start, and stop it in the end; `at` is its port."""
     server = ApiServer(ServerOptions(port=at, **options))
-    load_documents(server.backend, [Source(value, f"document {number}") for number, value in enumerate(documents)])
+    load_documents(server.backend, [PlainObject(value, f"document {number}") for number, value in enumerate(documents)])
     ready = threading.Event()
     thread = threading.Thread(target=server.run, args=(ready.set,), daemon=True)
     thread.start()

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from bayplan.app.classic_queues import CLASSIC_QUEUES
+from bayplan.app.classic_mode import CLASSIC_QUEUES
 from bayplan.app.mode import Mode
 from bayplan.app.scheduler_settings import SchedulerOptions
 from bayplan.app.simulation import SimulationOptions, simulate

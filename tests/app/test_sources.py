@@ -13,12 +13,12 @@ import pytest
 import yaml
 
 from bayplan.analysis.export import export
-from bayplan.app.notebook import Cluster
 from bayplan.app.simulation import SimulationOptions, simulate
 from bayplan.app.sources.api_source import LISTED_KINDS
 from bayplan.app.sources.cluster_source import SourceKind, SourceOptions
 from bayplan.app.sources.opening import open_source
 from bayplan.base.errors import InputError
+from bayplan.library import Cluster
 from bayplan.objects.kinds import kind_of
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from bayplan.app.notebook import Cluster
 from bayplan.cli.main import main
+from bayplan.library import Cluster
 from bayplan.testing import make_node, make_pod
 
 PLUGIN = """

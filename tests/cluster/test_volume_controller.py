@@ -1,7 +1,7 @@
 """Effects of the scheduler's writes to volumes and claims: claims get bound, volumes created; pods find them."""
 
-from bayplan.app.notebook import Cluster
 from bayplan.cluster.volume_controller import volume_writes
+from bayplan.library import Cluster
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.node import Node
 from bayplan.objects.storage import PersistentVolume, PersistentVolumeClaim

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bayplan.app.notebook import Cluster
 from bayplan.framework.preemption.account import MOST_CANDIDATES, MOST_NODES, PreemptionAccount
+from bayplan.library import Cluster
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
 from bayplan.testing import make_budget, make_node, make_pod

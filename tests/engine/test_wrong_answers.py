@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from bayplan.app.notebook import Cluster
 from bayplan.base.errors import PluginError
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.plugin import Params, Plugin, PreFilterPlugin, PreFilterResult, PreScorePlugin, ScorePlugin
 from bayplan.framework.status import SUCCESS, Status
+from bayplan.library import Cluster
 from bayplan.objects.pod import Pod
 from bayplan.state.arrays import Bools, Ints
 from bayplan.state.cluster_state import ClusterState

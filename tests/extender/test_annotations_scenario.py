@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from bayplan.app.extender_service import ExtenderOptions, make_extender
-from bayplan.app.notebook import Cluster
 from bayplan.conformance.scripted_server import Response, scripted
+from bayplan.library import Cluster
 from bayplan.objects.defaults import default_object
 from bayplan.objects.kinds import decode
 from bayplan.objects.pod import Pod

@@ -8,7 +8,7 @@ import pytest
 
 from bayplan.base.errors import InputError
 from bayplan.formats.amounts import quantity_hint
-from bayplan.formats.manifests import load
+from bayplan.formats.inputs import load_inputs
 
 POD = (
     "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec:\n  containers:\n  - name: c\n    image: i\n    resources:\n"
@@ -23,7 +23,7 @@ TEMPLATE = (
 def told(text: str, folder: Path, *, strict: bool = False) -> list[str]:
     file = folder / "f.yaml"
     file.write_text(text)
-    return [str(each).replace(str(file), "f") for each in load([str(file)], strict=strict).warnings]
+    return [str(each).replace(str(file), "f") for each in load_inputs([str(file)], strict=strict).manifest.warnings]
 
 
 @pytest.mark.parametrize(

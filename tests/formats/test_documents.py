@@ -197,10 +197,15 @@ def test_documents_are_what_was_written(values: list[dict[str, object]], style: 
         ('{"kind": "PodList", "apiVersion": "v1", "items": [{"a": 1}]}', {"apiVersion": "v1", "kind": "Pod", "a": 1}),
         ('{"kind": "PodList", "apiVersion": "v1", "items": [{"kind": "Node"}]}', {"kind": "Node"}),
         ('{"kind": "List", "apiVersion": "v1", "items": [{"a": 1}]}', {"a": 1}),
-        ("- a", ["a"]),
     ],
-    ids=["an item of a typed list", "one that says itself what it is", "an item of a general list", "no object"],
+    ids=["an item of a typed list", "one that says itself what it is", "an item of a general list"],
 )
 def test_items_get_the_kind_of_their_list(text: str, want: object) -> None:
     (document,) = read_documents(text.encode(), "text")
     assert document.value_with_kind() == want
+
+
+def test_a_document_that_is_no_object_is_refused_with_its_line() -> None:
+    (document,) = read_documents(b"\n- a\n", "text.yaml")
+    with pytest.raises(InputError, match=r"text.yaml:2 document: expected an object, got a list of 1"):
+        document.value_with_kind()

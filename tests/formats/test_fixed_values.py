@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bayplan.base.errors import InputError
-from bayplan.formats.manifests import load
+from bayplan.formats.inputs import load_inputs
 from bayplan.formats.suggestions import suggest_kind
 
 POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec:\n  containers: [{name: c, image: i}]\n"
@@ -29,7 +29,7 @@ def loaded(text: str, folder: Path) -> str:
     file = folder / "f.yaml"
     file.write_text(text)
     try:
-        load([str(file)])
+        load_inputs([str(file)])
     except InputError as problem:
         return str(problem).replace(str(file), "f")
     return ""

@@ -11,9 +11,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from bayplan.base.errors import InputError
-from bayplan.formats import openb
-from bayplan.formats.files import InputFile
-from bayplan.formats.manifests import load_files
+from bayplan.formats.inputs import load_inputs
 from bayplan.formats.schema import unknown_fields
 
 FUZZ = settings(
@@ -73,7 +71,7 @@ def _load(data: bytes, folder: Path, name: str, strict: bool = False) -> None:
     path = folder / name
     path.write_bytes(data)
     with suppress(InputError):
-        manifest = load_files([InputFile(name, path)], strict=strict)
+        manifest = load_inputs([str(path)], strict=strict).manifest
         for each in manifest.loaded:
             assert each.document is not each.document
             assert isinstance(unknown_fields(each.document), list)
@@ -162,4 +160,4 @@ def test_mutated_tables(tmp_path: Path, header: str, rows: list[list[str]], tail
     path = tmp_path / "t.csv"
     path.write_bytes("\n".join([header, *(",".join(row) for row in rows)]).encode("utf-8", "replace") + tail)
     with suppress(InputError):
-        openb.load([str(path)])
+        load_inputs([str(path)])

@@ -3,14 +3,13 @@
 import gc
 import gzip
 import io
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from bayplan.base.errors import InputError
+from bayplan.formats.inputs import load_inputs
 from bayplan.formats.manifest import Manifest, WarningKind
-from bayplan.formats.manifests import load
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
 from bayplan.objects.storage import PersistentVolume, StorageClass
@@ -21,13 +20,13 @@ POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec:\n  containers:\n 
 NODE = "apiVersion: v1\nkind: Node\nmetadata: {name: n1}\nstatus: {capacity: {cpu: 4, pods: 10}}\n"
 
 
-def load_text(*texts: str, strict: bool = False, known_nodes: Sequence[str] = (), folder: Path) -> Manifest:
+def load_text(*texts: str, strict: bool = False, folder: Path) -> Manifest:
     paths = []
     for number, text in enumerate(texts):
         path = folder / f"{number}.yaml"
         path.write_text(text)
         paths.append(str(path))
-    return load(paths, strict=strict, known_nodes=known_nodes)
+    return load_inputs(paths, strict=strict).manifest
 
 
 def warnings_of(manifest: Manifest, folder: Path) -> list[str]:
@@ -241,11 +240,6 @@ def test_older_versions_of_a_kind_are_the_same_kind(tmp_path: Path) -> None:
     assert [each.kind for each in manifest.warnings] == [WarningKind.DUPLICATE_OBJECT]
 
 
-def test_pods_may_be_bound_to_nodes_from_elsewhere(tmp_path: Path) -> None:
-    bound = POD.replace("spec:", "spec:\n  nodeName: n9")
-    assert load_text(bound, strict=True, known_nodes=["n9"], folder=tmp_path).warnings == []
-
-
 def test_generated_names_are_counted(tmp_path: Path) -> None:
     pod = POD.replace("name: web", "generateName: web-")
     manifest = load_text(f"{pod}---\n{pod}", pod, folder=tmp_path)
@@ -265,16 +259,16 @@ def test_standard_input_gzip_and_progress(tmp_path: Path) -> None:
     path = tmp_path / "n.json.gz"
     path.write_bytes(gzip.compress(b'{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}}'))
     seen: list[tuple[str, int]] = []
-    manifest = load(
+    manifest = load_inputs(
         ["-", str(path)], stdin=io.BytesIO(POD.encode()), progress=lambda name, count: seen.append((name, count))
-    )
+    ).manifest
     assert manifest.files == ["<stdin>", str(path)]
     assert seen == [("<stdin>", 1), (str(path), 2)]
 
 
 def test_no_paths_are_refused() -> None:
     with pytest.raises(InputError, match="at least one file"):
-        load([])
+        load_inputs([])
 
 
 @pytest.mark.parametrize("enabled", [True, False])
@@ -307,13 +301,13 @@ def test_what_is_no_object_is_left_aside_in_a_folder_and_refused_when_named(
     (tmp_path / "other.yaml").write_text(text)
     (tmp_path / "pod.yaml").write_text("{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {containers: []}}")
     for paths in ([str(tmp_path)], [str(tmp_path / "*.yaml")]):
-        manifest = load(paths)
+        manifest = load_inputs(paths).manifest
         assert [each.metadata.name for each in manifest.pods] == ["p"]
         assert [(each.kind, each.problem) for each in manifest.warnings] == [(WarningKind.NO_OBJECT, want)]
     with pytest.raises(InputError, match="expected an object with apiVersion and kind"):
-        load([str(tmp_path / "other.yaml")])
+        load_inputs([str(tmp_path / "other.yaml")])
     with pytest.raises(InputError, match="not a Kubernetes object"):
-        load([str(tmp_path)], strict=True)
+        load_inputs([str(tmp_path)], strict=True)
 
 
 NO_MANIFESTS = (
@@ -331,7 +325,7 @@ def test_all_gathered_manifests_load() -> None:
     fields: list[str] = []
     for path in files:
         try:
-            manifest = load([str(path)])
+            manifest = load_inputs([str(path)]).manifest
         except InputError as problem:
             refused.append(path.name if problem.where.startswith(str(path)) else str(problem))
             continue
@@ -344,7 +338,7 @@ def test_all_gathered_manifests_load() -> None:
 
 def test_an_archive_of_bare_objects_is_recognised() -> None:
     folder = shared_path("data", "clusters", "openshift+insights-operator")
-    manifest = load([str(folder)])
+    manifest = load_inputs([str(folder)]).manifest
     assert (len(manifest.pods), len(manifest.nodes)) == (35, 2)
     assert (len(manifest.of(PersistentVolume)), len(manifest.of(StorageClass))) == (2, 1)
     assert all(pod.metadata.namespace for pod in manifest.pods)
@@ -352,5 +346,5 @@ def test_an_archive_of_bare_objects_is_recognised() -> None:
 
 def test_typed_lists_of_a_real_cluster_are_read() -> None:
     folder = shared_path("data", "clusters", "replicatedhq+troubleshoot", "pkg", "analyze", "files")
-    assert len(load([str(folder / "nodes.json")]).of(Node)) == 7
-    assert len(load([str(folder / "pods")]).of(Pod)) == 11
+    assert len(load_inputs([str(folder / "nodes.json")]).manifest.of(Node)) == 7
+    assert len(load_inputs([str(folder / "pods")]).manifest.of(Pod)) == 11

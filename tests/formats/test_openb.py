@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from bayplan.base.errors import InputError
-from bayplan.formats.manifests import load as load_manifests
-from bayplan.formats.openb import GPU_COUNT, GPU_MILLI, GPU_MODEL, QOS, Table, load, sniff
+from bayplan.formats.inputs import load_inputs
+from bayplan.formats.openb import GPU_COUNT, GPU_MILLI, GPU_MODEL, QOS, Table, sniff
 from bayplan.formats.trace import TimedPod, Trace
 from bayplan.objects.defaults import default_object
 from bayplan.objects.requests import fit_requests
@@ -20,10 +20,16 @@ TIMED = (
 )
 
 
+def load_trace(paths: list[str]) -> Trace:
+    trace = load_inputs(paths).trace
+    assert trace is not None
+    return trace
+
+
 def read(text: str, folder: Path) -> Trace:
     path = folder / "t.csv"
     path.write_text(text)
-    return load([str(path)])
+    return load_trace([str(path)])
 
 
 def task(row: str, folder: Path, header: str = TIMED) -> TimedPod:
@@ -185,13 +191,13 @@ def test_bad_rows(text: str, want: str, tmp_path: Path) -> None:
 def test_gzip_and_several_files(tmp_path: Path) -> None:
     (tmp_path / "n.csv.gz").write_bytes(gzip.compress(f"{NODES}a,1,1,0,\n".encode()))
     (tmp_path / "p.csv").write_text(f"{TASKS}a,1,1,0,0\n")
-    trace = load([str(tmp_path / "*.csv*")])
+    trace = load_trace([str(tmp_path / "*.csv*")])
     assert ([node.metadata.name for node in trace.nodes], len(trace.pods), len(trace.files)) == (["a"], 1, 2)
 
 
 def test_the_nodes_are_those_that_the_trace_has_as_yaml() -> None:
-    theirs = load_manifests([str(shared_path("data", "openb", "openb_node_list_gpu_node.yaml.gz"))]).nodes
-    assert load([str(shared_path("data", "openb", "openb_node_list_gpu_node.csv"))]).nodes == theirs
+    theirs = load_inputs([str(shared_path("data", "openb", "openb_node_list_gpu_node.yaml.gz"))]).manifest.nodes
+    assert load_trace([str(shared_path("data", "openb", "openb_node_list_gpu_node.csv"))]).nodes == theirs
     assert len(theirs) == 1213
 
 
@@ -206,7 +212,7 @@ PUBLISHED = {
 
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_whole_lists_ask_for_the_published_sums(name: str) -> None:
-    trace = load([str(shared_path("data", "openb", f"openb_pod_list_{name}"))])
+    trace = load_trace([str(shared_path("data", "openb", f"openb_pod_list_{name}"))])
     milli = sum(fit_requests(timed.pod).get(GPU_MILLI, 0) for timed in trace.pods)
     waiting = sum(timed.gone_at_ns is not None for timed in trace.pods)
     assert (len(trace.pods), waiting, round(milli / 1000, 1)) == PUBLISHED[name]

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from bayplan.app.notebook import Cluster
 from bayplan.base.errors import PluginError
 from bayplan.engine.records import Decision
 from bayplan.framework.node_info import NodeInfo
 from bayplan.framework.per_node_plugin import PerNodePlugin
 from bayplan.framework.plugin import Plugin, Reads
 from bayplan.framework.status import MAX_PLUGIN_CODE, SUCCESS, Code, Status, error, unresolvable, unschedulable
+from bayplan.library import Cluster
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
 from bayplan.testing import make_node, make_pod

@@ -12,8 +12,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
-from bayplan.base.plain_data import Document
-from bayplan.sync.document import part
+from bayplan.base.plain_data import Document, part
 from tests.sync.world import node, pod
 
 BEGAN = datetime(2026, 4, 28, 10, 0, 0, 957176, UTC)

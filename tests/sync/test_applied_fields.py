@@ -6,10 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from bayplan.base.plain_data import Document
+from bayplan.base.plain_data import Document, part
 from bayplan.cluster.source_copies import SOURCE_UID
 from bayplan.sync.applied_fields import applied_fields, as_annotation, from_annotation, noted, unless_changed_here
-from bayplan.sync.document import part
 from bayplan.sync.followed_kinds import BY_PLURAL
 from bayplan.sync.policy import SOURCE_APPLIED
 from tests.sync.world import NS, World, node, pod

@@ -9,11 +9,10 @@ import msgspec
 import pytest
 
 from bayplan.apiserver.kinds.pods import PodStrategy
-from bayplan.apiserver.rest.errors import Cause, forbidden_value
-from bayplan.base.plain_data import Document
+from bayplan.apiserver.model.errors import Cause, forbidden_value
+from bayplan.base.plain_data import Document, part
 from bayplan.client.requests import NO_ANSWER, ApiRequest, ApiResponse
 from bayplan.sync import batching
-from bayplan.sync.document import part
 from bayplan.sync.document_feed import DocumentFeed
 from bayplan.sync.feed import Changed, Listed, Take
 from bayplan.sync.policy import SyncPolicy

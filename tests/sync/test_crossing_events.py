@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bayplan.base.plain_data import Document
+from bayplan.base.plain_data import Document, part
 from bayplan.client.requests import ApiRequest
-from bayplan.sync.document import part
 from bayplan.sync.sync_write import SyncWrite, Verb
 from bayplan.sync.writing import carry_out
 from tests.sync.world import NS, LocalCluster, World, node, pod

@@ -16,7 +16,7 @@ from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod
 from bayplan.plugins.registry import in_tree_registry
 from bayplan.sync.followed_kinds import BY_PLURAL
-from bayplan.sync.redaction import redacted
+from bayplan.sync.recording import redacted
 from bayplan.sync.translation import translate
 from tests.sync.spread_agreement import HOSTNAME, KINDS, Cluster, decisions, documents_here, follow, without_owners
 from tests.sync.test_translation import Nothing

@@ -6,8 +6,7 @@ import contextlib
 
 import pytest
 
-from bayplan.base.plain_data import Document
-from bayplan.sync.document import part
+from bayplan.base.plain_data import Document, part
 from bayplan.sync.policy import SyncPolicy
 from tests.sync.world import World, node, pod
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bayplan.sync.document import part
+from bayplan.base.plain_data import part
 from bayplan.sync.followed_kinds import ObjectRef
 from tests.sync.world import NS, World, node, pod
 

@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bayplan.base.plain_data import Document
+from bayplan.base.plain_data import Document, part
 from bayplan.client import reflector
 from bayplan.client.connection import ApiConnection, ConnectionLost
-from bayplan.sync.document import part
 from bayplan.sync.feed import FeedChange, Listed, PartListed
 from bayplan.sync.followed_kinds import ObjectRef
 from bayplan.sync.follower import Follower

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bayplan.base.plain_data import Document
-from bayplan.sync.document import part
+from bayplan.base.plain_data import Document, part
 from bayplan.sync.feed import Changed, Listed
 from bayplan.sync.pace import Pace
 from bayplan.sync.policy import SyncPolicy

@@ -11,8 +11,7 @@ import msgspec
 import pytest
 
 from bayplan.base.errors import InputError
-from bayplan.base.plain_data import Document
-from bayplan.sync.document import items, part
+from bayplan.base.plain_data import Document, items, part
 from bayplan.sync.feed import Changed, FeedChange, Listed
 from bayplan.sync.read_recording import open_recording
 from bayplan.sync.recording import LIST_LINE, RecordingWriter

@@ -9,11 +9,10 @@ from typing import cast
 import msgspec
 import pytest
 
-from bayplan.base.plain_data import Document
+from bayplan.base.plain_data import Document, part
 from bayplan.client import reflector
 from bayplan.client.connection import ApiConnection, StreamRefused
 from bayplan.client.requests import ApiRequest, ApiResponse
-from bayplan.sync.document import part
 from bayplan.sync.feed import Changed, FeedChange, Listed, Reached
 from bayplan.sync.policy import SyncPolicy
 from bayplan.sync.reflected_feed import ReflectedFeed

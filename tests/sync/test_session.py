@@ -9,9 +9,8 @@ import msgspec
 import pytest
 
 from bayplan.apiserver.store.item import Write
-from bayplan.base.plain_data import Document
+from bayplan.base.plain_data import Document, part
 from bayplan.client.requests import ApiRequest, ApiResponse
-from bayplan.sync.document import part
 from bayplan.sync.document_feed import DocumentFeed
 from bayplan.sync.feed import Changed, Feed, FeedChange, Listed, Take
 from bayplan.sync.followed_kinds import BY_PLURAL

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bayplan.base.plain_data import Document
-from bayplan.sync.document import items, part
+from bayplan.base.plain_data import Document, items, part
 from bayplan.sync.followed_kinds import BY_PLURAL, ObjectRef
 from bayplan.sync.merging import merge_object
 from bayplan.sync.translation import translate

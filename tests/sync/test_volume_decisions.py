@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bayplan.base.plain_data import Document
+from bayplan.base.plain_data import Document, part
 from bayplan.controllers.persistent_volumes import BOUND_BY_SOURCE
-from bayplan.sync.document import part
 from bayplan.sync.policy import SyncPolicy
 from tests.sync.test_crossing_events import unprotect
 from tests.sync.world import NS, World

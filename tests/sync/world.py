@@ -14,11 +14,10 @@ from bayplan.apiserver.rest.backend import Backend
 from bayplan.apiserver.rest.bootstrap import bootstrap
 from bayplan.apiserver.rest.messages import Request, Response, parse_query
 from bayplan.apiserver.store.store import Store
-from bayplan.base.plain_data import Document
+from bayplan.base.plain_data import Document, part
 from bayplan.client.requests import ApiRequest, ApiResponse
 from bayplan.http_api.document_batch import BatchWriter
 from bayplan.sync.batching import carry_out_batch, finish, fits_batch
-from bayplan.sync.document import part
 from bayplan.sync.followed_kinds import BY_PLURAL, ObjectRef
 from bayplan.sync.follower import Follower
 from bayplan.sync.known_objects import ref_of

@@ -6,8 +6,13 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from bayplan.analysis.percentiles import percentile
 from bayplan.sim.result import PodFate, PodTimeline
+
+
+def percentile(ascending: Sequence[int], percent: int) -> int:
+    """Return the smallest number such that at least `percent` percent of all are not above it. `ascending` must not be empty."""
+    rank = -(-len(ascending) * percent // 100)
+    return ascending[max(rank, 1) - 1]
 
 
 class WaitFacts(msgspec.Struct, frozen=True, kw_only=True):

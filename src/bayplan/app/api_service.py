@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import msgspec
 
 from bayplan.apiserver.http.server import ApiServer, ServerOptions
-from bayplan.apiserver.rest.loading import Loaded, Source, load_documents
+from bayplan.apiserver.rest.loading import Loaded, load_documents
 from bayplan.app.metrics_page import MetricsPage
 from bayplan.app.simulator_server import SimulatorOptions, SimulatorServer
 from bayplan.base.clock import Clock
-from bayplan.formats.documents import read_documents
-from bayplan.formats.files import find_files, read_bytes
+from bayplan.formats.inputs import read_objects
 from bayplan.http_api.application import Service as OwnApi
 from bayplan.ui.application import Page
 
@@ -115,14 +114,8 @@ def make_api_server(
     """
     server = ApiServer(options) if clock is None else ApiServer(options, clock=clock)
     try:
-        loaded = load_documents(server.backend, _documents(paths)) if paths else Loaded()
+        loaded = load_documents(server.backend, read_objects(paths, stdin=sys.stdin.buffer)) if paths else Loaded()
     except BaseException:
         server.close()
         raise
     return server, loaded
-
-
-def _documents(paths: Sequence[str]) -> Iterator[Source]:
-    for file in find_files(paths):
-        for document in read_documents(read_bytes(file, stdin=sys.stdin.buffer), file.name, suffix=file.suffix):
-            yield Source(document.value_with_kind(), str(document.source))

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bayplan.app.classic_queues import CLASSIC_QUEUES
 from bayplan.app.custom_plugins import CustomPlugin, load_custom_plugins
 from bayplan.base.errors import InputError
 from bayplan.classic.algorithms import DEFAULT_PROVIDER
@@ -15,6 +14,7 @@ from bayplan.classic.configuration import ClassicConfiguration
 from bayplan.classic.extender import ClassicExtender
 from bayplan.classic.gates import ClassicGates
 from bayplan.classic.policy import load_policy
+from bayplan.classic.queue import ClassicQueue
 from bayplan.classic.scheduler import ClassicScheduler
 from bayplan.classic.scheduler_configuration import (
     ClassicSchedulerConfiguration,
@@ -23,6 +23,7 @@ from bayplan.classic.scheduler_configuration import (
 from bayplan.classic.scheduler_configuration import (
     classic_scheduler_configuration as classic_scheduler_configuration,
 )
+from bayplan.engine.event_driven_queue import EventDrivenQueue
 from bayplan.engine.queue import SchedulingQueue
 from bayplan.engine.records import RecordLevel
 from bayplan.extender.connections import ExtenderConnections
@@ -32,9 +33,29 @@ from bayplan.framework.configuration.loading import SchedulerConfiguration
 from bayplan.framework.extender import Extender
 from bayplan.framework.feature_gates import FeatureGates
 from bayplan.framework.registry import Registry
+from bayplan.live.noting_queue import NotingQueue
+from bayplan.sim.traced_queue import TracedQueue
 
 if TYPE_CHECKING:
     from bayplan.state.cluster_state import ClusterState
+
+
+class NotingClassicQueue(NotingQueue, ClassicQueue):
+    """A `ClassicQueue` that notes what made pods ready to be tried."""
+
+
+class TracedClassicQueue(TracedQueue, ClassicQueue):
+    """A `ClassicQueue` that keeps a list of moves."""
+
+
+CLASSIC_QUEUES: Mapping[type[SchedulingQueue], type[ClassicQueue]] = {
+    SchedulingQueue: ClassicQueue,
+    EventDrivenQueue: ClassicQueue,
+    NotingQueue: NotingClassicQueue,
+    TracedQueue: TracedClassicQueue,
+}
+"""The classic counterparts of the queues that hosts ask for."""
+
 
 NO_PLUGINS = Registry({})
 

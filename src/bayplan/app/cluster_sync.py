@@ -6,22 +6,19 @@ import asyncio
 import signal
 import sys
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack, suppress
 from pathlib import Path
-from typing import cast
 
 import msgspec
 
 from bayplan.base.errors import InputError
-from bayplan.base.plain_data import Document
 from bayplan.base.termination import exit_on_sigterm
 from bayplan.base.version import __version__
 from bayplan.client.cluster_access import open_access
 from bayplan.client.connection import ApiConnection
 from bayplan.client.requests import ApiRequest
-from bayplan.formats.documents import read_documents
-from bayplan.formats.files import find_files, read_bytes
+from bayplan.formats.inputs import read_objects
 from bayplan.objects.kinds import find_kind
 from bayplan.sync.document_feed import DocumentFeed
 from bayplan.sync.feed import Feed, FeedChange
@@ -169,7 +166,8 @@ async def _sync(options: SyncOptions, tell: Callable[[SyncStatus], None], *, onc
             source = ReflectedFeed(connection, options.policy, once=once, parts=True)
             name = _cluster_name(options.source, connection)
         else:
-            source, name = DocumentFeed(_documents(options.paths)), ", ".join(options.paths)
+            objects = read_objects(options.paths, stdin=sys.stdin.buffer)
+            source, name = DocumentFeed(each.value for each in objects), ", ".join(options.paths)
         kind = "import" if once else "sync"
         return await _follow(source, here, options.policy, (kind, name), tell, once=once)
 
@@ -201,15 +199,6 @@ async def _follow(
 
     await _until_told_to_end(session.run(once=once), watch(), steer)
     return session.status()
-
-
-def _documents(paths: Sequence[str]) -> Iterator[Document]:
-    for file in find_files(paths):
-        for document in read_documents(read_bytes(file, stdin=sys.stdin.buffer), file.name, suffix=file.suffix):
-            value = document.value_with_kind()
-            if not isinstance(value, dict):
-                raise InputError("document", where=str(document.source), got=type(value).__name__, wanted="an object")
-            yield cast("Document", value)
 
 
 # --- record -----------------------------------------------------------------------------------------------------------

@@ -8,21 +8,19 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Iterator, Sequence
-from typing import cast
+from collections.abc import Sequence
 
 import msgspec
 
-from bayplan.apiserver.kinds.strategy import part
 from bayplan.apiserver.rest.api import Api
 from bayplan.apiserver.rest.backend import Backend
 from bayplan.apiserver.rest.bootstrap import bootstrap
-from bayplan.apiserver.rest.loading import Source, load_documents
+from bayplan.apiserver.rest.loading import load_documents
 from bayplan.apiserver.rest.messages import Request, Response
 from bayplan.apiserver.store.store import Store
-from bayplan.base.plain_data import Document
-from bayplan.formats.documents import read_documents
-from bayplan.formats.files import find_files, read_bytes
+from bayplan.base.plain_data import Document, part
+from bayplan.formats.inputs import read_objects
+from bayplan.formats.manifest import PlainObject
 
 _MANAGER = "kubectl-client-side-apply"
 _FIRST = (
@@ -69,16 +67,10 @@ def check_manifests(paths: Sequence[str], onto: Sequence[str] = ()) -> list[Chec
     backend = Backend(Store())
     bootstrap(backend)
     if onto:
-        load_documents(backend, _read(onto))
-    sources = list(_read(paths))
+        load_documents(backend, read_objects(onto, stdin=sys.stdin.buffer))
+    sources = list(read_objects(paths, stdin=sys.stdin.buffer))
     checker = _Checker(Api(backend))
     return asyncio.run(checker.run(sources))
-
-
-def _read(paths: Sequence[str]) -> Iterator[Source]:
-    for file in find_files(paths):
-        for document in read_documents(read_bytes(file, stdin=sys.stdin.buffer), file.name, suffix=file.suffix):
-            yield Source(document.value_with_kind(), str(document.source))
 
 
 class _Checker:
@@ -86,7 +78,7 @@ class _Checker:
         self._api = api
         self._seen: dict[tuple[str, str, str, str], str] = {}
 
-    async def run(self, sources: list[Source]) -> list[CheckedObject]:
+    async def run(self, sources: list[PlainObject]) -> list[CheckedObject]:
         found: dict[int, CheckedObject] = {}
         order = {kind: place for place, kind in enumerate(_FIRST)}
         first = [at for at, source in enumerate(sources) if _kind(source) in order]
@@ -108,8 +100,8 @@ class _Checker:
         kinds = [part(each, "spec", "paramKind") for table in tables for each in backend.all(table)]
         return {(str(kind.get("apiVersion") or ""), str(kind.get("kind") or "")) for kind in kinds if kind}
 
-    async def _check(self, source: Source, *, dry_run: bool) -> CheckedObject:
-        value = cast("Document", source.value)
+    async def _check(self, source: PlainObject, *, dry_run: bool) -> CheckedObject:
+        value = source.value
         metadata = part(value, "metadata")
         (api_version, kind), name = _type(source), str(metadata.get("name") or metadata.get("generateName") or "")
         resource = self._api.backend.registry.by_kind(api_version, kind)
@@ -139,12 +131,12 @@ class _Checker:
         return msgspec.structs.replace(checked, refused=refused, warnings=warnings)
 
 
-def _type(source: Source) -> tuple[str, str]:
-    value = cast("Document", source.value)
+def _type(source: PlainObject) -> tuple[str, str]:
+    value = source.value
     return str(value.get("apiVersion") or ""), str(value.get("kind") or "")
 
 
-def _kind(source: Source) -> str:
+def _kind(source: PlainObject) -> str:
     return _type(source)[1]
 
 

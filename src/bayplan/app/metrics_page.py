@@ -10,7 +10,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.types import Receive, Scope, Send
 
 from bayplan.apiserver.http.access import Access
-from bayplan.apiserver.rest.errors import ApiError
+from bayplan.apiserver.model.errors import ApiError
 from bayplan.live.metrics import SchedulerMetrics
 
 PATH = "/metrics"

@@ -18,8 +18,7 @@ from bayplan.cluster.kubelet import KubeletOptions, PodRun
 from bayplan.engine.event_driven_queue import EventDrivenQueue
 from bayplan.engine.records import RecordLevel
 from bayplan.extender.connections import ExtenderConnections
-from bayplan.formats import manifests
-from bayplan.formats.inputs import Inputs, load_inputs
+from bayplan.formats.inputs import Inputs, LoadProgress, load_inputs
 from bayplan.sim import arrivals
 from bayplan.sim.pod_count import DEFAULT_MAX_PODS, check_pod_count
 from bayplan.sim.result import InputSummary, SimulationResult, WallClock
@@ -102,7 +101,7 @@ def simulate(
     options: SimulationOptions,
     *,
     stdin: BinaryIO | None = None,
-    load_progress: manifests.Progress | None = None,
+    load_progress: LoadProgress | None = None,
     progress: Callable[[Progress], None] | None = None,
 ) -> SimulationResult:
     """Read the input, run the simulation and return its outcome.
@@ -122,7 +121,7 @@ def prepare_simulation(
     options: SimulationOptions,
     *,
     stdin: BinaryIO | None = None,
-    load_progress: manifests.Progress | None = None,
+    load_progress: LoadProgress | None = None,
     inputs: Inputs | None = None,
 ) -> PreparedSimulation:
     """Put a simulation together; see `simulate`. `inputs` are those of the options, if they were read already."""

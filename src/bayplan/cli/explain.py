@@ -19,7 +19,6 @@ from bayplan.analysis.waits import WAITING
 from bayplan.answers.explain_now import with_suggestions
 from bayplan.answers.present import PresentSource
 from bayplan.app.mode import Mode
-from bayplan.app.notebook import Cluster
 from bayplan.app.simulation import SimulationOptions
 from bayplan.app.sources.cluster_source import ClusterSource, SourceKind, SourceOptions
 from bayplan.app.sources.file_source import is_dump, open_files, source_of
@@ -44,6 +43,7 @@ from bayplan.cli.simulation_options import (
 from bayplan.cli.source_options import AsJson, Context, Kubeconfig, Sources, print_json, print_warnings
 from bayplan.engine.records import RecordLevel
 from bayplan.formats.inputs import load_inputs
+from bayplan.library import Cluster
 from bayplan.sim.pod_count import DEFAULT_MAX_PODS
 from bayplan.sim.result import PodTimeline
 

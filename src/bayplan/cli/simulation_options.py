@@ -16,8 +16,7 @@ from bayplan.app.simulation import SimulationOptions, prepare_simulation
 from bayplan.base.durations import DAY_NS
 from bayplan.base.errors import InputError
 from bayplan.base.go_text.durations import read_duration
-from bayplan.formats import manifests
-from bayplan.formats.inputs import Inputs
+from bayplan.formats.inputs import Inputs, LoadProgress
 from bayplan.sim.result import SimulationResult
 from bayplan.sim.simulator import Progress as SimulatorProgress
 
@@ -113,7 +112,7 @@ def run(options: SimulationOptions, inputs: Inputs | None = None) -> SimulationR
 
 
 @contextmanager
-def _progress_bar() -> Iterator[tuple[manifests.Progress | None, Callable[[SimulatorProgress], None] | None]]:
+def _progress_bar() -> Iterator[tuple[LoadProgress | None, Callable[[SimulatorProgress], None] | None]]:
     """Show the progress in one line, which is cleared at the end."""
     console = Console(stderr=True)
     if not console.is_terminal:

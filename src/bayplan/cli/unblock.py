@@ -7,7 +7,6 @@ import typer
 from bayplan.analysis.report import print_parts, report_console
 from bayplan.answers.unblock_text import render_unblocking
 from bayplan.app.mode import Mode
-from bayplan.app.notebook import Cluster
 from bayplan.base.errors import InputError
 from bayplan.cli.simulation_options import (
     Config,
@@ -19,7 +18,8 @@ from bayplan.cli.simulation_options import (
 )
 from bayplan.cli.source_options import AsJson, Context, Kubeconfig, Sources, print_json, read_source, source_options
 from bayplan.engine.records import RecordLevel
-from bayplan.formats.manifests import load
+from bayplan.formats.inputs import load_inputs
+from bayplan.library import Cluster
 from bayplan.objects.node import Node
 
 
@@ -83,7 +83,7 @@ def _shapes(paths: list[str]) -> list[Node]:
     """
     if not paths:
         return []
-    nodes = load(paths).nodes
+    nodes = load_inputs(paths).manifest.nodes
     if not nodes:
         raise InputError("--shapes", got=", ".join(paths), wanted="manifests of nodes")
     return nodes

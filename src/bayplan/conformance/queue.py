@@ -1,19 +1,15 @@
 """Answer queue traces: replay the operations of a case on our scheduling queue and return the state after each.
 
-Traces with ``defaultPlugins`` ask the hints and gates of the default configuration (`bayplan.conformance.default_plugins`).
+Traces with ``defaultPlugins`` ask the hints and gates of the default configuration (`default_plugins`).
 """
 
 from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from copy import copy
 from typing import TypeAlias
-
 import msgspec
-
 from bayplan.base.errors import InputError
 from bayplan.conformance.cases import JsonObject
-from bayplan.conformance.default_plugins import default_plugins
 from bayplan.engine.in_flight import InFlightEvent
 from bayplan.engine.nominator import NominatingInfo, NominatingMode
 from bayplan.engine.queue import PreCheck, PreEnqueue, QueueOptions, SchedulingQueue
@@ -39,6 +35,25 @@ from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
 from bayplan.plugins.scheduling_gates import SchedulingGates
 from bayplan.state.cluster_state import ClusterState
+from collections.abc import Sequence
+from bayplan.engine.assemble import assemble_scheduler
+from bayplan.engine.queue import PreEnqueue
+from bayplan.framework.configuration.loading import default_configuration
+from bayplan.framework.events import Registration, registrations
+from bayplan.plugins.registry import in_tree_registry
+
+PROFILE = "default-scheduler"
+
+
+def default_plugins(objects: Sequence[KubernetesObject]) -> tuple[list[Registration], list[tuple[str, PreEnqueue]]]:
+    """Return the registrations and the PreEnqueue plugins of the default profile in a cluster with these objects."""
+    scheduler = assemble_scheduler(default_configuration(), in_tree_registry(), feature_gates=FeatureGates())
+    for item in objects:
+        scheduler.handle(None, item, 0)
+    profile = scheduler.profiles[PROFILE]
+    table = registrations([(plugin.name, plugin.events_to_register()) for plugin in profile.plugins.values()])
+    return table, [(plugin.name, plugin.pre_enqueue) for plugin in profile.pre_enqueue]
+
 
 DefaultPlugins: TypeAlias = Callable[
     [Sequence[KubernetesObject]], tuple[Sequence[Registration], Sequence[tuple[str, PreEnqueue]]]

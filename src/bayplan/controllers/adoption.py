@@ -19,12 +19,34 @@ from bayplan.controllers.controller import Ask, Controller, ControllerTools
 from bayplan.controllers.deployment import DeploymentController
 from bayplan.controllers.pod_maker import controller_reference
 from bayplan.controllers.replica_set import ReplicaSetController
-from bayplan.controllers.seen_objects import SeenObjects
 from bayplan.controllers.writer import Writer
 from bayplan.objects.meta import KubernetesObject, LabelSelector
 from bayplan.objects.pod import Pod
 from bayplan.objects.selectors import NOTHING, Selector, SelectorError, compile_label_selector
 from bayplan.objects.workloads import Deployment, ReplicaSet
+
+
+class SeenObjects:
+    """Objects that a controller has seen, by key, with their uids."""
+
+    def __init__(self) -> None:
+        self._uids: dict[str, str] = {}
+
+    def __len__(self) -> int:
+        return len(self._uids)
+
+    def is_new(self, item: KubernetesObject) -> bool:
+        """Return whether an object has not been seen before; one that was recreated under its name counts as new."""
+        return self._uids.get(item.key) != item.metadata.uid
+
+    def note(self, item: KubernetesObject) -> None:
+        """Record that an object was seen and initialized."""
+        self._uids[item.key] = item.metadata.uid
+
+    def forget(self, key: str) -> None:
+        """Forget an object that is gone."""
+        self._uids.pop(key, None)
+
 
 _MOST_SELECTORS = 10_000
 

@@ -25,8 +25,7 @@ from bayplan.controllers.deployment import DeploymentController
 from bayplan.controllers.job import JobController
 from bayplan.controllers.node_lifecycle import NodeLifecycleController
 from bayplan.controllers.pod_gc import PodGarbageCollector
-from bayplan.controllers.replica_set import ReplicaSetController
-from bayplan.controllers.replication_controller import ReplicationControllerController
+from bayplan.controllers.replica_set import ReplicaSetController, ReplicationControllerController
 from bayplan.controllers.stateful_set import StatefulSetController
 from bayplan.controllers.writer import AwaitsAnswers
 from bayplan.objects.meta import KubernetesObject
@@ -35,8 +34,6 @@ from bayplan.objects.policy import LimitRange, PriorityClass, ResourceQuota
 
 _MOST_RECONCILES_AT_ONCE = 100_000
 _FIRST_WAIT_NS = SECOND_NS // 4
-_ANSWER_WAIT_NS = 20 * SECOND_NS // 1000
-"""Until a webhook has most likely answered."""
 _LONGEST_WAIT_NS = 16 * SECOND_NS
 _ANSWER_WAIT_NS = 20 * MILLISECOND_NS
 """Until something outside has answered, most likely."""

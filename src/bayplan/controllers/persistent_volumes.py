@@ -29,8 +29,8 @@ from bayplan.plugins.pod_claims import (
     class_of_volume,
     storage_amount,
 )
+from bayplan.plugins.volume_binding.assumed_objects import volume_for_claim
 from bayplan.plugins.volume_binding.matching import could_hold, is_available, is_bound_to
-from bayplan.plugins.volume_binding.reservation import volume_for_claim
 
 DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
 NO_PROVISIONER = "kubernetes.io/no-provisioner"

@@ -17,7 +17,7 @@ from bayplan.controllers.controller import Controller
 from bayplan.controllers.pod_ranking import rank_for_deletion
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod
-from bayplan.objects.workloads import PodTemplateSpec, ReplicaSet
+from bayplan.objects.workloads import PodTemplateSpec, ReplicaSet, ReplicationController
 
 R = TypeVar("R", bound=KubernetesObject)
 
@@ -105,6 +105,42 @@ class ReplicaSetController(ReplicaController[ReplicaSet]):
             ready_replicas=ready,
             available_replicas=available,
             terminating_replicas=terminating,
+            observed_generation=item.metadata.generation,
+        )
+        if status != item.status:
+            self.writer.update(replace(item, status=status))
+
+
+_NO_TEMPLATE = PodTemplateSpec()
+
+
+class ReplicationControllerController(ReplicaController[ReplicationController]):
+    """Reconcile ReplicationControllers."""
+
+    kind = ReplicationController
+    component = "replication-controller"
+
+    def find(self, key: str) -> ReplicationController | None:
+        """Return a ReplicationController, or None."""
+        return self.store.get(ReplicationController, key)
+
+    def wanted(self, item: ReplicationController) -> tuple[int, int, PodTemplateSpec]:
+        """Return replicas (1 by default), ``minReadySeconds`` and template; without a template it asks for no pods."""
+        spec = item.spec
+        if spec.template is None:
+            return 0, spec.min_ready_seconds, _NO_TEMPLATE
+        return 1 if spec.replicas is None else spec.replicas, spec.min_ready_seconds, spec.template
+
+    def write_status(
+        self, item: ReplicationController, replicas: int, ready: int, available: int, terminating: int
+    ) -> None:
+        """Store the status if it changed; terminating pods have no place in it."""
+        status = replace(
+            item.status,
+            replicas=replicas,
+            fully_labeled_replicas=replicas,
+            ready_replicas=ready,
+            available_replicas=available,
             observed_generation=item.metadata.generation,
         )
         if status != item.status:

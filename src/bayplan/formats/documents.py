@@ -20,7 +20,9 @@ from msgspec.structs import replace
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from bayplan.base.errors import InputError
+from bayplan.base.plain_data import Document as PlainDocument
 from bayplan.formats import json_text, yaml_text
+from bayplan.formats.manifest import shown
 
 _JSON_SUFFIXES = (".json", ".jsonl")
 _SPLIT_ABOVE = 1_000_000
@@ -58,10 +60,24 @@ class Document(msgspec.Struct):
     _index: int = 0
     _inside: str = "$"
 
-    def value_with_kind(self) -> object:
-        """Return the value; an item of a typed list without apiVersion and kind gets them from the list."""
-        value = self.value
-        if not isinstance(value, dict) or self.list_type is None or "kind" in value:
+    def checked_value(self) -> PlainDocument:
+        """Return the value, which is an object.
+
+        Raises:
+            InputError: it is not an object.
+        """
+        if not isinstance(self.value, dict):
+            raise InputError("document", where=self.where(), wanted="an object", got=shown(self.value))
+        return self.value
+
+    def value_with_kind(self) -> PlainDocument:
+        """Return the object; an item of a typed list without apiVersion and kind gets them from the list.
+
+        Raises:
+            InputError: it is not an object.
+        """
+        value = self.checked_value()
+        if self.list_type is None or "kind" in value:
             return value
         version, kind = self.list_type
         return {"apiVersion": version, "kind": kind.removesuffix("List"), **value}

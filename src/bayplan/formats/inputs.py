@@ -1,15 +1,27 @@
-"""Load several inputs at once: manifests and traces, distinguished by their content."""
+"""The way in for files: paths to bytes, bytes to documents with their places, documents to objects with what is odd about them.
 
-from collections.abc import Sequence
+`load_inputs` goes all the way to typed objects, for simulations and questions. `read_objects` stops at documents, for the API
+server and a sync, which decode them as they decode requests.
+"""
+
+import gc
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import BinaryIO
 
 import msgspec
 
+from bayplan.base.errors import InputError
 from bayplan.formats import openb
 from bayplan.formats.files import InputFile, find_files, read_bytes
-from bayplan.formats.manifest import Manifest
-from bayplan.formats.manifests import Progress, load_files
+from bayplan.formats.manifest import Manifest, PlainObject
+from bayplan.formats.manifests import ManifestLoader
 from bayplan.formats.trace import Trace
+
+LoadProgress = Callable[[str, int], None]
+"""Called with the file at hand and the number of documents read so far: every 1,000 and at the end of each file."""
+
+_PROGRESS_STEP = 1000
 
 
 class Inputs(msgspec.Struct, frozen=True, kw_only=True):
@@ -24,12 +36,29 @@ class Inputs(msgspec.Struct, frozen=True, kw_only=True):
     trace: Trace | None
 
 
+def read_objects(paths: Sequence[str], *, stdin: BinaryIO | None = None) -> Iterator[PlainObject]:
+    """Yield the objects of manifests and dumps as they were written, one by one.
+
+    Args:
+        paths: files, folders, patterns and `-`; see `bayplan.formats.files.find_files`.
+        stdin: what `-` reads.
+
+    Raises:
+        InputError: a file can't be found or read, or a document is broken or not an object.
+    """
+    from bayplan.formats.documents import read_documents
+
+    for file in find_files(paths):
+        for document in read_documents(read_bytes(file, stdin=stdin), file.name, suffix=file.suffix):
+            yield PlainObject(document.value_with_kind(), str(document.source))
+
+
 def load_inputs(
     paths: Sequence[str],
     *,
     stdin: BinaryIO | None = None,
     strict: bool = False,
-    progress: Progress | None = None,
+    progress: LoadProgress | None = None,
 ) -> Inputs:
     """Read manifests and traces, e.g. `nodes.csv pods.csv extra.yaml`.
 
@@ -38,10 +67,12 @@ def load_inputs(
 
     Args:
         paths: see `bayplan.formats.files.find_files`; `-` is a manifest.
-        stdin, strict, progress: see `bayplan.formats.manifests.load`.
+        stdin: what `-` reads.
+        strict: refuse what is otherwise a warning.
+        progress: see `LoadProgress`.
 
     Raises:
-        InputError: see `bayplan.formats.manifests.load` and `bayplan.formats.openb.load`.
+        InputError: see `bayplan.formats.manifests` and `bayplan.formats.openb.Reader`.
     """
     manifests: list[InputFile] = []
     reader: openb.Reader | None = None
@@ -52,6 +83,40 @@ def load_inputs(
         else:
             manifests.append(file)
     trace = reader.trace if reader is not None else None
-    names = frozenset(node.metadata.name for node in trace.nodes) if trace is not None else frozenset()
-    manifest = load_files(manifests, stdin=stdin, strict=strict, progress=progress, known_nodes=names)
+    loader = ManifestLoader(strict=strict)
+    with _collector_paused():
+        for file in manifests:
+            _load_file(loader, file, stdin, progress)
+        manifest = loader.finish([node.metadata.name for node in trace.nodes] if trace is not None else ())
     return Inputs(manifest=manifest, trace=trace)
+
+
+def _load_file(loader: ManifestLoader, file: InputFile, stdin: BinaryIO | None, progress: LoadProgress | None) -> None:
+    # Traces are read without YAML.
+    from bayplan.formats.documents import read_documents
+
+    loader.begin(file)
+    before = loader.documents
+    for document in read_documents(read_bytes(file, stdin=stdin), file.name, suffix=file.suffix):
+        loader.take(document)
+        if progress is not None and loader.documents % _PROGRESS_STEP == 0:
+            progress(file.name, loader.documents)
+    if loader.documents == before:
+        raise InputError(file.name, wanted="at least one object", got="a file without documents")
+    if progress is not None:
+        progress(file.name, loader.documents)
+
+
+@contextmanager
+def _collector_paused() -> Iterator[None]:
+    """Pause cyclic garbage collection: nothing here makes cycles, and passes over all that is loaded cost the most.
+
+    A host that keeps a large manifest may call `gc.freeze()` after the load, for the same reason.
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()

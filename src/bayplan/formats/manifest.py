@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
+from bayplan.base.plain_data import Document
 from bayplan.objects.kinds import ResourceKind
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.node import Node
@@ -60,6 +61,18 @@ class LoadWarning(msgspec.Struct, frozen=True, kw_only=True):
     def __str__(self) -> str:
         text = f"{self.where} {self.what}: {self.problem}"
         return f"{text}; try {self.hint}" if self.hint else text
+
+
+class PlainObject(msgspec.Struct, frozen=True):
+    """An object of the input as it was written, for the API server and a sync, which decode objects themselves.
+
+    Attributes:
+        value: the document; an item of a typed list has its kind.
+        where: its place, `file:line`.
+    """
+
+    value: Document
+    where: str
 
 
 class LoadedObject(msgspec.Struct, frozen=True):
@@ -148,3 +161,11 @@ class Manifest(msgspec.Struct, kw_only=True):
         """Return how many warnings and notes of each kind there are, in the order of `WarningKind`."""
         counts = Counter(each.kind for each in self.warnings)
         return {kind: counts[kind] for kind in WarningKind if counts[kind]}
+
+
+def shown(value: object) -> str:
+    """Return a value as errors show it, at most 80 characters."""
+    if isinstance(value, list):
+        return f"a list of {len(value)}"
+    text = "an object" if isinstance(value, Mapping) else repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."

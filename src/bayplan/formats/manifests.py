@@ -1,4 +1,4 @@
-"""Load manifests: files of Kubernetes objects in YAML or JSON to typed objects, with everything odd refused or noted.
+"""Documents of manifests and dumps to typed objects, with everything odd refused or noted.
 
 What stops a load (InputError with file, line, object, JSON path): broken YAML or JSON, a field of the wrong type, a bad
 quantity, an amount or an operator that kube-apiserver refuses, a file without documents, an object without kind or name. What is
@@ -10,11 +10,9 @@ inferred from an object's shape or list, generated names.
 
 from __future__ import annotations
 
-import gc
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, BinaryIO
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec.structs import replace
@@ -23,9 +21,9 @@ from bayplan.base.errors import InputError
 from bayplan.base.near_names import near_name
 from bayplan.formats import schema, shapes
 from bayplan.formats.amounts import odd_amounts, quantity_hint
-from bayplan.formats.files import InputFile, find_files, read_bytes
+from bayplan.formats.files import InputFile
 from bayplan.formats.fixed_values import wrong_values
-from bayplan.formats.manifest import LoadedObject, LoadWarning, Manifest, UnusedObject, WarningKind
+from bayplan.formats.manifest import LoadedObject, LoadWarning, Manifest, UnusedObject, WarningKind, shown
 from bayplan.formats.suggestions import suggest_field, suggest_kind
 from bayplan.objects import kinds
 from bayplan.objects.defaults import default_object
@@ -36,87 +34,10 @@ from bayplan.objects.pod import Pod
 if TYPE_CHECKING:
     from bayplan.formats.documents import Document
 
-Progress = Callable[[str, int], None]
-"""Called with the file at hand and the number of documents read so far: every 1,000 and at the end of each file."""
-
-_PROGRESS_STEP = 1000
 _PRECISE_LINES = 100
 """Warnings about fields that get the line of the field, for which the document is read a second time."""
 _GUESSED_NAMES = 20
 """Missing nodes for which a near name is searched."""
-
-
-def load(
-    paths: Sequence[str],
-    *,
-    stdin: BinaryIO | None = None,
-    strict: bool = False,
-    progress: Progress | None = None,
-    known_nodes: Collection[str] = (),
-) -> Manifest:
-    """Load the objects of files, folders, patterns and standard input (`-`).
-
-    Args:
-        paths: see `bayplan.formats.files.find_files`.
-        stdin: what `-` reads.
-        strict: refuse what is otherwise a warning.
-        progress: see `Progress`.
-        known_nodes: names of nodes from elsewhere (a trace), to which pods may be bound.
-
-    Returns:
-        Typed objects with the API's defaults, whole documents, places and warnings.
-
-    Raises:
-        InputError: see this module's first paragraph.
-    """
-    files = find_files(paths)
-    return load_files(files, stdin=stdin, strict=strict, progress=progress, known_nodes=known_nodes)
-
-
-def load_files(
-    files: Sequence[InputFile],
-    *,
-    stdin: BinaryIO | None = None,
-    strict: bool = False,
-    progress: Progress | None = None,
-    known_nodes: Collection[str] = (),
-) -> Manifest:
-    """Load files that were found already; else as `load`."""
-    loader = _Loader(strict=strict)
-    if not files:
-        return loader.finish(known_nodes)
-    # Traces are read without YAML.
-    from bayplan.formats.documents import read_documents
-
-    with _collector_paused():
-        for file in files:
-            loader.manifest.files.append(file.name)
-            loader.found = file.found
-            before = loader.documents
-            for document in read_documents(read_bytes(file, stdin=stdin), file.name, suffix=file.suffix):
-                loader.take(document)
-                if progress is not None and loader.documents % _PROGRESS_STEP == 0:
-                    progress(file.name, loader.documents)
-            if loader.documents == before:
-                raise InputError(file.name, wanted="at least one object", got="a file without documents")
-            if progress is not None:
-                progress(file.name, loader.documents)
-        return loader.finish(known_nodes)
-
-
-@contextmanager
-def _collector_paused() -> Iterator[None]:
-    """Pause cyclic garbage collection: nothing here makes cycles, and passes over all that is loaded cost the most.
-
-    A host that keeps a large manifest may call `gc.freeze()` after the load, for the same reason.
-    """
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 _INDEX = re.compile(r"\[\d+\]")
@@ -126,13 +47,21 @@ class _NoObject(InputError):
     """A document that is not an object of Kubernetes: it does not say of which kind it is."""
 
 
-class _Loader:
-    """Takes documents one by one and gathers a manifest."""
+class ManifestLoader:
+    """Takes documents one by one and gathers a manifest; `bayplan.formats.inputs.load_inputs` runs it.
+
+    Args:
+        strict: refuse what is otherwise a warning.
+
+    Attributes:
+        manifest: typed objects with the API's defaults, whole documents, places and warnings.
+        documents: how many were taken.
+    """
 
     def __init__(self, *, strict: bool) -> None:
         self.manifest = Manifest()
         self.documents = 0
-        self.found = False
+        self._found = False
         self._strict = strict
         self._by_name: dict[tuple[str, str, str, str], LoadedObject] = {}
         self._typed_lists: set[tuple[str, str]] = set()
@@ -141,12 +70,19 @@ class _Loader:
         self._field_hints: dict[tuple[str, str], str] = {}
         self._specs = _SharedSpecs()
 
+    def begin(self, file: InputFile) -> None:
+        """Begin a file, whose documents follow."""
+        self.manifest.files.append(file.name)
+        self._found = file.found
+
     def take(self, document: Document) -> None:
-        """Take the next document."""
+        """Take the next document.
+
+        Raises:
+            InputError: see this module's first paragraph.
+        """
         self.documents += 1
-        value = document.value
-        if not isinstance(value, dict):
-            raise self._refusal(document, "document", wanted="an object", got=_shown(value))
+        value = document.checked_value()
         for where, name in document.duplicates:
             problem = f"duplicate field {name!r}"
             self._warn(WarningKind.DUPLICATE_FIELD, where, describe(value), problem, "the last one counts")
@@ -154,7 +90,7 @@ class _Loader:
             value = self._with_kind(document, value)
         except _NoObject as problem:
             # Folders of manifests hold other things too: values of templates, configurations of other programs.
-            if not self.found:
+            if not self._found:
                 raise
             lacking = "neither apiVersion nor kind" if problem.got == "neither" else problem.got
             text = f"not a Kubernetes object: it has {lacking}"
@@ -173,8 +109,12 @@ class _Loader:
         self._check_amounts(document, value)
         self._keep(LoadedObject(row, item, document.source, document.raw))
 
-    def finish(self, known_nodes: Collection[str]) -> Manifest:
-        """Run the checks that need all documents, and return the manifest."""
+    def finish(self, known_nodes: Collection[str] = ()) -> Manifest:
+        """Run the checks that need all documents, and return the manifest.
+
+        Args:
+            known_nodes: names of nodes from elsewhere (a trace), to which pods may be bound.
+        """
         manifest = self.manifest
         replaced = {id(each) for each in manifest.replaced}
         manifest.loaded = [each for each in manifest.loaded if id(each) not in replaced]
@@ -203,7 +143,7 @@ class _Loader:
         what = describe(value)
         for name, found in (("apiVersion", api_version), ("kind", kind)):
             if found not in (None, "") and not isinstance(found, str):
-                raise self._refusal(document, f"{what} $.{name}", wanted="a string", got=_shown(found))
+                raise self._refusal(document, f"{what} $.{name}", wanted="a string", got=shown(found))
         if api_version or kind:
             missing = "kind" if api_version else "apiVersion"
             versions = [row.api_version for row in KINDS if row.kind == kind]
@@ -272,7 +212,7 @@ class _Loader:
                 what,
                 where=document.where(wrong.path),
                 wanted=f"{', '.join(most)} or {last}",
-                got=_shown(wrong.value),
+                got=shown(wrong.value),
                 hint=f"'{close}'" if close else "",
             )
 
@@ -393,10 +333,3 @@ class _SharedSpecs:
         same = known.metadata
         metadata = replace(metadata, labels=same.labels, owner_references=same.owner_references)
         return replace(pod, metadata=metadata, spec=known.spec)
-
-
-def _shown(value: object) -> str:
-    if isinstance(value, list):
-        return f"a list of {len(value)}"
-    text = "an object" if isinstance(value, Mapping) else repr(value)
-    return text if len(text) <= 80 else text[:77] + "..."

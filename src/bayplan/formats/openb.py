@@ -27,7 +27,7 @@ run for ever.
 
 import csv
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from decimal import Decimal, InvalidOperation
 from enum import Enum
 
@@ -35,7 +35,7 @@ import msgspec
 
 from bayplan.base.durations import SECOND_NS
 from bayplan.base.errors import InputError
-from bayplan.formats.files import InputFile, find_files, read_bytes
+from bayplan.formats.files import InputFile
 from bayplan.formats.trace import TimedPod, Trace
 from bayplan.objects.affinity import (
     Affinity,
@@ -83,21 +83,6 @@ def sniff(head: bytes) -> Table | None:
     return next((table for table in Table if columns.issuperset(table.value)), None)
 
 
-def load(paths: Sequence[str]) -> Trace:
-    """Read node lists and task lists.
-
-    Args:
-        paths: files and patterns, see `bayplan.formats.files.find_files`.
-
-    Raises:
-        InputError: no table of the trace; a bad row, with file, line and column; a name that stands twice.
-    """
-    reader = Reader()
-    for file in find_files(paths):
-        reader.read(file, read_bytes(file))
-    return reader.trace
-
-
 class Reader:
     """Reads tables of the trace into one `Trace`."""
 
@@ -114,7 +99,7 @@ class Reader:
         """Read one table.
 
         Raises:
-            InputError: see `load`.
+            InputError: no table of the trace; a bad row, with file, line and column; a name that stands twice.
         """
         table = sniff(data[:65536])
         if table is None:

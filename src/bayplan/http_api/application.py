@@ -14,7 +14,7 @@ from starlette.routing import Match, Route
 from starlette.websockets import WebSocket
 
 from bayplan.apiserver.http.access import WEBSOCKET, Access
-from bayplan.apiserver.rest.errors import ApiError
+from bayplan.apiserver.model.errors import ApiError
 from bayplan.base.asgi import Receive, Scope, Send
 from bayplan.base.errors import EngineBusy, InputError, PluginFailure
 from bayplan.http_api.answers import bytes_answer, json_answer

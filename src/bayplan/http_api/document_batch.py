@@ -14,15 +14,13 @@ from typing import Annotated
 
 import msgspec
 
-from bayplan.apiserver.kinds.strategy import part
+from bayplan.apiserver.model.errors import ApiError, bad_request
+from bayplan.apiserver.model.requests import DeleteOptions, RequestInfo, WriteOptions
+from bayplan.apiserver.model.resources import Resource
 from bayplan.apiserver.rest import deleting
 from bayplan.apiserver.rest.backend import Backend
-from bayplan.apiserver.rest.errors import ApiError, bad_request
-from bayplan.apiserver.rest.options import DeleteOptions, WriteOptions
-from bayplan.apiserver.rest.request_info import RequestInfo
-from bayplan.apiserver.rest.resources import Resource
 from bayplan.apiserver.rest.whole_objects import create_whole
-from bayplan.base.plain_data import Plain
+from bayplan.base.plain_data import Plain, part
 
 MOST_BATCH_BYTES = 32 << 20
 SLICE_NS = 2_000_000

@@ -12,10 +12,11 @@ from collections.abc import Generator, Iterable, Mapping, Sequence
 
 from bayplan.apiserver.rest.backend import Backend
 from bayplan.apiserver.rest.bootstrap import bootstrap
-from bayplan.apiserver.rest.loading import Loaded, Source, load_one_by_one
+from bayplan.apiserver.rest.loading import Loaded, load_one_by_one
 from bayplan.apiserver.store.item import Item, Write
 from bayplan.apiserver.store.store import Snapshot, Store
 from bayplan.apiserver.store.table import Key
+from bayplan.formats.manifest import PlainObject
 
 AT_ONCE = 10
 """Documents that are loaded before other tasks on the loop get a turn."""
@@ -40,7 +41,7 @@ async def load_into(backend: Backend, documents: Sequence[dict[str, object]], *,
         emptied = store.revision
         bootstrap(backend)
         written += reversed(store.written_after(emptied))
-    sources = (Source(document, f"items[{number}]") for number, document in enumerate(documents))
+    sources = (PlainObject(document, f"items[{number}]") for number, document in enumerate(documents))
     try:
         for number, _ in enumerate(_load_noting(backend, sources, loaded, written)):
             if number % AT_ONCE == AT_ONCE - 1:
@@ -56,7 +57,7 @@ async def load_into(backend: Backend, documents: Sequence[dict[str, object]], *,
 
 
 def _load_noting(
-    backend: Backend, sources: Iterable[Source], loaded: Loaded, written: list[Write]
+    backend: Backend, sources: Iterable[PlainObject], loaded: Loaded, written: list[Write]
 ) -> Generator[None, None, None]:
     """Load one by one, and record the writes of each step, during which no other task can write."""
     loading = load_one_by_one(backend, sources, loaded)

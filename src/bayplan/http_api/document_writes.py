@@ -9,9 +9,9 @@ from urllib.parse import quote
 import msgspec
 from msgspec.structs import replace
 
+from bayplan.apiserver.model.resources import Resource
 from bayplan.apiserver.rest.api import Api
 from bayplan.apiserver.rest.messages import Request, Response
-from bayplan.apiserver.rest.resources import Resource
 from bayplan.base.errors import InputError
 from bayplan.formats.documents import Document, read_documents
 from bayplan.http_api.contract.documents import Applied, AppliedItem, AppliedProblem
@@ -76,7 +76,6 @@ def _read(text: str) -> list[Document]:
 
 
 async def _apply(api: Api, document: Document, wanted: ApplyRequest, index: int) -> AppliedItem:
-    value = document.value_with_kind()
     told = AppliedItem(
         index=index,
         line=document.source.line,
@@ -88,8 +87,9 @@ async def _apply(api: Api, document: Document, wanted: ApplyRequest, index: int)
         action="refused",
         message="",
     )
-    if not isinstance(value, dict):
-        return replace(told, message=f"a document is an object, not {type(value).__name__}")
+    if not isinstance(document.value, dict):
+        return replace(told, message=f"a document is an object, not {type(document.value).__name__}")
+    value = document.value_with_kind()
     resource = api.backend.registry.by_kind(str(value.get("apiVersion") or ""), str(value.get("kind") or ""))
     if resource is None:
         got = f"{value.get('apiVersion') or 'no apiVersion'} {value.get('kind') or 'no kind'}"

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bayplan.apiserver.rest.errors import ApiError
-from bayplan.apiserver.rest.selectors import parse_labels
+from bayplan.apiserver.model.errors import ApiError
+from bayplan.apiserver.model.selectors import parse_labels
 from bayplan.base.go_text.times import format_instant
 from bayplan.http_api.contract.answer import Facet
 from bayplan.http_api.contract.nodes import CellGroup, Cells, NodeFacets, NodeRow, UsageRow

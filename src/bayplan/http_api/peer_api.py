@@ -17,7 +17,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 
 from bayplan.apiserver.http.access import Access
-from bayplan.apiserver.rest.errors import ApiError
+from bayplan.apiserver.model.errors import ApiError
 from bayplan.apiserver.store.item import ADDED, Item, Write
 from bayplan.apiserver.store.store import Compacted, Store
 from bayplan.base.errors import BayplanError, InputError

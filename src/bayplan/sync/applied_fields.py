@@ -13,9 +13,8 @@ from hashlib import blake2b
 
 import msgspec
 
-from bayplan.base.plain_data import Document
+from bayplan.base.plain_data import Document, part, text
 from bayplan.cluster.source_copies import SOURCE_UID
-from bayplan.sync.document import part, text
 from bayplan.sync.followed_kinds import FollowedKind
 from bayplan.sync.merging import FOLLOWING_POD_FIELDS
 from bayplan.sync.policy import SOURCE_APPLIED

@@ -6,8 +6,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from bayplan.base.plain_data import Document
-from bayplan.sync.document import part, text
+from bayplan.base.plain_data import Document, part, text
 from bayplan.sync.feed import Listed, RawDocuments, Take
 from bayplan.sync.followed_kinds import BY_KIND, FOLLOWED_KINDS
 

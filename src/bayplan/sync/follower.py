@@ -20,11 +20,9 @@ from itertools import islice
 
 import msgspec
 
-from bayplan.base.plain_data import Document
+from bayplan.base.plain_data import Document, part, text
 from bayplan.cluster.source_copies import SOURCE_UID
 from bayplan.sync.applied_fields import from_annotation, noted, unless_changed_here
-from bayplan.sync.dependents import Dependents
-from bayplan.sync.document import part, text
 from bayplan.sync.expectations import Expectations
 from bayplan.sync.followed_kinds import BY_PLURAL, FOLLOWED_KINDS, FollowedKind, ObjectRef
 from bayplan.sync.known_objects import LocalObject, Problem, SourceObject, ref_of, source_object, stand_in_uid
@@ -42,7 +40,7 @@ from bayplan.sync.merging import (
 )
 from bayplan.sync.policy import SyncPolicy
 from bayplan.sync.sync_write import Put, SyncWrite, Verb
-from bayplan.sync.translation import Awaited, translate
+from bayplan.sync.translation import Awaited, Dependents, translate
 from bayplan.sync.volume_decisions import CLAIMS, VolumeDecisions, is_bound
 
 _INITIAL_ONLY = ("volumeattachments",)

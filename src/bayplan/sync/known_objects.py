@@ -7,8 +7,7 @@ from hashlib import blake2b
 import msgspec
 from msgspec import Struct
 
-from bayplan.base.plain_data import Document
-from bayplan.sync.document import part, text
+from bayplan.base.plain_data import Document, part, text
 from bayplan.sync.followed_kinds import BY_PLURAL, ObjectRef
 from bayplan.sync.merging import is_finished, is_gated, is_scheduled
 

@@ -10,8 +10,7 @@ from collections.abc import Iterable, Iterator
 from enum import Enum
 from hashlib import blake2b
 
-from bayplan.base.plain_data import Document
-from bayplan.sync.document import part
+from bayplan.base.plain_data import Document, part
 
 MEMORY_NAMESPACE = "bayplan-sync"
 """The namespace of the ConfigMaps."""

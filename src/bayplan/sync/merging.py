@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from bayplan.base.plain_data import Document
+from bayplan.base.plain_data import Document, items, part, text
 from bayplan.plugins.pod_claims import BIND_COMPLETED, BOUND_BY_CONTROLLER, SELECTED_NODE
-from bayplan.sync.document import items, part, text
 from bayplan.sync.followed_kinds import FollowedKind
 
 FINISHED = ("Succeeded", "Failed")

@@ -18,8 +18,7 @@ import msgspec
 
 from bayplan.base.errors import InputError
 from bayplan.base.go_text.times import parse_time_ns
-from bayplan.base.plain_data import Document
-from bayplan.sync.document import part, text
+from bayplan.base.plain_data import Document, part, text
 from bayplan.sync.feed import Changed, Listed
 from bayplan.sync.followed_kinds import BY_KIND, FOLLOWED_KINDS, FollowedKind
 from bayplan.sync.recording import read_lines

@@ -9,9 +9,8 @@ from urllib.parse import quote
 import msgspec
 
 from bayplan.base.errors import InputError
-from bayplan.base.plain_data import Document
+from bayplan.base.plain_data import Document, part, text
 from bayplan.client.requests import ApiRequest, ApiResponse
-from bayplan.sync.document import part, text
 from bayplan.sync.feed import Changed, Listed, Take
 from bayplan.sync.followed_kinds import ObjectRef
 from bayplan.sync.known_objects import ref_of

@@ -14,10 +14,9 @@ import msgspec
 
 from bayplan.base.durations import SECOND_NS
 from bayplan.base.errors import InputError
-from bayplan.base.plain_data import Document
+from bayplan.base.plain_data import Document, part, text
 from bayplan.cluster.run_time import FOREVER, RUN_TIME_ANNOTATION
 from bayplan.formats.files import InputFile, read_bytes
-from bayplan.sync.document import part, text
 from bayplan.sync.timed_change import Applied, RecordingHeader, TimedChange
 from bayplan.sync.translation import without_tokens
 

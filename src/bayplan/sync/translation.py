@@ -15,11 +15,10 @@ from __future__ import annotations
 
 from typing import Protocol, cast
 
-from bayplan.base.plain_data import Document
+from bayplan.base.plain_data import Document, items, part, text
 from bayplan.cluster.run_time import run_forever
 from bayplan.cluster.source_copies import SOURCE_UID
 from bayplan.controllers.resource_claims import DELETE_PROTECTION
-from bayplan.sync.document import items, part, text
 from bayplan.sync.followed_kinds import SPREAD_OWNERS, FollowedKind, ObjectRef
 from bayplan.sync.policy import SOURCE_APPLIED
 
@@ -210,3 +209,42 @@ def _claim_status(status: Document, namespace: str, here: LocalObjects) -> Docum
         if user.get("resource") == "pods" and here.keeps_node(uid):
             users.append({**user, "uid": _here(here, ObjectRef("pods", namespace, text(user, "name")), uid)})
     return cast("Document", {"status": {**status, "reservedFor": users}}) if users else {}
+
+
+class Dependents:
+    """Dependents by the object whose uid they use."""
+
+    def __init__(self) -> None:
+        self._users: dict[ObjectRef, dict[ObjectRef, None]] = {}
+
+    def asking(self, user: ObjectRef, here: LocalObjects) -> LocalObjects:
+        """Return `here` for an object's translation, with every queried uid recorded as a dependency."""
+        return _Asking(self._users, user, here)
+
+    def take(self, ref: ObjectRef) -> list[ObjectRef]:
+        """Remove and return the dependents of an object whose uid has changed; reconciling them records them again."""
+        return list(self._users.pop(ref, ()))
+
+
+class _Asking:
+    """See `bayplan.sync.translation.LocalObjects`.
+
+    Args:
+        users: where the dependency is recorded.
+        user: the translated object.
+        here: the local objects.
+    """
+
+    def __init__(self, users: dict[ObjectRef, dict[ObjectRef, None]], user: ObjectRef, here: LocalObjects) -> None:
+        self._users = users
+        self._user = user
+        self._here = here
+
+    def uid_of(self, ref: ObjectRef, source_uid: str) -> str | None:
+        """See `LocalObjects`."""
+        self._users.setdefault(ref, {})[self._user] = None
+        return self._here.uid_of(ref, source_uid)
+
+    def keeps_node(self, source_uid: str) -> bool:
+        """See `LocalObjects`."""
+        return self._here.keeps_node(source_uid)

@@ -8,10 +8,9 @@ from typing import TypeAlias, TypeVar
 import msgspec
 
 from bayplan.base.errors import InputError
-from bayplan.base.plain_data import Document
+from bayplan.base.plain_data import Document, items, part, text
 from bayplan.client.requests import NO_ANSWER, ApiRequest, ApiResponse
 from bayplan.cluster.source_copies import SOURCE_UID
-from bayplan.sync.document import items, part, text
 from bayplan.sync.followed_kinds import BY_PLURAL
 from bayplan.sync.follower import Follower
 from bayplan.sync.memory import MEMORY_NAMESPACE

@@ -6,7 +6,7 @@ import pytest
 
 from bayplan.apiserver.bridge import remembering_sets
 from bayplan.controllers import adoption
-from bayplan.controllers.seen_objects import SeenObjects
+from bayplan.controllers.adoption import SeenObjects
 from bayplan.objects.meta import ObjectMeta
 from bayplan.objects.workloads import ReplicaSet
 from tests.apiserver.bridge.world import APPS, World, workload

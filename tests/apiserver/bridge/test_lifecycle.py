@@ -8,9 +8,10 @@ import msgspec
 import pytest
 
 from bayplan.apiserver.bridge.document_owners import GONE
-from bayplan.apiserver.rest.loading import Source, load_documents
+from bayplan.apiserver.rest.loading import load_documents
 from bayplan.apiserver.store.durable import DurableRecorder
 from bayplan.apiserver.store.store import Store
+from bayplan.formats.manifest import PlainObject
 from tests.apiserver.bridge.world import API, APPS, BATCH, World, job, workload
 from tests.apiserver.client import PODS, Document, pod
 
@@ -301,7 +302,7 @@ def test_sets_of_a_recorded_cluster_keep_their_pods_and_the_names_of_their_revis
     for number, digest in enumerate(digests):
         text = text.replace(digest, f"upstream{number}")
     world = World()
-    load_documents(world.backend, [Source(document, "dump") for document in msgspec.json.decode(text)])
+    load_documents(world.backend, [PlainObject(document, "dump") for document in msgspec.json.decode(text)])
     revisions, pods = world.names("apps/controllerrevisions"), world.names("pods")
     world.run(100)
     assert world.names("pods") == pods

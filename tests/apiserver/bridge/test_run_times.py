@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from bayplan.apiserver.rest.loading import Source, load_documents
+from bayplan.apiserver.rest.loading import load_documents
 from bayplan.cluster.kubelet import KubeletOptions
+from bayplan.formats.manifest import PlainObject
 from tests.apiserver.bridge.world import API, BATCH, World, job, workload
 
 PODS = f"{API}/namespaces/default/pods"
@@ -99,7 +100,7 @@ def test_pods_of_a_dump_do_not_end(status: dict[str, Any]) -> None:
     dumped = pod("Never", uid="7f3a", creationTimestamp="2025-01-01T00:00:00Z")
     if status["phase"] == "Running":
         dumped["spec"]["nodeName"] = "n0"
-    load_documents(world.backend, [Source({**dumped, "status": status}, "dump.yaml:1")])
+    load_documents(world.backend, [PlainObject({**dumped, "status": status}, "dump.yaml:1")])
     world.run(1_000)
     assert phase(world) == "Running"
     assert shown(world, f"{PODS}/p")["metadata"]["annotations"][RUN_TIME] == "forever"
@@ -107,7 +108,7 @@ def test_pods_of_a_dump_do_not_end(status: dict[str, Any]) -> None:
 
 def test_a_pod_of_a_manifest_ends() -> None:
     world = World(nodes=1, pods=TEN_SECONDS)
-    load_documents(world.backend, [Source(pod("Never"), "pod.yaml:1")])
+    load_documents(world.backend, [PlainObject(pod("Never"), "pod.yaml:1")])
     world.run(11)
     assert phase(world) == "Succeeded"
 
@@ -116,7 +117,7 @@ def test_a_pod_that_somebody_else_has_started_does_not_end() -> None:
     world = World(nodes=1, pods=TEN_SECONDS)
     running: dict[str, Any] = {**pod("Never"), "status": {"phase": "Running", "startTime": "2025-12-31T00:00:00Z"}}
     running["spec"]["nodeName"] = "n0"
-    load_documents(world.backend, [Source(running, "pod.yaml:1")])
+    load_documents(world.backend, [PlainObject(running, "pod.yaml:1")])
     world.run(1_000)
     assert phase(world) == "Running"
 

@@ -7,9 +7,9 @@ from urllib.parse import unquote
 
 import pytest
 
-from bayplan.apiserver.rest.loading import Source as Loaded
 from bayplan.apiserver.rest.loading import load_documents
 from bayplan.apiserver.rest.messages import Request, Response, Stream, parse_query
+from bayplan.formats.manifest import PlainObject
 from tests.apiserver.client import Client
 from tests.apiserver.fuzz.expected import problem_with, seeded
 from tests.apiserver.fuzz.made_up import MadeUp, Source
@@ -18,7 +18,7 @@ from tests.apiserver.fuzz.made_up import MadeUp, Source
 @pytest.mark.parametrize("version", ["apis/policy/v1", "apis/scheduling.k8s.io/v1"])
 def test_requests_that_are_made_up_are_answered(version: str) -> None:
     client = Client()
-    load_documents(client.backend, [Loaded(each, "") for each in seeded()])
+    load_documents(client.backend, [PlainObject(each, "") for each in seeded()])
     source = Source([client.get(f"/openapi/v3/{version}").document], 1)
 
     async def ask(request: MadeUp) -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bayplan.apiserver.http import rate_limit
-from bayplan.apiserver.http.rate_limit import RateLimit
+from bayplan.apiserver.http import limits
+from bayplan.apiserver.http.limits import RateLimit
 from bayplan.apiserver.http.server import ApiServer, ServerOptions
 from bayplan.base.errors import InputError
 from tests.apiserver.serving import ask, serving
@@ -39,7 +39,7 @@ def test_a_bucket_fills_with_time(waits: list[float], want: str) -> None:
 
 
 def test_clients_of_the_past_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rate_limit, "_MOST_CLIENTS", 3)
+    monkeypatch.setattr(limits, "_MOST_CLIENTS", 3)
     clock = Clock()
     limit = RateLimit(1.0, clock=clock)
     for name in "abc":

@@ -10,7 +10,7 @@ import pytest
 
 from bayplan.apiserver.http.access import PUBLIC_PATHS
 from bayplan.apiserver.http.application import Application
-from bayplan.apiserver.rest.resources import Resource
+from bayplan.apiserver.model.resources import Resource
 from bayplan.base.web_origin import FORM_TYPES
 from tests.apiserver.client import Client, pod
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from bayplan.apiserver.kinds.image_names import image_tag
+from bayplan.apiserver.kinds.default_functions import image_tag
 from tests.apiserver.client import MERGE, Client, Document
 
 _POD: Document = {"containers": [{"name": "c", "image": "x"}]}

@@ -7,12 +7,11 @@ from typing import cast
 
 import pytest
 
-from bayplan.apiserver.kinds.strategy import part
-from bayplan.apiserver.rest.errors import ApiError
-from bayplan.apiserver.rest.options import WriteOptions
-from bayplan.apiserver.rest.request_info import RequestInfo
+from bayplan.apiserver.model.errors import ApiError
+from bayplan.apiserver.model.requests import RequestInfo, WriteOptions
 from bayplan.apiserver.rest.whole_objects import create_whole
 from bayplan.apiserver.store.item import Write
+from bayplan.base.plain_data import part
 from tests.apiserver.client import Client, Document, pod
 
 RUNNING: Document = {

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from bayplan.apiserver.codec.shape import Emptied
-from bayplan.apiserver.rest.errors import Cause
+from bayplan.apiserver.model.errors import Cause
 from bayplan.apiserver.validation import engine as e
 
 Document = dict[str, Any]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bayplan.apiserver.rest.errors import Cause
+from bayplan.apiserver.model.errors import Cause
 from bayplan.apiserver.validation import formats as f
 from bayplan.apiserver.validation.engine import Check
 

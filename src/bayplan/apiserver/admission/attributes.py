@@ -6,11 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
+from bayplan.apiserver.admission.outgoing import Outgoing
 from bayplan.apiserver.kinds.conversion import served_form, stored_form
-from bayplan.apiserver.kinds.parts import part
-from bayplan.apiserver.rest.errors import ApiError, forbidden
-from bayplan.apiserver.rest.resources import Resource, ResourceRegistry
-from bayplan.base.plain_data import Document
+from bayplan.apiserver.model.errors import ApiError, forbidden
+from bayplan.apiserver.model.resources import Resource, ResourceRegistry
+from bayplan.apiserver.store.store import Store
+from bayplan.base.plain_data import Document, part
 
 CREATE, UPDATE, DELETE, CONNECT = "CREATE", "UPDATE", "DELETE", "CONNECT"
 
@@ -50,6 +51,18 @@ class World(Protocol):
 
     def all(self, table: str) -> list[Document]:
         """Return the decoded documents of a table; callers must not change them."""
+
+
+class Server(World, Protocol):
+    """The part of the server that admission and conversion need: `World`, the store, and calls of webhooks."""
+
+    @property
+    def store(self) -> Store:
+        """The store, for the versions of its tables."""
+
+    @property
+    def outgoing(self) -> Outgoing:
+        """The calls that may be made, and their responses."""
 
 
 @dataclass(slots=True, eq=False)

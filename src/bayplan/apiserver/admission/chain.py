@@ -16,21 +16,19 @@ from bayplan.apiserver.admission.attributes import (
     UPDATE,
     Attributes,
     GroupVersionKind,
+    Server,
     kind_of,
 )
 from bayplan.apiserver.admission.matching import is_exempt, is_never_policed
 from bayplan.apiserver.admission.reinvocation import Reinvocation
-from bayplan.apiserver.kinds.parts import part
 from bayplan.apiserver.kinds.registry import USER_GROUPS
-from bayplan.apiserver.rest.errors import ApiError
-from bayplan.apiserver.rest.options import DeleteOptions, WriteOptions
-from bayplan.apiserver.rest.request_info import RequestInfo
-from bayplan.base.plain_data import Document
+from bayplan.apiserver.model.errors import ApiError
+from bayplan.apiserver.model.requests import DeleteOptions, RequestInfo, WriteOptions
+from bayplan.base.plain_data import Document, part
 
 if TYPE_CHECKING:
     from bayplan.apiserver.admission import mutating_policies, validating_policies
     from bayplan.apiserver.admission.webhooks import Webhook
-    from bayplan.apiserver.rest.backend import Backend
 
 _GROUP = "admissionregistration.k8s.io"
 _TABLES = (
@@ -54,18 +52,18 @@ class Admission:
     """Asks the hooks of a cluster about writes.
 
     Args:
-        backend: of everything.
+        server: whose writes they are.
     """
 
-    def __init__(self, backend: Backend) -> None:
-        self._backend = backend
+    def __init__(self, server: Server) -> None:
+        self._server = server
         self._versions: tuple[int, ...] = ()
         self._hooks = _Hooks([], [], [], [])
 
     @property
     def is_active(self) -> bool:
         """Whether any hook is there."""
-        table = self._backend.store.table
+        table = self._server.store.table
         versions = tuple([table(name).version for name in _TABLES])
         if versions != self._versions:
             self._hooks = self._compiled()
@@ -74,16 +72,16 @@ class Admission:
 
     def _compiled(self) -> _Hooks:
         # The language takes a while to import, and most clusters have no policies.
-        if not any(len(self._backend.store.table(name)) for name in _TABLES):
+        if not any(len(self._server.store.table(name)) for name in _TABLES):
             return _Hooks([], [], [], [])
         from bayplan.apiserver.admission import mutating_policies, validating_policies, webhooks
 
-        backend = self._backend
+        server = self._server
         return _Hooks(
-            mutating_policies.compiled_policies(backend),
-            webhooks.compiled_webhooks(backend, mutating=True),
-            validating_policies.compiled_policies(backend),
-            webhooks.compiled_webhooks(backend, mutating=False),
+            mutating_policies.compiled_policies(server),
+            webhooks.compiled_webhooks(server, mutating=True),
+            validating_policies.compiled_policies(server),
+            webhooks.compiled_webhooks(server, mutating=False),
         )
 
     # --- a request ----------------------------------------------------------------------------------------------------
@@ -116,7 +114,7 @@ class Admission:
         asked |= {name: query[name] for name in ("fieldManager", "fieldValidation") if query.get(name)}
         name = info.name or str(part(new, "metadata").get("name") or "")
         return Attributes(
-            world=self._backend,
+            world=self._server,
             operation=verb,
             resource=resource,
             subresource=info.subresource,
@@ -145,7 +143,7 @@ class Admission:
         if options.dry_run:
             asked["dryRun"] = ["All"]
         return Attributes(
-            world=self._backend,
+            world=self._server,
             operation=DELETE,
             resource=info.resource,
             subresource=info.subresource,
@@ -193,7 +191,7 @@ class Admission:
             changed = mutating_policies.mutate(self._hooks.mutating_policies, attributes, again)
             again.end(attributes.object)
         webhooks_again.begin(attributes.object)
-        changed |= webhooks.mutate(self._hooks.mutating_webhooks, attributes, webhooks_again, self._backend.outgoing)
+        changed |= webhooks.mutate(self._hooks.mutating_webhooks, attributes, webhooks_again, self._server.outgoing)
         webhooks_again.end(attributes.object)
         return changed
 
@@ -210,7 +208,7 @@ class Admission:
         with _warning(attributes):
             if not is_never_policed(attributes):
                 validating_policies.validate(self._hooks.validating_policies, attributes)
-            webhooks.validate(self._hooks.validating_webhooks, attributes, self._backend.outgoing)
+            webhooks.validate(self._hooks.validating_webhooks, attributes, self._server.outgoing)
 
 
 @contextmanager

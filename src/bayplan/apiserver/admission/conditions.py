@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from bayplan.apiserver.admission.expressions import (
+from bayplan.apiserver.model.expressions import (
     MATCH_BUDGET,
     Budget,
     Evaluation,
@@ -17,8 +17,7 @@ from bayplan.apiserver.admission.expressions import (
     Scope,
     compile_expression,
 )
-from bayplan.apiserver.kinds.parts import parts
-from bayplan.base.plain_data import Document
+from bayplan.base.plain_data import Document, parts
 from bayplan.cel.problems import RunProblem
 from bayplan.cel.types import BOOL
 

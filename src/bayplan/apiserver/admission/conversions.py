@@ -11,19 +11,15 @@ from __future__ import annotations
 import hashlib
 from collections import OrderedDict
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import msgspec
 
+from bayplan.apiserver.admission.attributes import Server
 from bayplan.apiserver.admission.outgoing import Answer, Call, CallProblem
-from bayplan.apiserver.kinds.parts import part, parts, texts
-from bayplan.apiserver.rest.errors import ApiError
-from bayplan.apiserver.rest.resources import Resource
-from bayplan.base.plain_data import Document
+from bayplan.apiserver.model.errors import ApiError
+from bayplan.apiserver.model.resources import Resource
+from bayplan.base.plain_data import Document, part, parts, texts
 from bayplan.objects.selectors import quote
-
-if TYPE_CHECKING:
-    from bayplan.apiserver.rest.backend import Backend
 
 MAX_OBJECTS = 200
 """Objects of one call."""
@@ -59,7 +55,7 @@ class WebhookConverter:
     """Converts objects of one served version to the stored one and back.
 
     Args:
-        backend: of everything.
+        server: whose objects they are.
         resource: in the version that is served.
         storage_version: of the definition.
         webhook: ``spec.conversion.webhook`` of the definition.
@@ -67,9 +63,9 @@ class WebhookConverter:
     """
 
     def __init__(
-        self, backend: Backend, resource: Resource, storage_version: str, webhook: Document, cache: ConversionCache
+        self, server: Server, resource: Resource, storage_version: str, webhook: Document, cache: ConversionCache
     ) -> None:
-        self._backend = backend
+        self._server = server
         self._table, self._kind, self._group = resource.table, resource.kind, resource.group
         self._served, self._stored = resource.version, storage_version
         self._client = part(webhook, "clientConfig")
@@ -90,7 +86,7 @@ class WebhookConverter:
         return self._converted(document, self._stored, self._served)
 
     def _converted(self, document: Document, source: str, target: str) -> Document:
-        if not self._backend.outgoing.is_allowed(self._client):
+        if not self._server.outgoing.is_allowed(self._client):
             return document
         key = self._key(document, target)
         found = self._cache.get(key)
@@ -116,7 +112,7 @@ class WebhookConverter:
         chunks = [wanted[at : at + MAX_OBJECTS] for at in range(0, len(wanted), MAX_OBJECTS)]
         calls = [self._call(chunk, source, target) for chunk in chunks]
         try:
-            answers = self._backend.outgoing.answers(calls)
+            answers = self._server.outgoing.answers(calls)
         except CallProblem as problem:
             raise self._failed(source, str(problem)) from None
         for chunk, answer in zip(chunks, answers, strict=True):
@@ -124,7 +120,7 @@ class WebhookConverter:
                 self._cache.put(self._key(each, target), converted)
 
     def _others(self, target: str) -> Iterator[Document]:
-        for other in self._backend.all(self._table):
+        for other in self._server.all(self._table):
             if self._cache.get(self._key(other, target)) is None:
                 yield other
 
@@ -209,7 +205,7 @@ def _with_metadata(document: Document, converted: Document) -> Document:
     return {"metadata": metadata, **body}
 
 
-def attach_converters(backend: Backend, definition: Document) -> None:
+def attach_converters(server: Server, definition: Document) -> None:
     """Give the served versions of a definition their converters, if it has a webhook for conversions."""
     spec = part(definition, "spec")
     conversion = part(spec, "conversion")
@@ -220,6 +216,6 @@ def attach_converters(backend: Backend, definition: Document) -> None:
     cache, plural = ConversionCache(), str(part(spec, "names").get("plural"))
     for version in versions:
         name = str(version.get("name"))
-        resource = backend.registry.find(str(spec.get("group")), name, plural)
+        resource = server.registry.find(str(spec.get("group")), name, plural)
         if resource is not None and name != stored:
-            resource.converter = WebhookConverter(backend, resource, stored, part(conversion, "webhook"), cache)
+            resource.converter = WebhookConverter(server, resource, stored, part(conversion, "webhook"), cache)

@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from bayplan.apiserver.admission.attributes import CREATE, UPDATE, Attributes, Match, kind_of
-from bayplan.apiserver.kinds.parts import part, parts, texts
-from bayplan.apiserver.rest.errors import not_found
-from bayplan.apiserver.rest.resources import Resource
-from bayplan.base.plain_data import Document
+from bayplan.apiserver.model.errors import not_found
+from bayplan.apiserver.model.resources import Resource
+from bayplan.base.plain_data import Document, part, parts, texts
 from bayplan.objects.selectors import compile_selector_document
 
 EXEMPT_GROUP = "admissionregistration.k8s.io"

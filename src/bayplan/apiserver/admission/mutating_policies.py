@@ -10,18 +10,6 @@ from typing import NamedTuple, cast
 
 from bayplan.apiserver.admission.attributes import Attributes, Match, World
 from bayplan.apiserver.admission.conditions import Conditions, MatchProblem, compile_conditions
-from bayplan.apiserver.admission.expressions import (
-    JSON_PATCH,
-    OBJECT,
-    Budget,
-    Evaluation,
-    Expression,
-    OutOfBudgetError,
-    Scope,
-    cel_value,
-    compile_expression,
-    plain_value,
-)
 from bayplan.apiserver.admission.json_patches import PatchProblem, apply_operations
 from bayplan.apiserver.admission.params import (
     ConfigurationProblem,
@@ -35,12 +23,23 @@ from bayplan.apiserver.admission.params import (
 from bayplan.apiserver.admission.reinvocation import Reinvocation
 from bayplan.apiserver.admission.requests import admission_values
 from bayplan.apiserver.admission.validating_policies import compile_variables
+from bayplan.apiserver.fields.field_declarations import undeclared_field
 from bayplan.apiserver.fields.field_type import FieldType, Merge
 from bayplan.apiserver.fields.merging import DuplicateItemError, merge
-from bayplan.apiserver.kinds.parts import part, parts
-from bayplan.apiserver.rest.errors import ApiError
-from bayplan.apiserver.rest.field_declarations import undeclared_field
-from bayplan.base.plain_data import Document
+from bayplan.apiserver.model.errors import ApiError
+from bayplan.apiserver.model.expressions import (
+    JSON_PATCH,
+    OBJECT,
+    Budget,
+    Evaluation,
+    Expression,
+    OutOfBudgetError,
+    Scope,
+    cel_value,
+    compile_expression,
+    plain_value,
+)
+from bayplan.base.plain_data import Document, part, parts
 from bayplan.cel.problems import RunProblem
 from bayplan.cel.records import Message
 from bayplan.cel.types import list_of

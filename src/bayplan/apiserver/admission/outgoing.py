@@ -17,9 +17,8 @@ from typing import NamedTuple, Protocol
 import msgspec
 
 from bayplan.apiserver.admission.targets import Endpoint, Targets
-from bayplan.apiserver.kinds.parts import part
-from bayplan.apiserver.rest.errors import ApiError
-from bayplan.base.plain_data import Document
+from bayplan.apiserver.model.errors import ApiError
+from bayplan.base.plain_data import Document, part
 
 MAX_ATTEMPTS = 64
 """Maximum number of attempts of a request that needs responses; unless the cluster changes, each attempt gets at least one more."""

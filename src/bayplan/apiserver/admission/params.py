@@ -11,10 +11,9 @@ from typing import NamedTuple
 from bayplan.apiserver.admission.attributes import Attributes, Match, World
 from bayplan.apiserver.admission.matching import match_criteria
 from bayplan.apiserver.kinds.conversion import from_storage
-from bayplan.apiserver.kinds.parts import part
-from bayplan.apiserver.rest.errors import ApiError
-from bayplan.apiserver.rest.resources import Resource
-from bayplan.base.plain_data import Document
+from bayplan.apiserver.model.errors import ApiError
+from bayplan.apiserver.model.resources import Resource
+from bayplan.base.plain_data import Document, part
 from bayplan.objects.selectors import compile_selector_document
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from bayplan.apiserver.admission.attributes import Attributes, Match
-from bayplan.apiserver.admission.expressions import AUTHORIZATION, cel_value
-from bayplan.apiserver.kinds.parts import part
-from bayplan.base.plain_data import Document
+from bayplan.apiserver.model.expressions import AUTHORIZATION, cel_value
+from bayplan.base.plain_data import Document, part
 
 _NAMESPACE_METADATA = (
     *("name", "generateName", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp"),

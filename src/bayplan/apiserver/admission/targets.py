@@ -11,9 +11,8 @@ from ipaddress import ip_address
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from bayplan.apiserver.kinds.parts import part
 from bayplan.base.errors import InputError
-from bayplan.base.plain_data import Document
+from bayplan.base.plain_data import Document, part
 
 LOOPBACK, ANY = "loopback", "any"
 _PLACE = re.compile(r"(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+):(\d{1,5})")

@@ -12,16 +12,6 @@ from typing import NamedTuple
 
 from bayplan.apiserver.admission.attributes import Attributes, World
 from bayplan.apiserver.admission.conditions import Conditions, MatchProblem, compile_conditions
-from bayplan.apiserver.admission.expressions import (
-    Budget,
-    Evaluation,
-    Expression,
-    OutOfBudgetError,
-    Scope,
-    cel_value,
-    compile_expression,
-    variable_type,
-)
 from bayplan.apiserver.admission.params import (
     ConfigurationProblem,
     bindings_of,
@@ -32,9 +22,18 @@ from bayplan.apiserver.admission.params import (
     param_resource,
 )
 from bayplan.apiserver.admission.requests import admission_values
-from bayplan.apiserver.kinds.parts import part, parts, texts
-from bayplan.apiserver.rest.errors import ApiError
-from bayplan.base.plain_data import Document
+from bayplan.apiserver.model.errors import ApiError
+from bayplan.apiserver.model.expressions import (
+    Budget,
+    Evaluation,
+    Expression,
+    OutOfBudgetError,
+    Scope,
+    cel_value,
+    compile_expression,
+    variable_type,
+)
+from bayplan.base.plain_data import Document, part, parts, texts
 from bayplan.cel.problems import RunProblem
 from bayplan.cel.types import BOOL, NULL, STRING
 

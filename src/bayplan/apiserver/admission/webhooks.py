@@ -16,7 +16,6 @@ from typing import NamedTuple
 
 from bayplan.apiserver.admission.attributes import Attributes, Match, World
 from bayplan.apiserver.admission.conditions import Conditions, MatchProblem, compile_conditions
-from bayplan.apiserver.admission.expressions import Scope
 from bayplan.apiserver.admission.json_patches import PatchProblem, apply_operations
 from bayplan.apiserver.admission.matching import in_namespaces, is_selected, match_rules
 from bayplan.apiserver.admission.outgoing import Answer, Call, CallProblem, Outgoing
@@ -25,9 +24,9 @@ from bayplan.apiserver.admission.reinvocation import Reinvocation
 from bayplan.apiserver.admission.requests import admission_request, admission_values
 from bayplan.apiserver.admission.targets import Place, service_endpoint
 from bayplan.apiserver.codec.bodies import BodyError, parse_json
-from bayplan.apiserver.kinds.parts import part, parts, texts
-from bayplan.apiserver.rest.errors import ApiError, bad_request, forbidden, internal_error
-from bayplan.base.plain_data import Document
+from bayplan.apiserver.model.errors import ApiError, bad_request, forbidden, internal_error
+from bayplan.apiserver.model.expressions import Scope
+from bayplan.base.plain_data import Document, part, parts, texts
 from bayplan.objects.selectors import quote
 
 VALIDATING = "admissionregistration.k8s.io/validatingwebhookconfigurations"

@@ -16,12 +16,11 @@ from bayplan.apiserver.bridge.object_writer import ObjectWriter
 from bayplan.apiserver.bridge.status_details import complete_status
 from bayplan.apiserver.bridge.templates import Templates, plain
 from bayplan.apiserver.bridge.typed_store import TABLE_OF_KIND, TypedStore
-from bayplan.apiserver.kinds.strategy import part, parts
 from bayplan.apiserver.rest.backend import decode_item
 from bayplan.apiserver.store.store import Store
 from bayplan.apiserver.store.table import Key
 from bayplan.base.errors import InvariantError
-from bayplan.base.plain_data import Document
+from bayplan.base.plain_data import Document, part, parts
 from bayplan.cluster.store import object_key
 from bayplan.controllers.writer import NORMAL, Propagation
 from bayplan.objects.meta import KubernetesObject

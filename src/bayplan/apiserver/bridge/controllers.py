@@ -8,7 +8,6 @@ from bayplan.apiserver.bridge.api_writer import ApiWriter
 from bayplan.apiserver.bridge.document_controller import DocumentFollower
 from bayplan.apiserver.bridge.document_owners import DocumentGarbageCollector
 from bayplan.apiserver.bridge.namespace_controllers import NamespaceController, NamespaceFurnisher
-from bayplan.apiserver.bridge.no_admission import NoAdmission
 from bayplan.apiserver.bridge.object_writer import ObjectWriter
 from bayplan.apiserver.bridge.quota_controller import QuotaController
 from bayplan.apiserver.bridge.remembering_sets import RememberingDaemonSets, RememberingStatefulSets
@@ -17,6 +16,7 @@ from bayplan.apiserver.bridge.typed_store import TypedStore
 from bayplan.apiserver.rest.backend import Backend
 from bayplan.apiserver.store.item import Write
 from bayplan.base.random_streams import RandomStreams
+from bayplan.cluster.admission import PodAdmission
 from bayplan.cluster.naming import NameGenerator
 from bayplan.cluster.store import Kind
 from bayplan.controllers.adoption import AdoptingDeployments, AdoptingReplicaSets, PodOwnership
@@ -31,7 +31,20 @@ from bayplan.controllers.pod_gc import QUARANTINE_NS, PodGarbageCollector
 from bayplan.controllers.pod_maker import PodMaker
 from bayplan.controllers.protection import ClaimProtection, VolumeProtection
 from bayplan.controllers.resource_claims import ResourceClaimController
+from bayplan.objects.pod import Pod, PodSpec
 from bayplan.objects.workloads import DaemonSet, Deployment, ReplicaSet, StatefulSet
+
+
+class NoAdmission(PodAdmission):
+    """Leave templates unchanged: the API admits the pod when it is created."""
+
+    def admit(self, pod: Pod) -> PodSpec:
+        """Return the very spec."""
+        return pod.spec
+
+    def charge(self, pod: Pod) -> None:
+        """Leave quotas to the API."""
+
 
 BURST = 16
 """Maximum number of objects that one turn of a controller creates or deletes: a few milliseconds of writes."""

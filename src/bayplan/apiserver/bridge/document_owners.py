@@ -9,10 +9,9 @@ from collections.abc import Iterable
 
 from bayplan.apiserver.bridge.document_controller import refs_of
 from bayplan.apiserver.bridge.object_writer import ObjectWriter
-from bayplan.apiserver.kinds.strategy import part, parts, texts
 from bayplan.apiserver.store.item import DELETED, Item, Write
 from bayplan.apiserver.store.store import Store
-from bayplan.base.plain_data import Document
+from bayplan.base.plain_data import Document, part, parts, texts
 from bayplan.cluster.owned_pods import JOB_TRACKING_FINALIZER
 from bayplan.cluster.store import ChangeEvent
 from bayplan.controllers.controller import Ask, ControllerTools

@@ -9,13 +9,12 @@ from collections import deque
 
 from bayplan.apiserver.bridge.node_agent import NodeAgent
 from bayplan.apiserver.bridge.object_writer import CONTROLLERS, KUBELET, ObjectWriter
-from bayplan.apiserver.kinds.strategy import part
 from bayplan.apiserver.rest.backend import decode_item
 from bayplan.apiserver.store.item import DELETED, MODIFIED, Write
 from bayplan.apiserver.store.store import Store
 from bayplan.base.durations import SECOND_NS
 from bayplan.base.go_text.times import format_micro_time, parse_time_ns
-from bayplan.base.plain_data import Document
+from bayplan.base.plain_data import Document, part
 from bayplan.cluster.store import ObjectStore
 from bayplan.controllers.writer import WriteRefused
 

@@ -10,16 +10,14 @@ from __future__ import annotations
 from bayplan.apiserver.bridge.document_controller import DocumentController, refs_of
 from bayplan.apiserver.bridge.document_owners import GONE
 from bayplan.apiserver.bridge.object_writer import ObjectWriter
-from bayplan.apiserver.kinds.strategy import part, parts, texts
+from bayplan.apiserver.model.requests import RequestInfo, WriteOptions
 from bayplan.apiserver.rest.backend import Backend
-from bayplan.apiserver.rest.options import WriteOptions
-from bayplan.apiserver.rest.request_info import RequestInfo
 from bayplan.apiserver.rest.subresources import finalize
 from bayplan.apiserver.store.item import DELETED, Item, Write
 from bayplan.apiserver.store.store import Store
 from bayplan.base.durations import SECOND_NS
 from bayplan.base.go_text.times import format_time
-from bayplan.base.plain_data import Document
+from bayplan.base.plain_data import Document, part, parts, texts
 from bayplan.controllers.controller import Ask, ControllerTools
 
 _TERMINATING = "Terminating"

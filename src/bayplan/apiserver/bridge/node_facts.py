@@ -5,8 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from bayplan.apiserver.bridge.network import NodeAddresses, internal_address
-from bayplan.apiserver.kinds.strategy import part
-from bayplan.base.plain_data import Document
+from bayplan.base.plain_data import Document, part
 from bayplan.base.version import KUBERNETES_VERSION, __version__
 from bayplan.controllers.node_lifecycle import says_whether_ready
 from bayplan.objects.node import Node, NodeAddress, NodeCondition, NodeSpec, NodeStatus, NodeSystemInfo

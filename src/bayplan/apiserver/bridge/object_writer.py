@@ -12,18 +12,16 @@ from bayplan.apiserver.admission.outgoing import CallsNeededError, awaits_answer
 from bayplan.apiserver.codec.decode_error import DecodeError
 from bayplan.apiserver.fields import managed
 from bayplan.apiserver.fields.field_set import Node
-from bayplan.apiserver.kinds.strategy import part, texts
+from bayplan.apiserver.model.errors import ApiError
+from bayplan.apiserver.model.requests import DeleteOptions, RequestInfo, WriteOptions
+from bayplan.apiserver.model.resources import Resource
 from bayplan.apiserver.rest import deleting, updates, writing
 from bayplan.apiserver.rest.backend import Backend
 from bayplan.apiserver.rest.decoding import decode_value, read_value, target_of
-from bayplan.apiserver.rest.errors import ApiError
-from bayplan.apiserver.rest.options import DeleteOptions, WriteOptions
-from bayplan.apiserver.rest.request_info import RequestInfo
-from bayplan.apiserver.rest.resources import Resource
 from bayplan.apiserver.store.item import Item
 from bayplan.apiserver.store.table import Key
 from bayplan.base.errors import InvariantError
-from bayplan.base.plain_data import Document
+from bayplan.base.plain_data import Document, part, texts
 from bayplan.controllers.writer import AwaitsAnswers, WriteRefused
 
 CONTROLLERS = "kube-controller-manager"

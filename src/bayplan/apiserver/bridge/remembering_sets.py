@@ -7,10 +7,10 @@ from collections.abc import Callable
 from bayplan.apiserver.bridge.revision_documents import REVISIONS, typed_template
 from bayplan.apiserver.rest.backend import decode_item
 from bayplan.apiserver.store.store import Store
+from bayplan.controllers.adoption import SeenObjects
 from bayplan.controllers.controller import ControllerTools
 from bayplan.controllers.daemon_set import DaemonSetController
 from bayplan.controllers.revisions import Revision, RevisionHistory
-from bayplan.controllers.seen_objects import SeenObjects
 from bayplan.controllers.stateful_set import StatefulSetController
 from bayplan.objects.workloads import DaemonSet, StatefulSet
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from bayplan.apiserver.kinds.strategy import part
 from bayplan.base.errors import InputError
-from bayplan.base.plain_data import Document
+from bayplan.base.plain_data import Document, part
 from bayplan.formats.object_decoder import ObjectDecoder
 from bayplan.objects.workloads import DaemonSet, PodTemplateSpec, StatefulSet
 

@@ -14,10 +14,9 @@ from bayplan.apiserver.bridge.object_writer import ObjectWriter
 from bayplan.apiserver.bridge.revision_documents import REVISIONS, SETS, typed_template
 from bayplan.apiserver.bridge.templates import plain
 from bayplan.apiserver.bridge.typed_store import TABLE_OF_KIND
-from bayplan.apiserver.kinds.strategy import part
 from bayplan.apiserver.rest.backend import decode_item
 from bayplan.apiserver.store.store import Store
-from bayplan.base.plain_data import Document
+from bayplan.base.plain_data import Document, part
 from bayplan.cluster.naming import revision_name, template_hash
 from bayplan.cluster.source_copies import is_copy
 from bayplan.cluster.store import ChangeEvent

@@ -6,8 +6,7 @@ from hashlib import sha256
 
 from bayplan.apiserver.bridge.network import with_lists
 from bayplan.apiserver.bridge.node_facts import with_identity
-from bayplan.apiserver.kinds.strategy import part, parts
-from bayplan.base.plain_data import Document
+from bayplan.base.plain_data import Document, part, parts
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod

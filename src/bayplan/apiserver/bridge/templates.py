@@ -14,10 +14,9 @@ import msgspec
 from bayplan.apiserver.bridge.merging import merged
 from bayplan.apiserver.bridge.revision_documents import REVISIONS, SETS, template_of, typed_template
 from bayplan.apiserver.bridge.typed_store import TABLE_OF_KIND, TypedStore
-from bayplan.apiserver.kinds.strategy import part, parts
 from bayplan.apiserver.rest.backend import decode_item
 from bayplan.apiserver.store.store import Store
-from bayplan.base.plain_data import Document
+from bayplan.base.plain_data import Document, part, parts
 from bayplan.controllers.revisions import REVISION_LABEL
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod

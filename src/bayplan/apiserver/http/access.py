@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from functools import lru_cache
 from urllib.parse import urlsplit
 
-from bayplan.apiserver.rest.errors import ApiError
+from bayplan.apiserver.model.errors import ApiError
 from bayplan.base.web_origin import FORM_TYPES, SAFE_METHODS, foreign_origin, form_type
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")

@@ -10,10 +10,10 @@ from typing import Protocol, cast
 from urllib.parse import unquote
 
 from bayplan.apiserver.http.access import Access
+from bayplan.apiserver.http.limits import RateLimit
 from bayplan.apiserver.http.protocol import ABORT
-from bayplan.apiserver.http.rate_limit import RateLimit
+from bayplan.apiserver.model.errors import ApiError
 from bayplan.apiserver.rest.api import Api
-from bayplan.apiserver.rest.errors import ApiError
 from bayplan.apiserver.rest.messages import Request, Response, Stream, parse_query
 from bayplan.apiserver.rest.negotiation import PLAIN
 from bayplan.apiserver.rest.rendering import render_error

@@ -1,4 +1,4 @@
-"""Limits of HTTP that hold before a request is authenticated: size of the header, time to send it, number of connections."""
+"""Limits of HTTP before a request is authenticated: header size and time, number of connections, rate of each client."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from collections.abc import Callable, Hashable
 from typing import Protocol
 
 import msgspec
+
+from bayplan.base.token_bucket import TokenBucket
 
 MAX_CONNECTIONS = 16_384
 """More are never taken by default: each costs about 15 kB."""
@@ -212,3 +214,36 @@ def open_descriptors() -> int:
     if not folder:
         raise FileNotFoundError(_DESCRIPTORS[0])
     return len(os.listdir(folder))
+
+
+_MOST_CLIENTS = 4096
+_BURST_SECONDS = 2.0
+
+
+class RateLimit:
+    """A limit.
+
+    Args:
+        per_second: requests of one client; a pause lets it save up those of two seconds.
+        clock: returns seconds; never goes back.
+    """
+
+    def __init__(self, per_second: float, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._per_second = per_second
+        self._clock = clock
+        self._buckets: dict[str, TokenBucket] = {}
+
+    def take(self, client: str) -> bool:
+        """Take one token from a client's bucket; return whether there was one left."""
+        now = self._clock()
+        bucket = self._buckets.get(client)
+        if bucket is None:
+            if len(self._buckets) >= _MOST_CLIENTS:
+                self._forget_full(now)
+            bucket = self._buckets[client] = TokenBucket(self._per_second, self._per_second * _BURST_SECONDS, now)
+        return bucket.take(now)
+
+    def _forget_full(self, now: float) -> None:
+        """Forget clients whose buckets are full again; all of them, where none is."""
+        kept = {client: bucket for client, bucket in self._buckets.items() if not bucket.is_full(now)}
+        self._buckets = kept if len(kept) < _MOST_CLIENTS else {}

@@ -24,9 +24,8 @@ from bayplan.apiserver.http.application import Application, Mount
 from bayplan.apiserver.http.graceful import GracefulServer
 from bayplan.apiserver.http.hook_client import HookClient
 from bayplan.apiserver.http.kubeconfig import kubeconfig_entry
-from bayplan.apiserver.http.limits import HttpLimits, raise_descriptor_limit
+from bayplan.apiserver.http.limits import HttpLimits, RateLimit, raise_descriptor_limit
 from bayplan.apiserver.http.protocol import WebSocketProtocol, limited_protocol
-from bayplan.apiserver.http.rate_limit import RateLimit
 from bayplan.apiserver.rest.api import Api
 from bayplan.apiserver.rest.api_endpoints import advertised_address
 from bayplan.apiserver.rest.backend import Backend

@@ -8,7 +8,7 @@ from bayplan.apiserver.kinds.autoscaler_conversion import autoscaler_from_v2, au
 from bayplan.base.plain_data import Document
 
 if TYPE_CHECKING:
-    from bayplan.apiserver.rest.resources import Resource
+    from bayplan.apiserver.model.resources import Resource
 
 
 # events.k8s.io/v1 to core/v1; fields of other names are the same in both.

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from bayplan.apiserver.kinds.limit_ranges import check_claim_limits
 from bayplan.apiserver.kinds.service_allocation import allocate, drop_unused
-from bayplan.apiserver.kinds.strategy import Context, Strategy, add_finalizer, copy_part, part, parts, texts
-from bayplan.apiserver.rest.errors import Cause
-from bayplan.base.plain_data import Document
+from bayplan.apiserver.kinds.strategy import Context, Strategy, add_finalizer, copy_part
+from bayplan.apiserver.model.errors import Cause
+from bayplan.apiserver.validation.events import check_event, check_event_update
+from bayplan.base.plain_data import Document, part, parts, texts
 
 _NOT_READY = "node.kubernetes.io/not-ready"
 
@@ -249,3 +250,29 @@ def _default_class(context: Context) -> object:
     ]
     newest = max(found, key=lambda each: (str(each.get("creationTimestamp")), str(each.get("name"))), default={})
     return newest.get("name")
+
+
+class EventStrategy(Strategy):
+    """Events, of both groups; stored as those of the core group. The group of the request decides which rules hold."""
+
+    create_on_update = True
+    name_check = "path"
+
+    def validate(self, context: Context, document: Document) -> list[Cause]:
+        """Check a new event."""
+        return check_event(document, is_core=context.resource.group == "")
+
+    def metadata_steps(self, context: Context) -> tuple[str, ...]:
+        """Check changes of metadata, but not those through the core group."""
+        return () if context.resource.group == "" else ("change",)
+
+    def validate_update(self, context: Context, new: Document, old: Document) -> list[Cause]:
+        """Check a change."""
+        return check_event_update(new, old, is_core=context.resource.group == "")
+
+
+class LeaseStrategy(Strategy):
+    """Leases: an update names its version, and one of what is not there creates it."""
+
+    create_on_update = True
+    unconditional_update = False

@@ -1,13 +1,14 @@
-"""Custom resources: served from the moment their definition is stored; objects pruned and defaulted by its schema."""
+"""Custom resources: served from the moment their definition is stored; objects pruned, defaulted and checked by its schema."""
 
 from __future__ import annotations
 
 from bayplan.apiserver.fields.field_type import LEAF, UNTYPED, FieldType, Merge, field_type
-from bayplan.apiserver.kinds.strategy import part, parts, texts
-from bayplan.apiserver.rest.errors import too_large
-from bayplan.apiserver.rest.resources import Resource, ResourceRegistry
+from bayplan.apiserver.kinds.strategy import Context, Strategy
+from bayplan.apiserver.model.errors import Cause, too_large
+from bayplan.apiserver.model.resources import Resource, ResourceRegistry
 from bayplan.apiserver.schema.facts import ResourceFacts
-from bayplan.base.plain_data import Document
+from bayplan.apiserver.validation.custom_values import validate_custom
+from bayplan.base.plain_data import Document, part, parts, texts
 
 _VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
 _PRESERVE = "x-kubernetes-preserve-unknown-fields"
@@ -163,3 +164,94 @@ def _prune(schema: Document, value: object, path: str, dropped: list[str], known
         items = part(schema, "items")
         return [_prune(items, item, f"{path}[{index}]", dropped, known) for index, item in enumerate(value)]
     return value
+
+
+MANAGER = "kube-apiserver"
+"""Owns the status of definitions."""
+
+
+class DefinitionStrategy(Strategy):
+    """Definitions: a new one is accepted by a write of its own, as by upstream's controllers, but at once."""
+
+    counts_generations = True
+    unconditional_update = False
+
+    def prepare_create(self, context: Context, document: Document) -> None:
+        """Fill in names, and say that they are accepted."""
+        super().prepare_create(context, document)
+        _fill_in(document)
+        document["status"] = {
+            "conditions": None,
+            "acceptedNames": {"plural": "", "kind": ""},
+            "storedVersions": _stored(document),
+        }
+
+    def prepare_update(self, context: Context, new: Document, old: Document) -> None:
+        """Keep the status in step with names and versions."""
+        super().prepare_update(context, new, old)
+        _fill_in(new)
+        status = {**part(new, "status")}
+        before = texts(status, "storedVersions")
+        status["acceptedNames"] = dict(part(new, "spec", "names"))
+        status["storedVersions"] = before + [name for name in _stored(new) if name not in before]
+        new["status"] = status
+
+
+def accepted_status(definition: Document, now: str) -> Document | None:
+    """Return the status of a definition that is accepted; None if it says so already."""
+    status = part(definition, "status")
+    if any(each.get("type") == "Established" for each in parts(status, "conditions")):
+        return None
+    return {
+        "conditions": [
+            _condition("NamesAccepted", "NoConflicts", "no conflicts found", now),
+            _condition("Established", "InitialNamesAccepted", "the initial names have been accepted", now),
+        ],
+        "acceptedNames": dict(part(definition, "spec", "names")),
+        "storedVersions": texts(status, "storedVersions") or _stored(definition),
+    }
+
+
+def _fill_in(document: Document) -> None:
+    names = part(document, "spec", "names")
+    kind = names.get("kind")
+    if isinstance(kind, str) and kind:
+        names["singular"] = names.get("singular") or kind.lower()
+        names["listKind"] = names.get("listKind") or f"{kind}List"
+
+
+def _stored(document: Document) -> list[str]:
+    return [str(version.get("name")) for version in parts(part(document, "spec"), "versions") if version.get("storage")]
+
+
+def _condition(name: str, reason: str, message: str, now: str) -> Document:
+    return {"type": name, "status": "True", "lastTransitionTime": now, "reason": reason, "message": message}
+
+
+_ENVELOPE = ("apiVersion", "kind", "metadata")
+
+
+class CustomStrategy(Strategy):
+    """Objects of custom resources."""
+
+    counts_generations = True
+
+    def validate(self, context: Context, document: Document) -> list[Cause]:
+        """Check a new object."""
+        return validate_custom(_schema(context), _body(document))
+
+    def validate_update(self, context: Context, new: Document, old: Document) -> list[Cause]:
+        """Check what has changed."""
+        return validate_custom(_schema(context), _body(new), _body(old))
+
+    def validate_status(self, context: Context, new: Document, old: Document) -> list[Cause]:
+        """Check what has changed: a status stands in the same schema."""
+        return self.validate_update(context, new, old)
+
+
+def _schema(context: Context) -> Document:
+    return part(context.resource.custom or {}, "schema", "openAPIV3Schema")
+
+
+def _body(document: Document) -> Document:
+    return {name: value for name, value in document.items() if name not in _ENVELOPE}

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from bayplan.apiserver.kinds.strategy import Context, Strategy, part, parts
-from bayplan.apiserver.rest.errors import Cause, forbidden_value
-from bayplan.base.plain_data import Document
+from bayplan.apiserver.kinds.strategy import Context, Strategy
+from bayplan.apiserver.model.errors import Cause, forbidden_value
+from bayplan.base.plain_data import Document, part, parts
 
 _ADMIN = "resource.kubernetes.io/admin-access"
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from bayplan.apiserver.kinds.strategy import Cluster, part, parts
-from bayplan.base.plain_data import Document
+from bayplan.apiserver.kinds.strategy import Cluster
+from bayplan.base.plain_data import Document, part, parts
 
 LEVELS = "flowcontrol.apiserver.k8s.io/prioritylevelconfigurations"
 SCHEMAS = "flowcontrol.apiserver.k8s.io/flowschemas"

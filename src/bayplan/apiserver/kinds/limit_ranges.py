@@ -7,9 +7,9 @@ from typing import cast
 import msgspec
 
 from bayplan.apiserver.kinds.pod_resources import amounts_of, limits_of, pod_amounts
-from bayplan.apiserver.kinds.strategy import Context, part, parts
-from bayplan.apiserver.rest.errors import forbidden
-from bayplan.base.plain_data import Document
+from bayplan.apiserver.kinds.strategy import Context
+from bayplan.apiserver.model.errors import forbidden
+from bayplan.base.plain_data import Document, part, parts
 from bayplan.objects.limit_ranges import CONTAINER, Limit, claim_problems, fill_in, joined, pod_problems
 
 _ANNOTATION = "kubernetes.io/limit-ranger"

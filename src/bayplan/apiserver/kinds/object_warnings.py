@@ -9,7 +9,6 @@ import ipaddress
 import re
 from collections.abc import Callable, Iterable, Iterator
 
-from bayplan.apiserver.kinds.parts import part, parts, texts
 from bayplan.apiserver.kinds.pod_warnings import (
     DEPRECATED_LABELS,
     byte_warnings,
@@ -17,7 +16,7 @@ from bayplan.apiserver.kinds.pod_warnings import (
     template_warnings,
 )
 from bayplan.apiserver.validation.formats import parse_cidr, parse_ip
-from bayplan.base.plain_data import Document
+from bayplan.base.plain_data import Document, part, parts, texts
 from bayplan.objects.names import check_dns1123_label
 from bayplan.objects.selectors import quote
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import cast
 
-from bayplan.apiserver.kinds.strategy import Context, part, parts
-from bayplan.apiserver.rest.errors import ApiError, forbidden
-from bayplan.base.plain_data import Document
+from bayplan.apiserver.kinds.strategy import Context
+from bayplan.apiserver.model.errors import ApiError, forbidden
+from bayplan.base.plain_data import Document, part, parts
 from bayplan.objects.selectors import quote
 
 _CLASSES = "scheduling.k8s.io/priorityclasses"

@@ -1,11 +1,9 @@
-"""Documents to amounts: what limit ranges and quotas look at in pods, claims, Services and in themselves."""
+"""Documents to amounts: what limit ranges, quotas and the quality-of-service class look at."""
 
 from __future__ import annotations
 
-from bayplan.apiserver.kinds.quality_of_service import quality_of_service
-from bayplan.apiserver.kinds.strategy import part, parts, texts
 from bayplan.apiserver.validation.formats import amount_of
-from bayplan.base.plain_data import Document
+from bayplan.base.plain_data import Document, part, parts, texts
 from bayplan.objects.limit_ranges import Limit
 from bayplan.objects.pod_amounts import ContainerAmounts, PodAmounts
 from bayplan.objects.quantity import Quantity
@@ -78,3 +76,30 @@ def quota_of(quota: Document) -> Quota:
     ]
     name = str(part(quota, "metadata").get("name") or "")
     return Quota(name, amounts_of(part(status, "hard")), amounts_of(part(status, "used")), tuple(scopes))
+
+
+_COUNTED = ("cpu", "memory")
+
+
+def quality_of_service(pod: Document) -> str:
+    """Return ``Guaranteed``, ``Burstable`` or ``BestEffort``."""
+    spec = part(pod, "spec")
+    owners = [part(each, "resources") for each in (*parts(spec, "containers"), *parts(spec, "initContainers"))]
+    if part(spec, "resources"):
+        owners = [part(spec, "resources")]
+    requests = [_amounts(part(each, "requests")) for each in owners]
+    limits = [_amounts(part(each, "limits")) for each in owners]
+    if not any(requests) and not any(limits):
+        return "BestEffort"
+    guaranteed = all(set(each) == set(_COUNTED) for each in limits)
+    same = all(
+        all(limit.get(name) == amount for name, amount in each.items())
+        for each, limit in zip(requests, limits, strict=True)
+    )
+    return "Guaranteed" if guaranteed and same and all(requests) else "Burstable"
+
+
+def _amounts(resources: Document) -> dict[str, Quantity]:
+    """Return what is asked for of the resources that count, without zeros."""
+    found = {name: amount_of(str(resources[name])) for name in _COUNTED if name in resources}
+    return {name: amount for name, amount in found.items() if amount.sign() > 0}

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import cast
 
-from bayplan.apiserver.kinds.quality_of_service import quality_of_service
-from bayplan.apiserver.kinds.strategy import copy_part, part, parts
-from bayplan.apiserver.rest.errors import Cause, forbidden_value, invalid_value
+from bayplan.apiserver.kinds.pod_resources import quality_of_service
+from bayplan.apiserver.kinds.strategy import copy_part
+from bayplan.apiserver.model.errors import Cause, forbidden_value, invalid_value
 from bayplan.apiserver.validation.pod_specs import check_pod_spec
-from bayplan.base.plain_data import Document
+from bayplan.base.plain_data import Document, part, parts
 from bayplan.objects.selectors import quote
 
 RESIZE = "resize"

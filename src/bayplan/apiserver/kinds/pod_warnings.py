@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from bayplan.apiserver.kinds.parts import part, parts, texts
 from bayplan.apiserver.validation.formats import amount_of
-from bayplan.base.plain_data import Document
+from bayplan.base.plain_data import Document, part, parts, texts
 from bayplan.objects.names import check_label_value
 from bayplan.objects.selectors import quote
 

@@ -8,13 +8,13 @@ from bayplan.apiserver.fields.field_set import Node
 from bayplan.apiserver.kinds.limit_ranges import admit_limits, check_pod_limits
 from bayplan.apiserver.kinds.object_warnings import host_name_warnings, pod_warnings
 from bayplan.apiserver.kinds.pod_admission import admit_priority, admit_runtime, admit_tolerations
+from bayplan.apiserver.kinds.pod_resources import quality_of_service
 from bayplan.apiserver.kinds.pod_subresources import EPHEMERAL, RESIZE, check_ephemeral, check_resize, keep_the_rest
-from bayplan.apiserver.kinds.quality_of_service import quality_of_service
 from bayplan.apiserver.kinds.spec_memory import RememberedSpec
-from bayplan.apiserver.kinds.strategy import Context, Strategy, copy_part, part, parts, raise_generation
-from bayplan.apiserver.rest.errors import Cause
+from bayplan.apiserver.kinds.strategy import Context, Strategy, copy_part, raise_generation
+from bayplan.apiserver.model.errors import Cause
 from bayplan.apiserver.validation.pod_specs import check_node_name
-from bayplan.base.plain_data import Document
+from bayplan.base.plain_data import Document, part, parts
 
 _GATED = "Scheduling is blocked due to non-empty scheduling gates"
 _APP_ARMOR = "container.apparmor.security.beta.kubernetes.io/"

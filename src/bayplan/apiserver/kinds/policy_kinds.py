@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from bayplan.apiserver.kinds.strategy import Context, Strategy, part
-from bayplan.apiserver.rest.errors import Cause, forbidden
-from bayplan.base.plain_data import Document
+from bayplan.apiserver.kinds.strategy import Context, Strategy
+from bayplan.apiserver.model.errors import Cause, forbidden
+from bayplan.base.plain_data import Document, part
 
 _CLASSES = "scheduling.k8s.io/priorityclasses"
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from bayplan.apiserver.fields.field_set import Node
-from bayplan.apiserver.kinds import core_kinds, event_kinds, policy_kinds, workload_kinds
-from bayplan.apiserver.kinds.custom_kinds import CustomStrategy
-from bayplan.apiserver.kinds.definition_kinds import DefinitionStrategy
+from bayplan.apiserver.kinds import core_kinds, policy_kinds, workload_kinds
+from bayplan.apiserver.kinds.custom_resources import CustomStrategy, DefinitionStrategy
 from bayplan.apiserver.kinds.device_kinds import DeviceSliceStrategy, DeviceStrategy
 from bayplan.apiserver.kinds.pods import PodStrategy
-from bayplan.apiserver.kinds.strategy import Context, Strategy, add_finalizer, copy_part, part, raise_generation
-from bayplan.apiserver.rest.resources import Resource
-from bayplan.base.plain_data import Document
+from bayplan.apiserver.kinds.strategy import Context, Strategy, add_finalizer, copy_part, raise_generation
+from bayplan.apiserver.model.resources import Resource
+from bayplan.base.plain_data import Document, part
 
 USER_GROUPS = ("system:masters", "system:authenticated")
 """Groups of every client: there are no others."""
@@ -94,7 +93,7 @@ _STRATEGIES: dict[str, Strategy] = {
     "services": core_kinds.ServiceStrategy(),
     "persistentvolumes": core_kinds.VolumeStrategy(),
     "persistentvolumeclaims": core_kinds.ClaimStrategy(),
-    "events": event_kinds.EventStrategy(),
+    "events": core_kinds.EventStrategy(),
     "serviceaccounts": core_kinds.ServiceAccountStrategy(),
     "resourcequotas": _RETURNED,
     "podtemplates": _Plain(counts_generations=True, returns_deleted=True, generation_fields=("template",)),
@@ -117,7 +116,7 @@ _STRATEGIES: dict[str, Strategy] = {
     ),
     "storage.k8s.io/csistoragecapacities": _Plain(unconditional_update=False),
     "storage.k8s.io/volumeattributesclasses": _Plain(returns_deleted=True, finalizer="kubernetes.io/vac-protection"),
-    "coordination.k8s.io/leases": event_kinds.LeaseStrategy(),
+    "coordination.k8s.io/leases": core_kinds.LeaseStrategy(),
     "node.k8s.io/runtimeclasses": _Plain(create_on_update=True, unconditional_update=False),
     "rbac.authorization.k8s.io/roles": _ROLE,
     "rbac.authorization.k8s.io/rolebindings": _ROLE,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from bayplan.base.plain_data import Document
 
 if TYPE_CHECKING:
-    from bayplan.apiserver.rest.resources import Resource
+    from bayplan.apiserver.model.resources import Resource
 
 _EVENT = {
     "involvedObject.kind": ("involvedObject", "kind"),

@@ -9,11 +9,11 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Iterable
 
-from bayplan.apiserver.kinds.strategy import Context, copy_part, part, parts, texts
-from bayplan.apiserver.rest.errors import Cause, invalid, invalid_value
-from bayplan.apiserver.rest.object_meta import shown
+from bayplan.apiserver.kinds.strategy import Context, copy_part
+from bayplan.apiserver.model.errors import Cause, invalid, invalid_value
+from bayplan.apiserver.model.object_meta import shown
 from bayplan.apiserver.validation.services import cluster_ips
-from bayplan.base.plain_data import Document
+from bayplan.base.plain_data import Document, part, parts, texts
 from bayplan.objects.selectors import quote
 
 SERVICE_NETWORK = ipaddress.IPv4Network("10.96.0.0/16")

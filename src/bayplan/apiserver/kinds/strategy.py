@@ -13,12 +13,9 @@ import msgspec
 
 from bayplan.apiserver.fields.field_set import Node
 from bayplan.apiserver.kinds.object_warnings import object_warnings
-from bayplan.apiserver.kinds.parts import part as part
-from bayplan.apiserver.kinds.parts import parts as parts
-from bayplan.apiserver.kinds.parts import texts as texts
-from bayplan.apiserver.rest.errors import Cause
-from bayplan.apiserver.rest.resources import Resource
-from bayplan.base.plain_data import Document
+from bayplan.apiserver.model.errors import Cause
+from bayplan.apiserver.model.resources import Resource
+from bayplan.base.plain_data import Document, part, texts
 
 
 class KindRules(Protocol):

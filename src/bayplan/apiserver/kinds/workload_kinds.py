@@ -6,8 +6,8 @@ from typing import ClassVar
 
 from bayplan.apiserver.fields.field_set import Node
 from bayplan.apiserver.kinds.default_functions import TEMPLATE_GENERATION
-from bayplan.apiserver.kinds.strategy import Context, Strategy, part
-from bayplan.base.plain_data import Document
+from bayplan.apiserver.kinds.strategy import Context, Strategy
+from bayplan.base.plain_data import Document, part
 
 
 class WorkloadStrategy(Strategy):

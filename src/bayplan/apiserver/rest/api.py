@@ -11,7 +11,8 @@ from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from bayplan.apiserver.admission.outgoing import MAX_ATTEMPTS, Call, CallsNeededError, Session, awaits_answers
-from bayplan.apiserver.kinds.strategy import part
+from bayplan.apiserver.model.errors import ApiError, bad_request, internal_error, not_found, object_details
+from bayplan.apiserver.model.requests import ListOptions, RequestInfo
 from bayplan.apiserver.rest import (
     deleting,
     listing,
@@ -26,7 +27,6 @@ from bayplan.apiserver.rest import (
 )
 from bayplan.apiserver.rest.backend import Backend
 from bayplan.apiserver.rest.decoding import decode_request, read_ahead, target_of
-from bayplan.apiserver.rest.errors import ApiError, bad_request, internal_error, not_found, object_details
 from bayplan.apiserver.rest.messages import Request, Response, Stream
 from bayplan.apiserver.rest.meta_endpoints import MetaEndpoints
 from bayplan.apiserver.rest.negotiation import (
@@ -40,7 +40,6 @@ from bayplan.apiserver.rest.negotiation import (
     wants_yaml,
 )
 from bayplan.apiserver.rest.options import (
-    ListOptions,
     delete_options,
     list_options,
     read_bool,
@@ -48,12 +47,12 @@ from bayplan.apiserver.rest.options import (
     request_timeout,
     write_options,
 )
+from bayplan.apiserver.rest.paths import resolve, split_path
 from bayplan.apiserver.rest.repeated_pods import RepeatedPods
-from bayplan.apiserver.rest.request_info import RequestInfo, resolve, split_path
 from bayplan.apiserver.rest.service_tokens import create_token
 from bayplan.apiserver.rest.warning_headers import delete_warnings, deprecation_warning, warning_headers
 from bayplan.apiserver.rest.watching import Watch
-from bayplan.base.plain_data import Document
+from bayplan.base.plain_data import Document, part
 
 _NOT_NEGOTIATED = (406, 415)
 """Errors that are raised before the resource is known."""

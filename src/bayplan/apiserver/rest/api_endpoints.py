@@ -8,12 +8,10 @@ from __future__ import annotations
 from ipaddress import IPv4Address, ip_address
 
 from bayplan.apiserver.kinds.defaults import apply_defaults
-from bayplan.apiserver.kinds.strategy import part, parts
+from bayplan.apiserver.model.requests import RequestInfo, WriteOptions
 from bayplan.apiserver.rest import writing
 from bayplan.apiserver.rest.backend import Backend
-from bayplan.apiserver.rest.options import WriteOptions
-from bayplan.apiserver.rest.request_info import RequestInfo
-from bayplan.base.plain_data import Document
+from bayplan.base.plain_data import Document, part, parts
 
 API_NAMESPACE, API_SERVICE = "default", "kubernetes"
 CLUSTER_IP = "10.96.0.1"

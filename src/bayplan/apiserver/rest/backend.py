@@ -16,19 +16,19 @@ from bayplan.apiserver.admission.conversions import attach_converters
 from bayplan.apiserver.admission.outgoing import Outgoing, Session
 from bayplan.apiserver.fields import managed
 from bayplan.apiserver.fields.compare import fields_of
-from bayplan.apiserver.kinds import custom_resources, definition_kinds, flow_kinds
+from bayplan.apiserver.kinds import custom_resources, flow_kinds
 from bayplan.apiserver.kinds.conversion import is_converted, served_form, stored_form
 from bayplan.apiserver.kinds.registry import strategy_of
 from bayplan.apiserver.kinds.selectable_fields import selectable_values
 from bayplan.apiserver.kinds.service_allocation import FIRST_NODE_PORT, LAST_NODE_PORT, SERVICE_NETWORK
-from bayplan.apiserver.kinds.strategy import Context, Strategy, part, parts
-from bayplan.apiserver.rest.errors import ApiError, internal
-from bayplan.apiserver.rest.resources import Resource, ResourceRegistry
+from bayplan.apiserver.kinds.strategy import Context, Strategy
+from bayplan.apiserver.model.errors import ApiError, internal
+from bayplan.apiserver.model.resources import Resource, ResourceRegistry
 from bayplan.apiserver.store.item import Item, Write
 from bayplan.apiserver.store.store import Store
 from bayplan.apiserver.validation.tables import rules_of
 from bayplan.base.go_text.times import format_time
-from bayplan.base.plain_data import Document
+from bayplan.base.plain_data import Document, part, parts
 from bayplan.cluster.naming import ALPHABET
 
 _FIRST = ("name", "generateName", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp")
@@ -265,12 +265,12 @@ class Backend:
 
     def _accept_definition(self, resource: Resource, definition: Document) -> None:
         """Write that a definition is served, as upstream's own controllers do."""
-        status = definition_kinds.accepted_status(definition, self.now())
+        status = custom_resources.accepted_status(definition, self.now())
         if status is None or part(definition, "metadata").get("deletionTimestamp"):
             return
         metadata = part(definition, "metadata")
         changed = {name: status[name] for name in ("acceptedNames", "conditions")}
-        who = managed.Manager(definition_kinds.MANAGER, managed.UPDATE, resource.api_version, "status")
+        who = managed.Manager(custom_resources.MANAGER, managed.UPDATE, resource.api_version, "status")
         owned = fields_of(resource.fields, {"status": changed})
         managers = managed.decode(metadata.get("managedFields"))
         if managers:

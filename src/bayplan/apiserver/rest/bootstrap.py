@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from bayplan.apiserver.kinds.defaults import apply_defaults
+from bayplan.apiserver.model.requests import RequestInfo, WriteOptions
 from bayplan.apiserver.rest import writing
 from bayplan.apiserver.rest.api_endpoints import publish_api_server
 from bayplan.apiserver.rest.backend import Backend
-from bayplan.apiserver.rest.options import WriteOptions
-from bayplan.apiserver.rest.request_info import RequestInfo
 from bayplan.base.plain_data import Document
 
 NAMESPACES = ("kube-system", "kube-public", "kube-node-lease", "default")

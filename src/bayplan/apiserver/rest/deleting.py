@@ -6,16 +6,15 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from bayplan.apiserver.kinds.strategy import Strategy, part, texts
+from bayplan.apiserver.kinds.strategy import Strategy
+from bayplan.apiserver.model.errors import conflict, forbidden, not_found
+from bayplan.apiserver.model.requests import DeleteOptions, RequestInfo
+from bayplan.apiserver.model.resources import Resource
 from bayplan.apiserver.rest.backend import Backend
-from bayplan.apiserver.rest.errors import conflict, forbidden, not_found
-from bayplan.apiserver.rest.options import DeleteOptions
-from bayplan.apiserver.rest.request_info import RequestInfo
-from bayplan.apiserver.rest.resources import Resource
 from bayplan.apiserver.store.item import Item
 from bayplan.base.durations import SECOND_NS
 from bayplan.base.go_text.times import format_time, parse_time_ns
-from bayplan.base.plain_data import Document
+from bayplan.base.plain_data import Document, part, texts
 
 ORPHAN = "orphan"
 FOREGROUND = "foregroundDeletion"

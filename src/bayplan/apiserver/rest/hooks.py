@@ -9,15 +9,13 @@ from bayplan.apiserver.codec.decode_error import DecodeError
 from bayplan.apiserver.fields import managed
 from bayplan.apiserver.fields.field_type import field_type
 from bayplan.apiserver.kinds.conversion import from_storage, to_storage
-from bayplan.apiserver.kinds.strategy import part
+from bayplan.apiserver.model.errors import bad_request, internal_error
+from bayplan.apiserver.model.requests import RequestInfo, WriteOptions
+from bayplan.apiserver.model.resources import Resource
 from bayplan.apiserver.rest.backend import Backend, ordered_metadata
 from bayplan.apiserver.rest.decoding import Target, read_value, target_of
-from bayplan.apiserver.rest.errors import bad_request, internal_error
 from bayplan.apiserver.rest.messages import Request
-from bayplan.apiserver.rest.options import WriteOptions
-from bayplan.apiserver.rest.request_info import RequestInfo
-from bayplan.apiserver.rest.resources import Resource
-from bayplan.base.plain_data import Document
+from bayplan.base.plain_data import Document, part
 
 
 def begin_hooks(

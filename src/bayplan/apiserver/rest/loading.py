@@ -15,18 +15,17 @@ from typing import cast
 
 from bayplan.apiserver.codec.decode_error import DecodeError
 from bayplan.apiserver.kinds.conversion import from_storage, to_storage
-from bayplan.apiserver.kinds.strategy import part
+from bayplan.apiserver.model.errors import ApiError, invalid
+from bayplan.apiserver.model.requests import RequestInfo, WriteOptions
+from bayplan.apiserver.model.resources import Resource
 from bayplan.apiserver.rest import writing
 from bayplan.apiserver.rest.backend import Backend
 from bayplan.apiserver.rest.decoding import read_value, target_of
-from bayplan.apiserver.rest.errors import ApiError, invalid
-from bayplan.apiserver.rest.options import WriteOptions
-from bayplan.apiserver.rest.request_info import RequestInfo
-from bayplan.apiserver.rest.resources import Resource
 from bayplan.base.errors import InputError
 from bayplan.base.garbage_collector import rare_collections
-from bayplan.base.plain_data import Document
+from bayplan.base.plain_data import Document, part
 from bayplan.cluster.run_time import run_forever
+from bayplan.formats.manifest import PlainObject
 from bayplan.formats.suggestions import suggest_field, suggest_kind
 
 _MANAGER = "bayplan-load"
@@ -36,19 +35,6 @@ _FIRST = (
 )  # fmt: skip
 _UNKNOWN_FIELD = re.compile(r'unknown field "(.*)"')
 _NOT_ADMITTED = frozenset(("nodes",))
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """A document and its origin.
-
-    Attributes:
-        value: the document.
-        where: file and line, for messages.
-    """
-
-    value: object
-    where: str
 
 
 @dataclass(slots=True)
@@ -66,7 +52,7 @@ class Loaded:
     unknown: dict[str, list[str]] = field(default_factory=dict)
 
 
-def load_documents(backend: Backend, sources: Iterable[Source]) -> Loaded:
+def load_documents(backend: Backend, sources: Iterable[PlainObject]) -> Loaded:
     """Store documents: definitions, namespaces and classes first, whatever their order.
 
     Raises:
@@ -79,13 +65,13 @@ def load_documents(backend: Backend, sources: Iterable[Source]) -> Loaded:
     return loaded
 
 
-def load_one_by_one(backend: Backend, sources: Iterable[Source], loaded: Loaded) -> Iterator[None]:
+def load_one_by_one(backend: Backend, sources: Iterable[PlainObject], loaded: Loaded) -> Iterator[None]:
     """Store documents like `load_documents`, and yield after each, so that a server can handle other requests in between.
 
     Args:
         backend: of the API. sources: the documents. loaded: receives the results.
     """
-    by_rank: dict[int, deque[Source]] = {}
+    by_rank: dict[int, deque[PlainObject]] = {}
     for source in sources:
         by_rank.setdefault(_rank(backend, source), deque()).append(source)
     for rank in sorted(by_rank):
@@ -96,16 +82,13 @@ def load_one_by_one(backend: Backend, sources: Iterable[Source], loaded: Loaded)
             yield
 
 
-def _rank(backend: Backend, source: Source) -> int:
+def _rank(backend: Backend, source: PlainObject) -> int:
     resource = _resource(backend, source, required=False)
     return _FIRST.index(resource.table) if resource is not None and resource.table in _FIRST else len(_FIRST)
 
 
-def _resource(backend: Backend, source: Source, *, required: bool = True) -> Resource | None:
-    value = source.value
-    if not isinstance(value, dict):
-        raise InputError("document", where=source.where, got=type(value).__name__, wanted="an object")
-    version, kind = str(value.get("apiVersion") or ""), str(value.get("kind") or "")
+def _resource(backend: Backend, source: PlainObject, *, required: bool = True) -> Resource | None:
+    version, kind = str(source.value.get("apiVersion") or ""), str(source.value.get("kind") or "")
     found = backend.registry.by_kind(version, kind)
     if found is None and required:
         hint = suggest_kind(version, kind) if kind else ""
@@ -114,11 +97,11 @@ def _resource(backend: Backend, source: Source, *, required: bool = True) -> Res
     return found
 
 
-def _load(backend: Backend, source: Source, loaded: Loaded) -> None:
+def _load(backend: Backend, source: PlainObject, loaded: Loaded) -> None:
     resource = _resource(backend, source)
     assert resource is not None
     try:
-        document, problems = read_value(target_of(resource), cast("Document", source.value), [], "Warn")
+        document, problems = read_value(target_of(resource), source.value, [], "Warn")
     except DecodeError as problem:
         raise InputError(f"{resource.kind}: {problem}", where=source.where) from problem
     metadata = cast("Document", document.setdefault("metadata", {}))
@@ -130,7 +113,7 @@ def _load(backend: Backend, source: Source, loaded: Loaded) -> None:
     if namespace and backend.store.get("namespaces", ("", namespace)) is None:
         _load(
             backend,
-            Source({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}, source.where),
+            PlainObject({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}, source.where),
             loaded,
         )
     try:
@@ -141,7 +124,7 @@ def _load(backend: Backend, source: Source, loaded: Loaded) -> None:
     loaded.replaced += replaced
     if problems:
         loaded.unknown[f"{source.where} {resource.kind}/{metadata.get('name')}"] = [
-            _with_suggestion(problem, cast("Document", source.value)) for problem in problems
+            _with_suggestion(problem, source.value) for problem in problems
         ]
 
 

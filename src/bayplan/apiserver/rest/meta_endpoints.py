@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import msgspec
 
+from bayplan.apiserver.api_documents import discovery, openapi
+from bayplan.apiserver.model.errors import method_not_allowed, no_such_path
 from bayplan.apiserver.rest.backend import Backend
-from bayplan.apiserver.rest.errors import method_not_allowed, no_such_path
 from bayplan.apiserver.rest.messages import Request, Response
 from bayplan.apiserver.rest.negotiation import JSON, parse_accept
-from bayplan.apiserver.schema import discovery
 from bayplan.apiserver.schema.facts import api_facts
-from bayplan.apiserver.schema.openapi import OpenApi
 
 _TEXT = "text/plain; charset=utf-8"
 _HEALTH = {"healthz": "livez", "livez": "livez", "readyz": "readyz"}
 _VERSIONS = {"v2"}
+_OPENAPI_FORMS = {
+    "json": JSON,
+    "com.github.proto-openapi.spec.v2@v1.0+protobuf": openapi.PROTOBUF,
+    "com.github.proto-openapi.spec.v2.v1.0+protobuf": openapi.PROTOBUF,
+    "*": JSON,
+}
 
 
 class MetaEndpoints:
@@ -28,7 +33,7 @@ class MetaEndpoints:
     def __init__(self, backend: Backend, address: str) -> None:
         self._backend = backend
         self._address = address
-        self._openapi = OpenApi(backend.registry)
+        self._openapi = openapi.OpenApi(backend.registry)
 
     def handle(self, request: Request) -> Response:
         """Answer a request.
@@ -48,8 +53,7 @@ class MetaEndpoints:
         if first in ("api", "apis"):
             return self._discovery(segments, request)
         if first == "openapi":
-            response = self._openapi.handle(request, segments[1:])
-            return response if response is not None else _not_found()
+            return self._openapi_document(segments[1:], request)
         if not segments:
             return self._json({"paths": self._paths()})
         return _not_found()
@@ -96,6 +100,29 @@ class MetaEndpoints:
             return Response(304, b"", "", headers)
         return Response(200, body, discovery.AGGREGATED, headers)
 
+    def _openapi_document(self, segments: list[str], request: Request) -> Response:
+        media_type = JSON
+        if segments == ["v2"]:
+            media_type = _openapi_media_type(request.headers.get("accept") or "*/*")
+            if not media_type:
+                return Response(406, b"", "", [("vary", "Accept")])
+            found: tuple[bytes, str] | None = self._openapi.version_2(protobuf=media_type == openapi.PROTOBUF)
+        elif segments == ["v3"]:
+            found = self._openapi.index()
+        elif segments == ["v3", "api", "v1"]:
+            found = self._openapi.version_3("", "v1")
+        elif segments[:2] == ["v3", "apis"] and len(segments) == 4:
+            found = self._openapi.version_3(segments[2], segments[3])
+        else:
+            found = None
+        if found is None:
+            return _not_found()
+        body, tag = found
+        headers = [("etag", f'"{tag}"'), ("cache-control", "no-cache, private"), ("vary", "Accept")]
+        if request.headers.get("if-none-match") == f'"{tag}"':
+            return Response(304, b"", "", headers)
+        return Response(200, body, media_type, headers)
+
     def _health(self, name: str, segments: list[str], request: Request) -> Response:
         checks = api_facts().checks[name]
         if len(segments) > 1:
@@ -116,6 +143,15 @@ def _wants_aggregated(accept: str) -> bool:
         if clause.media_type in (JSON, "*/*") and not parameters:
             return False
     return False
+
+
+def _openapi_media_type(accept: str) -> str:
+    """Return the media type in which a client gets version 2 of OpenAPI; empty if it accepts none."""
+    for clause in parse_accept(accept):
+        main, _, form = clause.media_type.partition("/")
+        if main in ("application", "*") and form in _OPENAPI_FORMS:
+            return _OPENAPI_FORMS[form]
+    return ""
 
 
 def _not_found() -> Response:

@@ -9,19 +9,18 @@ Source: https://github.com/kubernetes/metrics, the API that metrics-server answe
 from __future__ import annotations
 
 from bayplan.apiserver.kinds.defaults import apply_defaults
-from bayplan.apiserver.kinds.strategy import part, parts
+from bayplan.apiserver.model.errors import method_not_allowed, no_such_path, not_found
+from bayplan.apiserver.model.requests import RequestInfo, WriteOptions
+from bayplan.apiserver.model.selectors import parse_fields, parse_labels
 from bayplan.apiserver.rest import writing
 from bayplan.apiserver.rest.backend import Backend
-from bayplan.apiserver.rest.errors import method_not_allowed, no_such_path, not_found
 from bayplan.apiserver.rest.messages import Request, Response
 from bayplan.apiserver.rest.negotiation import negotiate
-from bayplan.apiserver.rest.options import WriteOptions, list_options
+from bayplan.apiserver.rest.options import list_options
 from bayplan.apiserver.rest.rendering import encode_document
-from bayplan.apiserver.rest.request_info import RequestInfo
-from bayplan.apiserver.rest.selectors import parse_fields, parse_labels
 from bayplan.apiserver.schema.facts import ResourceFacts
 from bayplan.base.errors import InputError
-from bayplan.base.plain_data import Document
+from bayplan.base.plain_data import Document, part, parts
 from bayplan.objects.quantity import Quantity
 
 GROUP, VERSION = "metrics.k8s.io", "v1beta1"

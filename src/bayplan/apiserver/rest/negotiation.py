@@ -6,7 +6,7 @@ from functools import lru_cache
 
 import msgspec
 
-from bayplan.apiserver.rest.errors import ApiError
+from bayplan.apiserver.model.errors import ApiError
 
 JSON = "application/json"
 YAML = "application/yaml"

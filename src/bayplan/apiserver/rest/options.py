@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import MappingProxyType
-
-import msgspec
 
 from bayplan.apiserver.codec.bodies import BodyError, parse_json, parse_yaml
 from bayplan.apiserver.codec.decode_error import DecodeError, go_kind
 from bayplan.apiserver.codec.protobuf import ProtobufError, decode_envelope, decode_message
 from bayplan.apiserver.codec.shape import shape_of
-from bayplan.apiserver.rest.errors import (
+from bayplan.apiserver.model.errors import (
     ApiError,
     Cause,
     bad_request,
@@ -21,6 +18,7 @@ from bayplan.apiserver.rest.errors import (
     invalid_value,
     not_supported,
 )
+from bayplan.apiserver.model.requests import DeleteOptions, ListOptions, WriteOptions
 from bayplan.apiserver.rest.messages import Request, values_of
 from bayplan.apiserver.rest.negotiation import PROTOBUF, YAML, input_type
 from bayplan.base.durations import SECOND_NS
@@ -37,7 +35,6 @@ _MIN_INT64, _MAX_INT64, _MAX_UINT64 = -(2**63), 2**63 - 1, 2**64 - 1
 _KIND_STRUCT = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
 NOT_OLDER_THAN = "NotOlderThan"
 EXACT = "Exact"
-_NO_QUERY: Mapping[str, str] = MappingProxyType({})
 
 
 def read_bool(query: Mapping[str, str], name: str) -> bool | None:
@@ -78,25 +75,6 @@ def request_timeout(text: str) -> float:
         return parse_duration(text) / SECOND_NS if text else 0.0
     except GoTextError as problem:
         raise bad_request(f"invalid timeout specified in the request URL: {problem}") from None
-
-
-class ListOptions(msgspec.Struct, frozen=True):
-    """Options of a list or a watch.
-
-    Attributes:
-        resource_version: None if none was given.
-        match: of the resource version.
-    """
-
-    label_selector: str = ""
-    field_selector: str = ""
-    resource_version: int | None = None
-    match: str = ""
-    limit: int = 0
-    continue_token: str = ""
-    timeout_seconds: int | None = None
-    bookmarks: bool = False
-    send_initial_events: bool | None = None
 
 
 def list_options(query: Mapping[str, str], *, watch: bool) -> ListOptions:
@@ -183,26 +161,6 @@ def _watch_causes(query: Mapping[str, str]) -> list[Cause]:
     return causes
 
 
-class WriteOptions(msgspec.Struct, frozen=True):
-    """Options of a create, an update or a patch.
-
-    Attributes:
-        dry_run: nothing is stored.
-        manager: name of the field manager.
-        validation: of unknown and repeated fields: ``Strict``, ``Warn`` or ``Ignore``.
-        force: of an apply.
-        user: of the request; empty for components of the cluster.
-        query: of the request, for admission.
-    """
-
-    dry_run: bool = False
-    manager: str = ""
-    validation: str = "Warn"
-    force: bool = False
-    user: str = ""
-    query: Mapping[str, str] = _NO_QUERY
-
-
 def write_options(request: Request, kind: str, *, apply: bool = False) -> WriteOptions:
     """Return the options of a write.
 
@@ -256,29 +214,6 @@ def _dry_run_causes(values: list[str]) -> list[Cause]:
 def _agent(header: str) -> str:
     """Return the name of a client: its agent up to the version."""
     return header.partition("/")[0][:128] or "unknown"
-
-
-class DeleteOptions(msgspec.Struct):
-    """Options of a deletion.
-
-    Attributes:
-        grace_seconds: None for the object's own.
-        uid, resource_version: preconditions, or empty.
-        propagation: ``Foreground``, ``Background``, ``Orphan`` or empty.
-        orphan: the deprecated form of that.
-        dry_run: store nothing.
-        user: of the request; empty for components of the cluster.
-        warnings: for the client, after the deletion.
-    """
-
-    grace_seconds: int | None = None
-    uid: str | None = None
-    resource_version: str | None = None
-    propagation: str = ""
-    orphan: bool | None = None
-    dry_run: bool = False
-    user: str = ""
-    warnings: list[str] = msgspec.field(default_factory=list)
 
 
 def delete_options(request: Request) -> DeleteOptions:

@@ -10,23 +10,22 @@ from bayplan.apiserver.codec.decode_error import DecodeError, go_kind
 from bayplan.apiserver.codec.unstructured import unstructured_problem
 from bayplan.apiserver.fields import managed
 from bayplan.apiserver.fields.compare import fields_of
+from bayplan.apiserver.fields.field_declarations import mistyped_field, undeclared_field
 from bayplan.apiserver.fields.field_set import paths
 from bayplan.apiserver.fields.merging import DuplicateItemError
-from bayplan.apiserver.kinds.strategy import part
+from bayplan.apiserver.model.errors import ApiError, Cause, bad_request, internal, invalid, not_found, too_large
+from bayplan.apiserver.model.object_meta import drop_repeated_owners, shown
+from bayplan.apiserver.model.requests import RequestInfo, WriteOptions
 from bayplan.apiserver.patches.json_patch import MAX_OPERATIONS, JsonPatchError, json_patch, merge_patch
 from bayplan.apiserver.patches.strategic import StrategicPatchError, UndeclaredKeyError, go_map, strategic_merge
 from bayplan.apiserver.rest import writing
 from bayplan.apiserver.rest.backend import Backend
 from bayplan.apiserver.rest.decoding import Target, kind_problem, read_value, target_of, yaml_of
-from bayplan.apiserver.rest.errors import ApiError, Cause, bad_request, internal, invalid, not_found, too_large
-from bayplan.apiserver.rest.field_declarations import mistyped_field, undeclared_field
 from bayplan.apiserver.rest.messages import Request
-from bayplan.apiserver.rest.object_meta import drop_repeated_owners, shown
-from bayplan.apiserver.rest.options import WriteOptions, write_options
-from bayplan.apiserver.rest.request_info import RequestInfo
+from bayplan.apiserver.rest.options import write_options
 from bayplan.apiserver.rest.updates import check_place, managers_after
 from bayplan.apiserver.rest.writing import Written
-from bayplan.base.plain_data import Document
+from bayplan.base.plain_data import Document, part
 from bayplan.objects.selectors import quote
 
 JSON_PATCH = "application/json-patch+json"

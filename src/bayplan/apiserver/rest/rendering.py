@@ -11,16 +11,15 @@ import yaml
 from bayplan.apiserver.codec.protobuf_encoding import encode_event, encode_object
 from bayplan.apiserver.kinds.autoscaler_conversion import V1_ANNOTATIONS
 from bayplan.apiserver.kinds.default_functions import TEMPLATE_GENERATION
-from bayplan.apiserver.kinds.strategy import part
+from bayplan.apiserver.model.errors import ApiError, bad_request
+from bayplan.apiserver.model.requests import RequestInfo
+from bayplan.apiserver.model.resources import Resource
 from bayplan.apiserver.rest.backend import Backend
-from bayplan.apiserver.rest.errors import ApiError, bad_request
 from bayplan.apiserver.rest.listing import Page
 from bayplan.apiserver.rest.negotiation import JSON, PLAIN, PROTOBUF, YAML, Form
-from bayplan.apiserver.rest.request_info import RequestInfo
-from bayplan.apiserver.rest.resources import Resource
 from bayplan.apiserver.store.item import Item
 from bayplan.apiserver.tables.table import INCLUDE, include_policy, table_of
-from bayplan.base.plain_data import Document
+from bayplan.base.plain_data import Document, part
 
 _encode = msgspec.json.encode
 

@@ -17,16 +17,14 @@ from bayplan.apiserver.codec.decode_error import DecodeError
 from bayplan.apiserver.codec.shape import shape_of
 from bayplan.apiserver.fields import managed
 from bayplan.apiserver.kinds.spec_memory import RememberedSpec, SpecFacts
-from bayplan.apiserver.kinds.strategy import part
+from bayplan.apiserver.model.object_meta import check_metadata, drop_repeated_owners
+from bayplan.apiserver.model.requests import RequestInfo, WriteOptions
 from bayplan.apiserver.rest.backend import Backend, ordered_metadata
 from bayplan.apiserver.rest.messages import Request
 from bayplan.apiserver.rest.negotiation import JSON
-from bayplan.apiserver.rest.object_meta import check_metadata, drop_repeated_owners
-from bayplan.apiserver.rest.options import WriteOptions
-from bayplan.apiserver.rest.request_info import RequestInfo
 from bayplan.apiserver.rest.writing import Written, is_going, outline_of
 from bayplan.apiserver.store.item import Item
-from bayplan.base.plain_data import Document
+from bayplan.base.plain_data import Document, part
 from bayplan.objects.names import check_dns1123_label
 
 _MOST = 512

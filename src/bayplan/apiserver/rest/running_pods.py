@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from typing import cast
 
-from bayplan.apiserver.kinds.strategy import part, parts
+from bayplan.apiserver.model.errors import ApiError, bad_request, internal, not_found
+from bayplan.apiserver.model.requests import RequestInfo
 from bayplan.apiserver.rest.backend import Backend
-from bayplan.apiserver.rest.errors import ApiError, bad_request, internal, not_found
 from bayplan.apiserver.rest.messages import Request, Response
 from bayplan.apiserver.rest.options import read_integer
-from bayplan.apiserver.rest.request_info import RequestInfo
-from bayplan.base.plain_data import Document
+from bayplan.base.plain_data import Document, part, parts
 from bayplan.objects.selectors import quote
 
 OF_RUNNING_PODS = frozenset(("log", "exec", "attach", "portforward", "proxy"))

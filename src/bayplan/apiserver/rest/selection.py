@@ -5,9 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from bayplan.apiserver.kinds.selectable_fields import canonical_field, field_problem
-from bayplan.apiserver.rest.options import ListOptions
-from bayplan.apiserver.rest.request_info import RequestInfo
-from bayplan.apiserver.rest.selectors import FieldRequirement, parse_fields, parse_labels
+from bayplan.apiserver.model.requests import ListOptions, RequestInfo
+from bayplan.apiserver.model.selectors import FieldRequirement, parse_fields, parse_labels
 from bayplan.apiserver.store.item import Item
 from bayplan.apiserver.store.listeners import Aspect
 from bayplan.objects.selectors import Requirement

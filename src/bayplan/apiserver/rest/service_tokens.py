@@ -14,16 +14,15 @@ from typing import cast
 
 from bayplan.apiserver.fields import managed
 from bayplan.apiserver.fields.field_type import field_type
-from bayplan.apiserver.kinds.strategy import part, texts
+from bayplan.apiserver.model.errors import bad_request, conflict, invalid, invalid_value, not_found
+from bayplan.apiserver.model.requests import RequestInfo
 from bayplan.apiserver.rest import writing
 from bayplan.apiserver.rest.backend import Backend
 from bayplan.apiserver.rest.decoding import Target, decode_request
-from bayplan.apiserver.rest.errors import bad_request, conflict, invalid, invalid_value, not_found
 from bayplan.apiserver.rest.hooks import ask_about
 from bayplan.apiserver.rest.messages import Request
 from bayplan.apiserver.rest.options import write_options
-from bayplan.apiserver.rest.request_info import RequestInfo
-from bayplan.base.plain_data import Document
+from bayplan.base.plain_data import Document, part, texts
 from bayplan.objects.selectors import quote
 
 ISSUER = "https://kubernetes.default.svc"

@@ -8,11 +8,7 @@ from msgspec.structs import replace
 
 from bayplan.apiserver.fields import managed
 from bayplan.apiserver.kinds.registry import USER_GROUPS
-from bayplan.apiserver.kinds.strategy import part, parts, texts
-from bayplan.apiserver.rest import deleting, writing
-from bayplan.apiserver.rest.backend import Backend
-from bayplan.apiserver.rest.decoding import Target, decode_request
-from bayplan.apiserver.rest.errors import (
+from bayplan.apiserver.model.errors import (
     ApiError,
     bad_request,
     conflict,
@@ -21,13 +17,16 @@ from bayplan.apiserver.rest.errors import (
     modified,
     not_found,
 )
+from bayplan.apiserver.model.requests import DeleteOptions, RequestInfo, WriteOptions
+from bayplan.apiserver.model.resources import Resource
+from bayplan.apiserver.rest import deleting, writing
+from bayplan.apiserver.rest.backend import Backend
+from bayplan.apiserver.rest.decoding import Target, decode_request
 from bayplan.apiserver.rest.hooks import ask_about
 from bayplan.apiserver.rest.messages import Request
-from bayplan.apiserver.rest.options import DeleteOptions, WriteOptions, check_delete_options, write_options
-from bayplan.apiserver.rest.request_info import RequestInfo
-from bayplan.apiserver.rest.resources import Resource
+from bayplan.apiserver.rest.options import check_delete_options, write_options
 from bayplan.apiserver.rest.service_tokens import review_token
-from bayplan.base.plain_data import Document
+from bayplan.base.plain_data import Document, part, parts, texts
 from bayplan.objects.selectors import compile_selector_document, quote
 
 _CORE = "io.k8s.api.core.v1."

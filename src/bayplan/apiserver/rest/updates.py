@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from bayplan.apiserver.fields import managed
-from bayplan.apiserver.kinds.strategy import part
+from bayplan.apiserver.model.errors import bad_request, not_found
+from bayplan.apiserver.model.requests import RequestInfo, WriteOptions
 from bayplan.apiserver.rest import writing
 from bayplan.apiserver.rest.backend import Backend
-from bayplan.apiserver.rest.errors import bad_request, not_found
-from bayplan.apiserver.rest.options import WriteOptions
-from bayplan.apiserver.rest.request_info import RequestInfo
 from bayplan.apiserver.rest.writing import Written
-from bayplan.base.plain_data import Document
+from bayplan.base.plain_data import Document, part
 
 
 def update(backend: Backend, info: RequestInfo, new: Document, options: WriteOptions) -> Written:

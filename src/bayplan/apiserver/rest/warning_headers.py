@@ -10,9 +10,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from bayplan.apiserver.model.requests import DeleteOptions, RequestInfo
     from bayplan.apiserver.rest.backend import Backend
-    from bayplan.apiserver.rest.options import DeleteOptions
-    from bayplan.apiserver.rest.request_info import RequestInfo
 
 _DEPRECATED = {
     ("", "v1", "endpoints"): "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",

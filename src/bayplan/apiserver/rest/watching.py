@@ -12,12 +12,11 @@ from collections.abc import AsyncIterator
 import msgspec
 
 from bayplan.apiserver.admission.outgoing import CallsNeededError
+from bayplan.apiserver.model.errors import ApiError
+from bayplan.apiserver.model.requests import ListOptions, RequestInfo
 from bayplan.apiserver.rest.backend import Backend
-from bayplan.apiserver.rest.errors import ApiError
 from bayplan.apiserver.rest.negotiation import Form
-from bayplan.apiserver.rest.options import ListOptions
 from bayplan.apiserver.rest.rendering import encode_document, event_frame, render_error, render_item, watch_form
-from bayplan.apiserver.rest.request_info import RequestInfo
 from bayplan.apiserver.rest.selection import Selection, selection
 from bayplan.apiserver.rest.writing import zero_document
 from bayplan.apiserver.store.item import ADDED, DELETED, MODIFIED, Item, Write

@@ -12,14 +12,12 @@ from msgspec.structs import replace
 
 from bayplan.apiserver.fields import managed
 from bayplan.apiserver.kinds.conversion import from_storage, to_storage
-from bayplan.apiserver.kinds.strategy import part
+from bayplan.apiserver.model.requests import RequestInfo, WriteOptions
 from bayplan.apiserver.rest import writing
 from bayplan.apiserver.rest.backend import Backend
 from bayplan.apiserver.rest.decoding import decode_value, target_of
-from bayplan.apiserver.rest.options import WriteOptions
-from bayplan.apiserver.rest.request_info import RequestInfo
 from bayplan.apiserver.rest.writing import Written
-from bayplan.base.plain_data import Document
+from bayplan.base.plain_data import Document, part
 
 
 def create_whole(backend: Backend, info: RequestInfo, value: Mapping[str, object], options: WriteOptions) -> Written:

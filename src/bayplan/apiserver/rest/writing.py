@@ -13,9 +13,8 @@ from bayplan.apiserver.fields.compare import compare
 from bayplan.apiserver.kinds.conversion import from_storage, to_storage
 from bayplan.apiserver.kinds.gated_fields import drop_gated_fields
 from bayplan.apiserver.kinds.spec_memory import RememberedSpec
-from bayplan.apiserver.kinds.strategy import Context, Strategy, part, texts
-from bayplan.apiserver.rest.backend import Backend
-from bayplan.apiserver.rest.errors import (
+from bayplan.apiserver.kinds.strategy import Context, Strategy
+from bayplan.apiserver.model.errors import (
     ApiError,
     Cause,
     already_exists,
@@ -27,14 +26,14 @@ from bayplan.apiserver.rest.errors import (
     modified,
     not_found,
 )
+from bayplan.apiserver.model.object_meta import check_metadata, check_metadata_update, check_standard_finalizers
+from bayplan.apiserver.model.requests import RequestInfo, WriteOptions
+from bayplan.apiserver.model.resources import Resource
+from bayplan.apiserver.rest.backend import Backend
 from bayplan.apiserver.rest.hooks import begin_hooks, check_hooks, mutated
-from bayplan.apiserver.rest.object_meta import check_metadata, check_metadata_update, check_standard_finalizers
-from bayplan.apiserver.rest.options import WriteOptions
 from bayplan.apiserver.rest.quota_usage import charge
-from bayplan.apiserver.rest.request_info import RequestInfo
-from bayplan.apiserver.rest.resources import Resource
 from bayplan.apiserver.store.item import Item
-from bayplan.base.plain_data import Document
+from bayplan.base.plain_data import Document, part, texts
 from bayplan.objects.selectors import quote
 
 _GENERATE_ATTEMPTS = 8

@@ -16,9 +16,19 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from bayplan.apiserver.store.item import DELETED, Item, Write
-from bayplan.apiserver.store.rows import PUT, ROW, Row, counter_checksum, is_intact, item_of, row_of
 from bayplan.apiserver.store.store import Store
-from bayplan.apiserver.store.store_file import damaged_rows, open_store, store_problem
+from bayplan.apiserver.store.store_file import (
+    PUT,
+    ROW,
+    Row,
+    counter_checksum,
+    damaged_rows,
+    is_intact,
+    item_of,
+    open_store,
+    row_of,
+    store_problem,
+)
 from bayplan.apiserver.store.table import Table
 from bayplan.base.errors import InputError
 

@@ -16,8 +16,18 @@ from typing import cast
 import msgspec
 
 from bayplan.apiserver.store.pages import INTERIOR_INDEX, LEAF_INDEX, Cell, PageError, Pages
-from bayplan.apiserver.store.rows import FORMAT, PUT, ROW, Row, counter_checksum, is_intact, item_of, row_of
-from bayplan.apiserver.store.store_file import create_store, store_problem
+from bayplan.apiserver.store.store_file import (
+    FORMAT,
+    PUT,
+    ROW,
+    Row,
+    counter_checksum,
+    create_store,
+    is_intact,
+    item_of,
+    row_of,
+    store_problem,
+)
 from bayplan.apiserver.store.write_ahead_log import lost_transactions
 from bayplan.base.errors import InputError
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from bayplan.apiserver.kinds.strategy import part, parts, texts
 from bayplan.apiserver.tables import control_cells, policy_cells
 from bayplan.apiserver.tables.ages import age, human_duration, seconds_of
 from bayplan.apiserver.tables.pod_cells import pod_cells
-from bayplan.base.plain_data import Document
+from bayplan.base.plain_data import Document, part, parts, texts
 
 _NONE, _UNSET, _UNKNOWN = "<none>", "<unset>", "<unknown>"
 _ROLE = "node-role.kubernetes.io/"

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import partial
 
-from bayplan.apiserver.kinds.strategy import part, parts, texts
 from bayplan.apiserver.tables.ages import age
-from bayplan.base.plain_data import Document
+from bayplan.base.plain_data import Document, part, parts, texts
 
 _NONE, _UNSET, _UNKNOWN, _AUTO = "<none>", "<unset>", "<unknown>", "<auto>"
 _MOST_METRICS, _MOST_LISTED = 2, 3

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from bayplan.apiserver.kinds.strategy import part, parts
 from bayplan.apiserver.tables.ages import age, human_duration
-from bayplan.base.plain_data import Document
+from bayplan.base.plain_data import Document, part, parts
 
 _NONE, _UNSET = "<none>", "<unset>"
 

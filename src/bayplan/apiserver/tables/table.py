@@ -5,16 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from bayplan.apiserver.kinds.conversion import is_converted, to_storage
-from bayplan.apiserver.kinds.strategy import part, parts
 from bayplan.apiserver.schema.facts import ColumnFacts, api_facts
 from bayplan.apiserver.tables.ages import age
 from bayplan.apiserver.tables.cells import CELLS, named_and_aged
 from bayplan.apiserver.tables.column_descriptions import describe_column
 from bayplan.apiserver.tables.pod_cells import pod_conditions
-from bayplan.base.plain_data import Document
+from bayplan.base.plain_data import Document, part, parts
 
 if TYPE_CHECKING:
-    from bayplan.apiserver.rest.resources import Resource
+    from bayplan.apiserver.model.resources import Resource
 
 INCLUDE = "Metadata"
 _POLICIES = ("Metadata", "Object", "None")

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from bayplan.apiserver.kinds.parts import part, parts, texts
-from bayplan.apiserver.rest.errors import duplicate, forbidden_value, invalid_value, required
+from bayplan.apiserver.model.errors import duplicate, forbidden_value, invalid_value, required
 from bayplan.apiserver.validation.engine import (
     Causes,
     Check,
@@ -31,13 +30,13 @@ from bayplan.apiserver.validation.expressions import check_expression
 from bayplan.apiserver.validation.formats import dns_subdomain, path_segment, qualified_name
 from bayplan.apiserver.validation.hook_clients import client_service, hook_url
 from bayplan.apiserver.validation.selectors import LABEL_SELECTOR
-from bayplan.base.plain_data import Document
+from bayplan.base.plain_data import Document, part, parts, texts
 from bayplan.cel.types import BOOL, DYN, NULL, STRING, CelType, list_of
 from bayplan.objects.names import check_dns1035_label, check_dns1123_subdomain
 from bayplan.objects.selectors import quote
 
 if TYPE_CHECKING:
-    from bayplan.apiserver.admission.expressions import Scope
+    from bayplan.apiserver.model.expressions import Scope
 
 _OPERATIONS = ("*", "CONNECT", "CREATE", "DELETE", "UPDATE")
 _MUTATING_OPERATIONS = ("*", "CONNECT", "CREATE", "UPDATE")
@@ -127,7 +126,7 @@ def _client(config: Document, path: str, out: Causes) -> None:
 
 def _scope(*, params: bool = False) -> Scope:
     """Return what expressions may name that know no variables."""
-    from bayplan.apiserver.admission.expressions import Scope  # Imports the language.
+    from bayplan.apiserver.model.expressions import Scope  # Imports the language.
 
     return Scope(params=params)
 
@@ -360,7 +359,7 @@ def _validating_policy(policy: Document, path: str, out: Causes) -> None:
 
 
 def _mutations(spec: Document, scope: Scope, out: Causes) -> None:
-    from bayplan.apiserver.admission.expressions import JSON_PATCH, OBJECT  # Imports the language.
+    from bayplan.apiserver.model.expressions import JSON_PATCH, OBJECT  # Imports the language.
 
     patching = scope._replace(patches=True)
     fields = {"JSONPatch": "jsonPatch", "ApplyConfiguration": "applyConfiguration"}

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from bayplan.apiserver.kinds.parts import part, parts, texts
-from bayplan.apiserver.rest.errors import duplicate, forbidden_value, invalid_value, required
+from bayplan.apiserver.model.errors import duplicate, forbidden_value, invalid_value, required
 from bayplan.apiserver.validation.engine import (
     Causes,
     at_least,
@@ -19,7 +18,7 @@ from bayplan.apiserver.validation.engine import (
 )
 from bayplan.apiserver.validation.formats import dns_label
 from bayplan.apiserver.validation.selectors import LABEL_SELECTOR, NODE_SELECTOR, PREFERRED_NODE_TERM
-from bayplan.base.plain_data import Document
+from bayplan.base.plain_data import Document, part, parts, texts
 from bayplan.objects.names import check_qualified_name
 from bayplan.objects.selectors import quote
 

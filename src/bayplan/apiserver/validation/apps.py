@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from bayplan.apiserver.kinds.parts import part, parts
-from bayplan.apiserver.rest.errors import forbidden_value, invalid_value, not_supported, required
-from bayplan.apiserver.rest.object_meta import check_annotations, check_labels, shown
+from bayplan.apiserver.model.errors import forbidden_value, invalid_value, not_supported, required
+from bayplan.apiserver.model.object_meta import check_annotations, check_labels, shown
 from bayplan.apiserver.validation.claim_specs import CLAIM_SPEC
 from bayplan.apiserver.validation.engine import (
     Causes,
@@ -41,7 +40,7 @@ from bayplan.apiserver.validation.pod_annotations import pod_annotations
 from bayplan.apiserver.validation.pod_specs import pod_template
 from bayplan.apiserver.validation.selectors import LABEL_SELECTOR, is_empty, selector_is_valid, selects, shown_selector
 from bayplan.base.go_text.json import json_text
-from bayplan.base.plain_data import Document
+from bayplan.base.plain_data import Document, part, parts
 
 _NO_MATCH = "`selector` does not match template `labels`"
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from bayplan.apiserver.kinds.parts import part
-from bayplan.apiserver.rest.errors import invalid_value, not_supported, required
+from bayplan.apiserver.model.errors import invalid_value, not_supported, required
 from bayplan.apiserver.validation.engine import (
     Causes,
     Rule,
@@ -34,7 +33,7 @@ from bayplan.apiserver.validation.formats import (
     positive_quantity,
 )
 from bayplan.apiserver.validation.resources import container_resource_name
-from bayplan.base.plain_data import Document
+from bayplan.base.plain_data import Document, part
 from bayplan.objects.selectors import quote
 
 _SOURCES = {

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 
-from bayplan.apiserver.kinds.parts import part, parts
-from bayplan.apiserver.rest.errors import Cause, duplicate, invalid_value, not_supported, required
-from bayplan.apiserver.rest.object_meta import shown
+from bayplan.apiserver.model.errors import Cause, duplicate, invalid_value, not_supported, required
+from bayplan.apiserver.model.object_meta import shown
 from bayplan.apiserver.validation.apps import template_labels
 from bayplan.apiserver.validation.cron import schedule_problem
 from bayplan.apiserver.validation.engine import (
@@ -30,7 +29,7 @@ from bayplan.apiserver.validation.pod_specs import pod_template
 from bayplan.apiserver.validation.selectors import LABEL_SELECTOR, selector_is_valid, selects
 from bayplan.base.errors import InputError
 from bayplan.base.go_text.json import json_text
-from bayplan.base.plain_data import Document
+from bayplan.base.plain_data import Document, part, parts
 from bayplan.controllers.cron_schedule import load_time_zone
 from bayplan.objects.names import check_dns1123_label
 from bayplan.objects.selectors import quote

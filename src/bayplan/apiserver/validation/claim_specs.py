@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from bayplan.apiserver.kinds.parts import part, texts
-from bayplan.apiserver.rest.errors import forbidden_value, invalid_value, not_supported, required
+from bayplan.apiserver.model.errors import forbidden_value, invalid_value, not_supported, required
 from bayplan.apiserver.validation.engine import (
     Causes,
     field,
@@ -22,7 +21,7 @@ from bayplan.apiserver.validation.formats import (
 )
 from bayplan.apiserver.validation.resources import resource_amount
 from bayplan.apiserver.validation.selectors import LABEL_SELECTOR
-from bayplan.base.plain_data import Document
+from bayplan.base.plain_data import Document, part, texts
 from bayplan.objects.selectors import quote
 
 _MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")

@@ -6,8 +6,7 @@ import re
 from dataclasses import dataclass
 from dataclasses import field as data_field
 
-from bayplan.apiserver.kinds.parts import part, parts, texts
-from bayplan.apiserver.rest.errors import (
+from bayplan.apiserver.model.errors import (
     Cause,
     duplicate,
     forbidden_value,
@@ -43,7 +42,7 @@ from bayplan.apiserver.validation.formats import (
 from bayplan.apiserver.validation.paths import descending_path, no_backsteps
 from bayplan.apiserver.validation.resources import container_resources
 from bayplan.apiserver.validation.security import container_security
-from bayplan.base.plain_data import Document
+from bayplan.base.plain_data import Document, part, parts, texts
 from bayplan.objects.selectors import quote
 
 _PULL_POLICIES = ("Always", "IfNotPresent", "Never")

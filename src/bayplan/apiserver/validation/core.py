@@ -6,9 +6,8 @@ import base64
 import json
 import re
 
-from bayplan.apiserver.kinds.parts import part, parts, texts
-from bayplan.apiserver.rest.errors import Cause, duplicate, forbidden_value, invalid_value, required, too_long
-from bayplan.apiserver.rest.object_meta import check_labels
+from bayplan.apiserver.model.errors import Cause, duplicate, forbidden_value, invalid_value, required, too_long
+from bayplan.apiserver.model.object_meta import check_labels
 from bayplan.apiserver.validation.engine import (
     Causes,
     Change,
@@ -48,7 +47,7 @@ from bayplan.apiserver.validation.resources import (
 )
 from bayplan.apiserver.validation.tolerations import taints
 from bayplan.base.go_text.json import json_problem
-from bayplan.base.plain_data import Document
+from bayplan.base.plain_data import Document, part, parts, texts
 from bayplan.objects.names import check_qualified_name
 from bayplan.objects.quantity import Quantity
 from bayplan.objects.selectors import quote

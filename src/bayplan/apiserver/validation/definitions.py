@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import re
 
-from bayplan.apiserver.kinds.parts import part, parts, texts
-from bayplan.apiserver.rest.errors import Cause, forbidden_value, invalid_value, not_supported, required
+from bayplan.apiserver.model.errors import Cause, forbidden_value, invalid_value, not_supported, required
 from bayplan.apiserver.validation.engine import Causes, go_value, immutable, kind, optional, sent
 from bayplan.apiserver.validation.hook_clients import client_service, hook_url
 from bayplan.apiserver.validation.schemas import check_schema
 from bayplan.base.go_text.json import json_text
-from bayplan.base.plain_data import Document
+from bayplan.base.plain_data import Document, part, parts, texts
 from bayplan.objects.names import check_dns1035_label, check_dns1123_subdomain
 from bayplan.objects.selectors import quote
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from bayplan.apiserver.kinds.parts import part, parts, texts
-from bayplan.apiserver.rest.errors import (
+from bayplan.apiserver.model.errors import (
     duplicate,
     invalid_value,
     required,
@@ -33,7 +32,7 @@ from bayplan.apiserver.validation.internal_json import shown_as
 from bayplan.apiserver.validation.resources import is_extended
 from bayplan.apiserver.validation.volumes import driver_name, template_metadata
 from bayplan.base.go_text.json import json_text
-from bayplan.base.plain_data import Document
+from bayplan.base.plain_data import Document, part, parts, texts
 from bayplan.objects.selectors import quote
 
 MAX_SELECTORS = 32

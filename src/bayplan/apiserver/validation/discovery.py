@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from bayplan.apiserver.kinds.parts import parts, texts
-from bayplan.apiserver.rest.errors import duplicate, invalid_value, required
+from bayplan.apiserver.model.errors import duplicate, invalid_value, required
 from bayplan.apiserver.validation.engine import (
     Causes,
     Check,
@@ -33,7 +32,7 @@ from bayplan.apiserver.validation.formats import (
     qualified_name,
     strict_ip_address,
 )
-from bayplan.base.plain_data import Document
+from bayplan.base.plain_data import Document, parts, texts
 from bayplan.objects.selectors import quote
 
 _MAX_ENDPOINTS, _MAX_ADDRESSES, _MAX_PORTS, _MAX_TOPOLOGY, _MAX_HINTS = 1000, 100, 20000, 16, 8

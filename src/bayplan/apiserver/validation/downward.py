@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 
-from bayplan.apiserver.kinds.parts import part
-from bayplan.apiserver.rest.errors import invalid_value, not_supported, required
+from bayplan.apiserver.model.errors import invalid_value, not_supported, required
 from bayplan.apiserver.validation.engine import Causes, field, must, need, value
 from bayplan.apiserver.validation.formats import amount_of, qualified_name
 from bayplan.apiserver.validation.paths import unreserved_path
-from bayplan.base.plain_data import Document
+from bayplan.base.plain_data import Document, part
 from bayplan.objects.selectors import quote
 
 _MODE = must(

@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from typing import TypeAlias, cast
 
 from bayplan.apiserver.codec.shape import Emptied
-from bayplan.apiserver.kinds.parts import part
-from bayplan.apiserver.rest.errors import Cause, duplicate, forbidden_value, invalid_value, not_supported, required
-from bayplan.apiserver.rest.object_meta import shown
-from bayplan.base.plain_data import Document
+from bayplan.apiserver.model.errors import Cause, duplicate, forbidden_value, invalid_value, not_supported, required
+from bayplan.apiserver.model.object_meta import shown
+from bayplan.base.plain_data import Document, part
 from bayplan.objects.selectors import quote
 
 Causes: TypeAlias = list[Cause]

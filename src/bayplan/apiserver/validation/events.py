@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from bayplan.apiserver.kinds.parts import part
-from bayplan.apiserver.rest.errors import Cause, invalid_value, required
-from bayplan.apiserver.rest.object_meta import check_metadata
+from bayplan.apiserver.model.errors import Cause, invalid_value, required
+from bayplan.apiserver.model.object_meta import check_metadata
 from bayplan.apiserver.validation.engine import Causes, immutable
 from bayplan.apiserver.validation.formats import dns_subdomain, qualified_name
 from bayplan.apiserver.validation.internal_json import shown_as
-from bayplan.base.plain_data import Document
+from bayplan.base.plain_data import Document, part
 from bayplan.objects.selectors import quote
 
 _MAX_NOTE, _MAX_TEXT = 1024, 128

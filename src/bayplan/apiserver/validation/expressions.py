@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bayplan.apiserver.rest.errors import Cause, invalid_value, too_long
+from bayplan.apiserver.model.errors import Cause, invalid_value, too_long
 from bayplan.apiserver.validation.engine import Causes
 from bayplan.objects.selectors import quote
 
 if TYPE_CHECKING:
-    from bayplan.apiserver.admission.expressions import Scope
+    from bayplan.apiserver.model.expressions import Scope
     from bayplan.cel.types import CelType
 
 MAX_EXPRESSION_BYTES = 10 * 1024
@@ -29,7 +29,7 @@ def check_expression(text: str, path: str, out: Causes, scope: Scope, *wanted: C
         wanted: types of which its value must be one; any if there are none.
     """
     # The language takes a while to import, and most clusters have no policies.
-    from bayplan.apiserver.admission.expressions import compile_expression, variable_type
+    from bayplan.apiserver.model.expressions import compile_expression, variable_type
 
     found = compile_expression(text, scope, wanted)
     if found.problem:

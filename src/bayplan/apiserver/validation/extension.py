@@ -5,9 +5,8 @@ from __future__ import annotations
 import base64
 import binascii
 
-from bayplan.apiserver.kinds.parts import part, texts
-from bayplan.apiserver.rest.errors import duplicate, invalid_value, required, too_long
-from bayplan.apiserver.rest.object_meta import check_path_segment
+from bayplan.apiserver.model.errors import duplicate, invalid_value, required, too_long
+from bayplan.apiserver.model.object_meta import check_path_segment
 from bayplan.apiserver.validation.engine import (
     Causes,
     at_least,
@@ -28,7 +27,7 @@ from bayplan.apiserver.validation.engine import (
 )
 from bayplan.apiserver.validation.formats import dns_1035_label, dns_subdomain
 from bayplan.apiserver.validation.hook_clients import service_port
-from bayplan.base.plain_data import Document
+from bayplan.base.plain_data import Document, part, texts
 from bayplan.objects.names import check_dns1123_label, check_dns1123_subdomain
 from bayplan.objects.selectors import quote
 

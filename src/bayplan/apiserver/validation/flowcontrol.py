@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from math import log2
 
-from bayplan.apiserver.kinds.parts import part
-from bayplan.apiserver.rest.errors import invalid_value, not_supported, required
+from bayplan.apiserver.model.errors import invalid_value, not_supported, required
 from bayplan.apiserver.validation.engine import (
     Causes,
     Check,
@@ -34,7 +33,7 @@ from bayplan.apiserver.validation.engine import (
 )
 from bayplan.apiserver.validation.formats import dns_label, dns_subdomain
 from bayplan.apiserver.validation.internal_json import shown_as
-from bayplan.base.plain_data import Document
+from bayplan.base.plain_data import Document, part
 from bayplan.objects.names import check_dns1123_label
 from bayplan.objects.selectors import quote
 

@@ -6,8 +6,8 @@ import ipaddress
 import re
 from functools import lru_cache
 
-from bayplan.apiserver.rest.errors import invalid_value, required
-from bayplan.apiserver.rest.object_meta import check_annotations, check_labels, check_path_segment
+from bayplan.apiserver.model.errors import invalid_value, required
+from bayplan.apiserver.model.object_meta import check_annotations, check_labels, check_path_segment
 from bayplan.apiserver.validation.engine import (
     Causes,
     Check,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from urllib.parse import urlsplit
 
-from bayplan.apiserver.rest.errors import invalid_value, required
+from bayplan.apiserver.model.errors import invalid_value, required
 from bayplan.apiserver.validation.engine import (
     Causes,
     Rule,

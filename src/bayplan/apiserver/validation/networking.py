@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from bayplan.apiserver.kinds.parts import part, texts
-from bayplan.apiserver.rest.errors import invalid_value, not_supported, required
+from bayplan.apiserver.model.errors import invalid_value, not_supported, required
 from bayplan.apiserver.validation.engine import (
     Causes,
     each,
@@ -44,7 +43,7 @@ from bayplan.apiserver.validation.formats import (
 from bayplan.apiserver.validation.internal_json import shown_as
 from bayplan.apiserver.validation.selectors import LABEL_SELECTOR
 from bayplan.apiserver.validation.services import balancer_status
-from bayplan.base.plain_data import Document
+from bayplan.base.plain_data import Document, part, texts
 from bayplan.objects.selectors import quote
 
 _CLASS_ANNOTATION = "kubernetes.io/ingress.class"

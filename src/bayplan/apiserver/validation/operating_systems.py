@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from bayplan.apiserver.kinds.parts import part, parts
-from bayplan.apiserver.rest.errors import forbidden_value, not_supported, required
+from bayplan.apiserver.model.errors import forbidden_value, not_supported, required
 from bayplan.apiserver.validation.engine import Causes, go_value
-from bayplan.base.plain_data import Document
+from bayplan.base.plain_data import Document, part, parts
 
 _NOT_ON_LINUX = "windows options cannot be set for a linux pod"
 _NOT_ON_WINDOWS = "cannot be set for a windows pod"

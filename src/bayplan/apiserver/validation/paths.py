@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bayplan.apiserver.rest.errors import invalid_value
+from bayplan.apiserver.model.errors import invalid_value
 from bayplan.apiserver.validation.engine import Causes
 from bayplan.objects.selectors import quote
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import posixpath
 
-from bayplan.apiserver.kinds.parts import part
-from bayplan.apiserver.rest.errors import forbidden_value, invalid_value, not_supported, required
+from bayplan.apiserver.model.errors import forbidden_value, invalid_value, not_supported, required
 from bayplan.apiserver.validation.claim_specs import CLAIM_SPEC, access_modes
 from bayplan.apiserver.validation.engine import (
     Causes,
@@ -28,7 +27,7 @@ from bayplan.apiserver.validation.resources import basic_amount
 from bayplan.apiserver.validation.selectors import NODE_SELECTOR
 from bayplan.apiserver.validation.volumes import PERSISTENT_SOURCES
 from bayplan.base.go_text.json import json_text
-from bayplan.base.plain_data import Document
+from bayplan.base.plain_data import Document, part
 from bayplan.objects.names import check_qualified_name
 from bayplan.objects.selectors import quote
 

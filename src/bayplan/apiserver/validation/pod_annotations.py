@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 
-from bayplan.apiserver.kinds.parts import part, parts
-from bayplan.apiserver.rest.errors import Cause, forbidden_value, invalid_value
+from bayplan.apiserver.model.errors import Cause, forbidden_value, invalid_value
 from bayplan.apiserver.validation.engine import Causes, go_value
 from bayplan.apiserver.validation.paths import descending_path
-from bayplan.base.plain_data import Document
+from bayplan.base.plain_data import Document, part, parts
 from bayplan.objects.selectors import quote
 
 _MIRROR = "kubernetes.io/config.mirror"

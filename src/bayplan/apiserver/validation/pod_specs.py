@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 
-from bayplan.apiserver.kinds.parts import part, parts, texts
-from bayplan.apiserver.rest.errors import (
+from bayplan.apiserver.model.errors import (
     Cause,
     duplicate,
     forbidden_value,
@@ -13,7 +12,7 @@ from bayplan.apiserver.rest.errors import (
     required,
     too_long,
 )
-from bayplan.apiserver.rest.object_meta import check_annotations, check_labels
+from bayplan.apiserver.model.object_meta import check_annotations, check_labels
 from bayplan.apiserver.validation.affinity import AFFINITY, spread_constraints
 from bayplan.apiserver.validation.containers import PodContext, common_container, containers, init_containers
 from bayplan.apiserver.validation.engine import (
@@ -44,7 +43,7 @@ from bayplan.apiserver.validation.resources import container_resources, pod_reso
 from bayplan.apiserver.validation.security import host_users, pod_security, windows_host_process
 from bayplan.apiserver.validation.tolerations import tolerations
 from bayplan.apiserver.validation.volumes import pod_volumes
-from bayplan.base.plain_data import Document
+from bayplan.base.plain_data import Document, part, parts, texts
 from bayplan.objects.names import check_dns1123_subdomain
 from bayplan.objects.selectors import quote
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from bayplan.apiserver.kinds.parts import part, parts
-from bayplan.apiserver.rest.errors import forbidden_value, invalid_value, required
-from bayplan.apiserver.rest.object_meta import shown
+from bayplan.apiserver.model.errors import forbidden_value, invalid_value, required
+from bayplan.apiserver.model.object_meta import shown
 from bayplan.apiserver.validation.engine import Causes, copied, inside, kind
 from bayplan.apiserver.validation.internal_json import difference, shown_as
 from bayplan.apiserver.validation.pod_annotations import pod_annotation_changes, pod_annotations, profile_annotations
 from bayplan.apiserver.validation.pod_specs import check_pod_spec, pod_template
 from bayplan.apiserver.validation.tolerations import tolerations
-from bayplan.base.plain_data import Document
+from bayplan.base.plain_data import Document, part, parts
 from bayplan.objects.selectors import quote
 
 _INT32_MAX = 2**31 - 1

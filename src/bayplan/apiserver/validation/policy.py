@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from bayplan.apiserver.kinds.parts import part, parts
-from bayplan.apiserver.rest.errors import duplicate, forbidden_value, invalid_value
+from bayplan.apiserver.model.errors import duplicate, forbidden_value, invalid_value
 from bayplan.apiserver.validation.engine import (
     Causes,
     again,
@@ -31,7 +30,7 @@ from bayplan.apiserver.validation.internal_json import shown_as
 from bayplan.apiserver.validation.resources import container_resources
 from bayplan.apiserver.validation.selectors import LABEL_SELECTOR
 from bayplan.apiserver.validation.tolerations import check_toleration
-from bayplan.base.plain_data import Document
+from bayplan.base.plain_data import Document, part, parts
 
 _HIGHEST_USER_PRIORITY = 1_000_000_000
 _SYSTEM_CLASSES = {"system-node-critical": 2_000_001_000, "system-cluster-critical": 2_000_000_000}

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from bayplan.apiserver.kinds.parts import part, parts
-from bayplan.apiserver.rest.errors import Cause, duplicate, forbidden_value, invalid_value, not_supported, required
+from bayplan.apiserver.model.errors import Cause, duplicate, forbidden_value, invalid_value, not_supported, required
 from bayplan.apiserver.validation.engine import Causes
 from bayplan.apiserver.validation.formats import amount_of, dns_label
-from bayplan.base.plain_data import Document
+from bayplan.base.plain_data import Document, part, parts
 from bayplan.objects.names import check_qualified_name
 from bayplan.objects.quantity import Quantity
 from bayplan.objects.selectors import quote

@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from bayplan.apiserver.kinds.custom_validation import validate_custom
-from bayplan.apiserver.kinds.parts import part, parts, texts
-from bayplan.apiserver.rest.errors import Cause, forbidden_value, invalid_value, not_supported, required
+from bayplan.apiserver.model.errors import Cause, forbidden_value, invalid_value, not_supported, required
+from bayplan.apiserver.validation.custom_values import validate_custom
 from bayplan.apiserver.validation.engine import Causes, go_value
 from bayplan.base.go_regexp import RegexpError, WorkBudget, WorkBudgetExceeded
-from bayplan.base.plain_data import Document
+from bayplan.base.plain_data import Document, part, parts, texts
 from bayplan.objects.selectors import quote
 
 _TYPES = ("array", "boolean", "integer", "number", "object", "string")

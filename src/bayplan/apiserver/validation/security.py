@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 
-from bayplan.apiserver.kinds.parts import part, parts, texts
-from bayplan.apiserver.rest.errors import duplicate, forbidden_value, invalid_value, not_supported, required, too_long
+from bayplan.apiserver.model.errors import duplicate, forbidden_value, invalid_value, not_supported, required, too_long
 from bayplan.apiserver.validation.engine import (
     Causes,
     Rule,
@@ -21,7 +20,7 @@ from bayplan.apiserver.validation.engine import (
 from bayplan.apiserver.validation.formats import user_id
 from bayplan.apiserver.validation.internal_json import shown_as
 from bayplan.apiserver.validation.paths import descending_path
-from bayplan.base.plain_data import Document
+from bayplan.base.plain_data import Document, part, parts, texts
 from bayplan.objects.names import check_dns1123_subdomain
 from bayplan.objects.selectors import quote
 

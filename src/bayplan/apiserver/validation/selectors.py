@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from bayplan.apiserver.kinds.parts import parts, texts
-from bayplan.apiserver.rest.errors import forbidden_value, invalid_value, required
+from bayplan.apiserver.model.errors import forbidden_value, invalid_value, required
 from bayplan.apiserver.validation.engine import Causes, Rule, each, field, items, table, under, value
 from bayplan.apiserver.validation.formats import label_value, labels, qualified_name
 from bayplan.base.go_text.json import json_text
-from bayplan.base.plain_data import Document
+from bayplan.base.plain_data import Document, parts, texts
 from bayplan.objects.names import check_dns1123_subdomain, check_label_value, check_qualified_name
 from bayplan.objects.selectors import compile_selector_document, quote
 

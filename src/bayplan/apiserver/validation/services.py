@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from bayplan.apiserver.kinds.parts import part, parts, texts
-from bayplan.apiserver.rest.errors import duplicate, forbidden_value, invalid_value, required
+from bayplan.apiserver.model.errors import duplicate, forbidden_value, invalid_value, required
 from bayplan.apiserver.validation.engine import (
     Causes,
     choice,
@@ -29,7 +28,7 @@ from bayplan.apiserver.validation.formats import (
     qualified_name,
 )
 from bayplan.apiserver.validation.internal_json import shown_as
-from bayplan.base.plain_data import Document
+from bayplan.base.plain_data import Document, part, parts, texts
 from bayplan.objects.selectors import quote
 
 _MAX_AFFINITY_S = 86400

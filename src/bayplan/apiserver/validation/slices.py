@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 
-from bayplan.apiserver.kinds.parts import part, parts, texts
-from bayplan.apiserver.rest.errors import (
+from bayplan.apiserver.model.errors import (
     forbidden_value,
     invalid_value,
     required,
@@ -31,7 +30,7 @@ from bayplan.apiserver.validation.internal_json import internal, shown_as
 from bayplan.apiserver.validation.selectors import NODE_SELECTOR
 from bayplan.apiserver.validation.volumes import driver_name
 from bayplan.base.go_text.json import json_text
-from bayplan.base.plain_data import Document
+from bayplan.base.plain_data import Document, part, parts, texts
 from bayplan.objects.selectors import quote
 
 _MAX_ITEMS, _MAX_DEVICES, _MAX_SPECIAL_DEVICES = 32, 128, 64

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from bayplan.apiserver.kinds.parts import parts, texts
-from bayplan.apiserver.rest.errors import duplicate, forbidden_value, invalid_value, required, too_long
+from bayplan.apiserver.model.errors import duplicate, forbidden_value, invalid_value, required, too_long
 from bayplan.apiserver.validation.engine import (
     Causes,
     Check,
@@ -39,7 +38,7 @@ from bayplan.apiserver.validation.persistent import inline_volume
 from bayplan.apiserver.validation.selectors import LABEL_SELECTOR
 from bayplan.apiserver.validation.volumes import driver_name
 from bayplan.base.go_text.json import json_text
-from bayplan.base.plain_data import Document
+from bayplan.base.plain_data import Document, parts, texts
 from bayplan.objects.names import check_qualified_name
 from bayplan.objects.selectors import quote
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from bayplan.apiserver.kinds.parts import parts
-from bayplan.apiserver.rest.errors import Cause, invalid_value, not_supported, required
+from bayplan.apiserver.model.errors import Cause, invalid_value, not_supported, required
 from bayplan.apiserver.validation.engine import Causes
 from bayplan.apiserver.validation.internal_json import shown_as
-from bayplan.base.plain_data import Document
+from bayplan.base.plain_data import Document, parts
 from bayplan.objects.names import check_label_value, check_qualified_name
 from bayplan.objects.selectors import quote
 

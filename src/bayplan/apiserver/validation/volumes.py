@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 
 from bayplan.apiserver.codec.shape import Emptied
-from bayplan.apiserver.kinds.parts import part, parts
-from bayplan.apiserver.rest.errors import duplicate, forbidden_value, invalid_value, not_supported, required
+from bayplan.apiserver.model.errors import duplicate, forbidden_value, invalid_value, not_supported, required
 from bayplan.apiserver.validation.claim_specs import CLAIM_SPEC
 from bayplan.apiserver.validation.downward import downward_file
 from bayplan.apiserver.validation.engine import (
@@ -43,7 +42,7 @@ from bayplan.apiserver.validation.formats import (
 from bayplan.apiserver.validation.internal_json import shown_as
 from bayplan.apiserver.validation.paths import descending_path, no_backsteps, unreserved_path
 from bayplan.apiserver.validation.selectors import LABEL_SELECTOR
-from bayplan.base.plain_data import Document
+from bayplan.base.plain_data import Document, part, parts
 from bayplan.objects.names import check_dns1123_subdomain
 from bayplan.objects.selectors import quote
 

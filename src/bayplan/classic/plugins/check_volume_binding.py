@@ -13,7 +13,7 @@ from bayplan.framework.status import ERROR_BIT, SKIP, UNRESOLVABLE_BIT, Status
 from bayplan.plugins.pod_claims import PodVolumes
 from bayplan.plugins.volume_binding.plugin import STATE_KEY, CycleClaims, VolumeBinding, VolumeNeeds
 from bayplan.plugins.volume_binding.solution import BIND_CONFLICT, NODE_CONFLICT, VOLUME_MISSING
-from bayplan.plugins.volume_binding.sorted_claims import sort_claims
+from bayplan.plugins.volume_binding.solve import sort_claims
 from bayplan.state.arrays import Codes
 from bayplan.state.cluster_state import ClusterState
 

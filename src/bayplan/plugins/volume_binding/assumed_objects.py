@@ -1,4 +1,4 @@
-"""Volumes and claims as assumed by Reserve, until the cluster has their newer versions.
+"""Volumes and claims as assumed by Reserve, until the cluster has their newer versions; volumes by class.
 
 The writes of a pod's binding reach the catalog later than the next pod is scheduled. Until then the assumed version stands in
 for the object; a newer version of the object, by its resource version, ends that.
@@ -6,9 +6,16 @@ for the object; a newer version of the object, by its resource version, ends tha
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Generic, TypeVar
 
+import msgspec
+from msgspec.structs import replace
+
+from bayplan.objects.meta import ObjectReference
 from bayplan.objects.storage import PersistentVolume, PersistentVolumeClaim
+from bayplan.plugins.pod_claims import BOUND_BY_CONTROLLER, SELECTED_NODE, class_of_volume
+from bayplan.plugins.volume_binding.matching import is_bound_to
 from bayplan.state.object_catalog import ObjectCatalog
 
 SWEEP_AT = 1024
@@ -71,3 +78,80 @@ class AssumedObjects(Generic[T]):
         """Remove the assumed version of an object; no error if there is none."""
         if self._assumed.pop(key, None) is not None:
             self.version += 1
+
+
+class VolumesByClass:
+    """An index of the volumes of a catalog, updated lazily: a reader pays for what was written since the last time."""
+
+    def __init__(self, catalog: ObjectCatalog) -> None:
+        self._catalog = catalog
+        self._version = -1
+        self._class_of: dict[str, str] = {}
+        self._volumes: dict[str, dict[str, PersistentVolume]] = {}
+        self._sorted: dict[str, list[PersistentVolume]] = {}
+
+    def get(self, name: str) -> Sequence[PersistentVolume]:
+        """Return the volumes of a class by name; not to be written."""
+        self._follow()
+        found = self._sorted.get(name)
+        if found is None:
+            volumes = self._volumes.get(name, {})
+            found = self._sorted[name] = [volumes[key] for key in sorted(volumes)]
+        return found
+
+    def _follow(self) -> None:
+        version = self._catalog.version(PersistentVolume)
+        if version == self._version:
+            return
+        written = self._catalog.written(PersistentVolume, self._version) if self._version >= 0 else None
+        self._version = version
+        if written is None:
+            self._class_of, self._volumes, self._sorted = {}, {}, {}
+            written = [volume.metadata.name for volume in self._catalog.all(PersistentVolume)]
+        for key in dict.fromkeys(written):
+            before = self._class_of.pop(key, None)
+            if before is not None:
+                del self._volumes[before][key]
+                self._sorted.pop(before, None)
+            volume = self._catalog.get(PersistentVolume, key)
+            if volume is not None:
+                name = self._class_of[key] = class_of_volume(volume)
+                self._volumes.setdefault(name, {})[key] = volume
+                self._sorted.pop(name, None)
+
+
+class Reservation(msgspec.Struct, frozen=True):
+    """The volumes and claims to write.
+
+    Attributes:
+        volumes: per binding the claim's key and the volume that is meant for it now.
+        claims: claims that ask for a volume to be made on the node.
+    """
+
+    volumes: tuple[tuple[str, PersistentVolume], ...]
+    claims: tuple[PersistentVolumeClaim, ...]
+
+
+def volume_for_claim(volume: PersistentVolume, claim: PersistentVolumeClaim) -> PersistentVolume:
+    """Return a volume that is meant for a claim: the very one where it was already."""
+    metadata, reference = claim.metadata, volume.spec.claim_ref
+    bound = is_bound_to(volume, claim)
+    if reference is None or not bound or reference.uid != metadata.uid:
+        wanted = ObjectReference(
+            api_version="v1",
+            kind="PersistentVolumeClaim",
+            namespace=metadata.namespace,
+            name=metadata.name,
+            uid=metadata.uid,
+        )
+        volume = replace(volume, spec=replace(volume.spec, claim_ref=wanted))
+    if not bound and BOUND_BY_CONTROLLER not in volume.metadata.annotations:
+        annotations = {**volume.metadata.annotations, BOUND_BY_CONTROLLER: "yes"}
+        volume = replace(volume, metadata=replace(volume.metadata, annotations=annotations))
+    return volume
+
+
+def claim_for_node(claim: PersistentVolumeClaim, node_name: str) -> PersistentVolumeClaim:
+    """Return a claim that asks for its volume to be made where a node can reach it."""
+    annotations = {**claim.metadata.annotations, SELECTED_NODE: node_name}
+    return replace(claim, metadata=replace(claim.metadata, annotations=annotations))

@@ -1,4 +1,4 @@
-"""The plugin VolumeBinding: PreFilter, Filter, PreScore, Score, Reserve, PreBind."""
+"""The plugin VolumeBinding: PreFilter, Filter, PreScore, Score, Reserve, PreBind, and its queueing hints (KEP-4247)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from bayplan.framework.configuration.plugin_arguments import VolumeBindingArgs
 from bayplan.framework.cycle_state import CycleState
-from bayplan.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint
+from bayplan.framework.events import ActionType, ClusterEvent, EventResource, HintAnswer, QueueingHint, objects_of
 from bayplan.framework.plugin import (
     MAX_NODE_SCORE,
     FilterPlugin,
@@ -36,16 +36,26 @@ from bayplan.objects.storage import (
     PersistentVolumeClaim,
     StorageClass,
 )
-from bayplan.plugins.pod_claims import PodVolumes, has_ephemeral, owner_of_ephemeral, pod_volumes
-from bayplan.plugins.volume_binding.assumed_objects import AssumedObjects
-from bayplan.plugins.volume_binding.capacity_score import capacity_score
-from bayplan.plugins.volume_binding.hints import BindingHints
-from bayplan.plugins.volume_binding.reachable_rows import ReachableRows
-from bayplan.plugins.volume_binding.reservation import Reservation, claim_for_node, volume_for_claim
-from bayplan.plugins.volume_binding.solution import FIRST_ERROR, LAST_ERROR, REASONS, Decision, Solution
-from bayplan.plugins.volume_binding.solve import BoundVolume, bound_volume, solve
-from bayplan.plugins.volume_binding.sorted_claims import SortedClaims, claims_error, sort_claims
-from bayplan.plugins.volume_binding.volumes_by_class import VolumesByClass
+from bayplan.plugins.pod_claims import PodVolumes, has_ephemeral, is_claim_of, owner_of_ephemeral, pod_volumes
+from bayplan.plugins.volume_binding.assumed_objects import (
+    AssumedObjects,
+    Reservation,
+    VolumesByClass,
+    claim_for_node,
+    volume_for_claim,
+)
+from bayplan.plugins.volume_binding.matching import ReachableRows
+from bayplan.plugins.volume_binding.solution import FIRST_ERROR, LAST_ERROR, REASONS, Decision, Solution, capacity_score
+from bayplan.plugins.volume_binding.solve import (
+    MIGRATED_PLUGINS,
+    BoundVolume,
+    SortedClaims,
+    bound_volume,
+    claims_error,
+    solve,
+    sort_claims,
+    volume_limit,
+)
 from bayplan.state.arrays import Bools, Codes, Ints
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.views import Rows
@@ -355,3 +365,59 @@ class VolumesOnNode(FilterRule):
     def filter(self, row: int) -> int:
         """Return the verdict about a node; without PreFilter there is none."""
         return STATE_MISSING if self._known is None else self._codes[row]
+
+
+class BindingHints:
+    """The queueing hints; they look at nothing but the objects of the event."""
+
+    def is_schedulable_after_storage_class_change(self, pod: Pod, old: object | None, new: object | None) -> HintAnswer:
+        """Queue the pod if a class is new or its allowed topologies changed."""
+        objects = objects_of(StorageClass, old, new)
+        if objects is None or objects[1] is None:
+            return HintAnswer.ERROR
+        before = objects[0]
+        return HintAnswer(before is None or before.allowed_topologies != objects[1].allowed_topologies)
+
+    def is_schedulable_after_persistent_volume_claim_change(
+        self, pod: Pod, old: object | None, new: object | None
+    ) -> HintAnswer:
+        """Queue the pod if the claim is one of its own."""
+        objects = objects_of(PersistentVolumeClaim, old, new)
+        if objects is None or objects[1] is None:
+            return HintAnswer.ERROR
+        return HintAnswer(is_claim_of(pod, objects[1]))
+
+    def is_schedulable_after_csi_node_change(self, pod: Pod, old: object | None, new: object | None) -> HintAnswer:
+        """Queue the pod if a CSINode is new or declares other migrated plugins."""
+        objects = objects_of(CSINode, old, new)
+        if old is None:
+            return HintAnswer.QUEUE
+        if objects is None or objects[0] is None or objects[1] is None:
+            return HintAnswer.ERROR
+        before, after = (item.metadata.annotations.get(MIGRATED_PLUGINS, "") for item in (objects[0], objects[1]))
+        return HintAnswer(before != after)
+
+    def is_schedulable_after_csi_driver_change(self, pod: Pod, old: object | None, new: object | None) -> HintAnswer:
+        """Queue the pod if the driver of one of its inline volumes stopped tracking capacity."""
+        objects = objects_of(CSIDriver, old, new)
+        if objects is None or objects[0] is None or objects[1] is None:
+            return HintAnswer.ERROR
+        before, after = objects[0], objects[1]
+        stopped = bool(before.spec.storage_capacity) and not after.spec.storage_capacity
+        name = after.metadata.name
+        return HintAnswer(
+            stopped and any(volume.csi is not None and volume.csi.driver == name for volume in pod.spec.volumes)
+        )
+
+    def is_schedulable_after_csi_storage_capacity_change(
+        self, pod: Pod, old: object | None, new: object | None
+    ) -> HintAnswer:
+        """Queue the pod if a capacity is new or has room for larger volumes than before."""
+        objects = objects_of(CSIStorageCapacity, old, new)
+        if objects is None or objects[1] is None:
+            return HintAnswer.ERROR
+        before = objects[0]
+        if before is None:
+            return HintAnswer.QUEUE
+        was, is_now = volume_limit(before), volume_limit(objects[1])
+        return HintAnswer(is_now is not None and (was is None or is_now > was))

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from bayplan.apiserver.rest.errors import bad_request
+from bayplan.apiserver.model.errors import bad_request
 from bayplan.objects.names import check_label_value, check_qualified_name
 from bayplan.objects.selectors import Operator, Requirement, parse_int64, quote
 

@@ -7,8 +7,8 @@ import asyncio
 import msgspec
 import pytest
 
+from bayplan.apiserver.api_documents.openapi_protobuf import encode_openapi
 from bayplan.apiserver.rest.messages import Request, Response
-from bayplan.apiserver.schema.openapi_protobuf import encode_openapi
 from bayplan.base.plain_data import Document
 from tests.apiserver.client import Client
 

@@ -1,4 +1,7 @@
-"""A cluster for notebooks and tests: nodes and pods go in, decisions come out, a fork costs a copy of some arrays."""
+"""`bayplan.Cluster`, for notebooks and tests: nodes and pods go in, decisions come out, a fork costs a copy of some arrays.
+
+Only programs outside of the package and some commands use it; nothing below imports it.
+"""
 
 from __future__ import annotations
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bayplan.apiserver.kinds.custom_validation import validate_custom
-from bayplan.apiserver.kinds.value_formats import fits_format
+from bayplan.apiserver.validation.custom_values import validate_custom
+from bayplan.apiserver.validation.value_formats import fits_format
 from bayplan.base.plain_data import Document
 from tests.apiserver.client import Client
 

@@ -1,36 +1,17 @@
-"""Request info: verb, resource, namespace, name and subresource, from method, path and query."""
+"""Paths of requests: the resource that the segments name, and the verb that the method asks for."""
 
 from __future__ import annotations
 
-import msgspec
-
-from bayplan.apiserver.rest.errors import method_not_allowed, no_such_path
+from bayplan.apiserver.model.errors import method_not_allowed, no_such_path
+from bayplan.apiserver.model.requests import RequestInfo
+from bayplan.apiserver.model.resources import Resource, ResourceRegistry
 from bayplan.apiserver.rest.messages import Request
 from bayplan.apiserver.rest.options import read_bool
-from bayplan.apiserver.rest.resources import Resource, ResourceRegistry
 
 _VERBS = {
     ("GET", True): "get", ("PUT", True): "update", ("PATCH", True): "patch", ("DELETE", True): "delete",
     ("POST", False): "create", ("GET", False): "list", ("DELETE", False): "deletecollection",
 }  # fmt: skip
-
-
-class RequestInfo(msgspec.Struct, frozen=True):
-    """The parsed target of a request.
-
-    Attributes:
-        verb: ``get``, ``list``, ``watch``, ``create``, ``update``, ``patch``, ``delete``, ``deletecollection``.
-        resource: plural name of the resource.
-        namespace: empty for cluster-scoped resources and for all namespaces.
-        name: empty for collections.
-        subresource: empty for the object itself.
-    """
-
-    verb: str
-    resource: Resource
-    namespace: str = ""
-    name: str = ""
-    subresource: str = ""
 
 
 def split_path(path: str) -> tuple[str, str, list[str]] | None:

@@ -8,11 +8,10 @@ from __future__ import annotations
 import json
 import math
 
-from bayplan.apiserver.kinds.strategy import part, parts, texts
-from bayplan.apiserver.kinds.value_formats import fits_format
-from bayplan.apiserver.rest.errors import Cause, duplicate, forbidden_value, not_supported, required, too_long
+from bayplan.apiserver.model.errors import Cause, duplicate, forbidden_value, not_supported, required, too_long
+from bayplan.apiserver.validation.value_formats import fits_format
 from bayplan.base.go_regexp import RegexpError, WorkBudget, WorkBudgetExceeded
-from bayplan.base.plain_data import Document
+from bayplan.base.plain_data import Document, part, parts, texts
 from bayplan.objects.selectors import quote
 
 _ABSENT = object()

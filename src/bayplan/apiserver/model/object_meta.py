@@ -8,9 +8,8 @@ import re
 
 import msgspec
 
-from bayplan.apiserver.kinds.parts import part, parts, texts
-from bayplan.apiserver.rest.errors import Cause, forbidden_value, invalid_value, required
-from bayplan.base.plain_data import Document
+from bayplan.apiserver.model.errors import Cause, forbidden_value, invalid_value, required
+from bayplan.base.plain_data import Document, part, parts, texts
 from bayplan.objects.names import (
     check_dns1035_label,
     check_dns1123_label,

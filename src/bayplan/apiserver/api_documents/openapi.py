@@ -7,29 +7,17 @@ clients need to validate, to explain and to generate. Descriptions of upstream a
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING
 
 import msgspec
 
-from bayplan.apiserver.rest.messages import Request, Response
-from bayplan.apiserver.rest.negotiation import parse_accept
+from bayplan.apiserver.api_documents.openapi_protobuf import encode_openapi
+from bayplan.apiserver.model.resources import ResourceRegistry
 from bayplan.apiserver.schema.facts import ResourceFacts
-from bayplan.apiserver.schema.openapi_protobuf import encode_openapi
 from bayplan.base.plain_data import Document
 from bayplan.formats.schema import FieldFacts, TypeFacts, schema
 
-if TYPE_CHECKING:
-    from bayplan.apiserver.rest.resources import ResourceRegistry
-
-
 _JSON = "application/json"
-_PROTOBUF = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
-_FORMS_OF_2 = {
-    "json": _JSON,
-    "com.github.proto-openapi.spec.v2@v1.0+protobuf": _PROTOBUF,
-    "com.github.proto-openapi.spec.v2.v1.0+protobuf": _PROTOBUF,
-    "*": _JSON,
-}
+PROTOBUF = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 _METHODS = {
     "get": "get", "list": "get", "create": "post", "update": "put", "patch": "patch", "delete": "delete",
     "deletecollection": "delete",
@@ -52,36 +40,18 @@ class OpenApi:
         self._registry = registry
         self._made: dict[tuple[object, ...], tuple[bytes, str]] = {}
 
-    def handle(self, request: Request, segments: list[str]) -> Response | None:
-        """Answer a request below ``/openapi``; None if the path is unknown."""
-        media_type = _JSON
-        if segments == ["v2"]:
-            media_type = _media_type_of_2(request.headers.get("accept") or "*/*")
-            if not media_type:
-                return Response(406, b"", "", [("vary", "Accept")])
-            body, tag = self._document(("v2",) if media_type == _JSON else (_PROTOBUF,))
-        elif segments == ["v3"]:
-            body, tag = self._index()
-        elif segments[:1] == ["v3"]:
-            found = self._version(segments[1:])
-            if found is None:
-                return None
-            body, tag = self._document(("v3", *found))
-        else:
+    def version_2(self, *, protobuf: bool) -> tuple[bytes, str]:
+        """Return the document of all types and paths in version 2, and its tag."""
+        return self._document((PROTOBUF,) if protobuf else ("v2",))
+
+    def version_3(self, group: str, version: str) -> tuple[bytes, str] | None:
+        """Return the document of a version of a group, and its tag; None if the version is not served."""
+        if (group, version) not in self._registry.versions:
             return None
-        headers = [("etag", f'"{tag}"'), ("cache-control", "no-cache, private"), ("vary", "Accept")]
-        if request.headers.get("if-none-match") == f'"{tag}"':
-            return Response(304, b"", "", headers)
-        return Response(200, body, media_type, headers)
+        return self._document(("v3", group, version))
 
-    def _version(self, segments: list[str]) -> tuple[str, str] | None:
-        if segments == ["api", "v1"]:
-            return ("", "v1")
-        if len(segments) == 3 and segments[0] == "apis" and (segments[1], segments[2]) in self._registry.versions:
-            return (segments[1], segments[2])
-        return None
-
-    def _index(self) -> tuple[bytes, str]:
+    def index(self) -> tuple[bytes, str]:
+        """Return the list of documents in version 3, and its tag."""
         paths: Document = {}
         for group, version in self._registry.versions:
             name = f"apis/{group}/{version}" if group else f"api/{version}"
@@ -93,24 +63,15 @@ class OpenApi:
     def _document(self, what: tuple[str, ...]) -> tuple[bytes, str]:
         # Custom resources change at runtime, so the entries of a version are part of the cache key.
         version = what[1:]
-        two = what[0] in ("v2", _PROTOBUF)
+        two = what[0] in ("v2", PROTOBUF)
         entries = self._registry.versions.get((version[0], version[1])) if version else None
         key = (*what, len(entries or ()), len(self._registry.versions))
         made = self._made.get(key)
         if made is None:
             document = _version_2(self._registry) if two else _version_3(self._registry, *version)
-            body = encode_openapi(document) if what[0] == _PROTOBUF else msgspec.json.encode(document)
+            body = encode_openapi(document) if what[0] == PROTOBUF else msgspec.json.encode(document)
             made = self._made[key] = (body, _hash(body))
         return made
-
-
-def _media_type_of_2(accept: str) -> str:
-    """Return the form in which a client gets version 2, empty for one that accepts none."""
-    for clause in parse_accept(accept):
-        main, _, form = clause.media_type.partition("/")
-        if main in ("application", "*") and form in _FORMS_OF_2:
-            return _FORMS_OF_2[form]
-    return ""
 
 
 def _hash(body: bytes) -> str:

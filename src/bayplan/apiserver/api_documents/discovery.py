@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING
 
 import msgspec
 
+from bayplan.apiserver.model.resources import ResourceRegistry
 from bayplan.apiserver.schema.facts import ResourceFacts
 from bayplan.base.plain_data import Document
-
-if TYPE_CHECKING:
-    from bayplan.apiserver.rest.resources import ResourceRegistry
-
 
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
