@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import gc
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -102,6 +102,16 @@ def load_files(
             if progress is not None:
                 progress(file.name, loader.documents)
         return loader.finish(known_nodes)
+
+
+def load_documents(
+    documents: Iterable[Document], *, strict: bool = False, known_nodes: Collection[str] = ()
+) -> Manifest:
+    """Load documents that were read already, e.g. parts of another document; else as `load`."""
+    loader = _Loader(strict=strict)
+    for document in documents:
+        loader.take(document)
+    return loader.finish(known_nodes)
 
 
 @contextmanager

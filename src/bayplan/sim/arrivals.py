@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from bayplan.base.durations import SECOND_NS
 from bayplan.base.errors import InputError
@@ -83,7 +83,7 @@ def operations(inputs: Inputs, start_ns: int, *, creation_times: bool = False) -
     """
     items = sorted(inputs.manifest.objects(), key=_order)
     timed_pods = inputs.trace.pods if inputs.trace is not None else []
-    for namespace in _missing_namespaces([*items, *(timed.pod for timed in timed_pods)]):
+    for namespace in missing_namespaces([*items, *(timed.pod for timed in timed_pods)]):
         yield start_ns, Apply(namespace)
     for item in items:
         arrival_ns = _time_or_none(item.metadata.creation_timestamp) if creation_times else None
@@ -103,7 +103,9 @@ def _order(item: KubernetesObject) -> int:
     return 1 if isinstance(item, Pod) and item.spec.node_name else 2
 
 
-def _missing_namespaces(items: list[KubernetesObject]) -> list[KubernetesObject]:
-    declared = {item.metadata.name for item in items if isinstance(item, Namespace)}
+def missing_namespaces(items: Iterable[KubernetesObject], known: Collection[str] = ()) -> list[KubernetesObject]:
+    """Return the namespaces that objects are in and that are neither among them nor known."""
+    items = list(items)
+    declared = {item.metadata.name for item in items if isinstance(item, Namespace)}.union(known)
     used = dict.fromkeys(item.metadata.namespace for item in items)
     return [default_object(Namespace(metadata=ObjectMeta(name=name))) for name in used if name and name not in declared]
