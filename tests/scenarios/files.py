@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from textwrap import dedent
 
@@ -40,19 +41,19 @@ steps:
 """
 
 
-def write(folder: Path, steps: str, *, head: str = HEAD, **files: str) -> Path:
+def write(folder: Path, steps: str, *, head: str = HEAD, files: Mapping[str, str] | None = None) -> Path:
     """Write a scenario, its nodes and its Deployment, and further files by name without their suffix."""
     (folder / "nodes.yaml").write_text(NODES, encoding="utf-8")
     (folder / "web.yaml").write_text(WEB, encoding="utf-8")
-    for name, text in files.items():
+    for name, text in (files or {}).items():
         (folder / f"{name}.yaml").write_text(dedent(text), encoding="utf-8")
     path = folder / "scenario.yaml"
     path.write_text(head.lstrip() + dedent(steps).strip() + "\n", encoding="utf-8")
     return path
 
 
-def run(folder: Path, steps: str, *, head: str = HEAD, seed: int | None = None, **files: str) -> ScenarioResult:
+def run(folder: Path, steps: str, *, seed: int | None = None, files: Mapping[str, str] | None = None) -> ScenarioResult:
     """Run a scenario under all checks of invariants and return its result."""
-    path = write(folder, steps, head=head, **files)
+    path = write(folder, steps, files=files)
     (result,) = run_scenarios(ScenarioOptions(paths=[str(path)], seed=seed, check=True))
     return result

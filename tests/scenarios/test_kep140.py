@@ -18,7 +18,10 @@ spec:
   operations:
 """
 NODE = "{apiVersion: v1, kind: Node, metadata: {name: n1}, status: {allocatable: {cpu: '2', memory: 8Gi, pods: '9'}}}"
-POD = "{apiVersion: v1, kind: Pod, metadata: {name: %s}, spec: {containers: [{name: c, image: i, resources: {requests: {cpu: '%s'}}}]}}"
+POD = (
+    "{apiVersion: v1, kind: Pod, metadata: {name: %s}, "
+    "spec: {containers: [{name: c, image: i, resources: {requests: {cpu: '%s'}}}]}}"
+)
 TYPED = "typeMeta: {apiVersion: v1, kind: Pod}, objectMeta: {name: big, namespace: default}"
 
 

@@ -141,7 +141,7 @@ FILES = {
 
 @pytest.mark.parametrize("steps", [pytest.param(case[1], id=case[0]) for case in PASSING])
 def test_a_step_does_what_it_says(steps: str, tmp_path: Path) -> None:
-    result = run(tmp_path, steps, **FILES)
+    result = run(tmp_path, steps, files=FILES)
     assert [step for step in result.steps if step.outcome is not Outcome.PASSED] == []
 
 
@@ -206,7 +206,7 @@ FALSE = [
 
 @pytest.mark.parametrize(("steps", "wanted", "got"), [pytest.param(*case[1:], id=case[0]) for case in FALSE])
 def test_a_false_check_says_what_was_wanted_and_found(steps: str, wanted: str, got: str, tmp_path: Path) -> None:
-    result = run(tmp_path, steps, **FILES)
+    result = run(tmp_path, steps, files=FILES)
     assert result.steps[-1].outcome is Outcome.FAILED
     (failed,) = result.steps[-1].failed
     assert failed.result.wanted.startswith(wanted)
@@ -291,7 +291,7 @@ spec:
 
 @pytest.mark.parametrize(("steps", "problem"), [pytest.param(*case[1:], id=case[0]) for case in BROKEN])
 def test_a_step_that_cannot_be_done_ends_the_scenario(steps: str, problem: str, tmp_path: Path) -> None:
-    result = run(tmp_path, f"{steps}\n- assert: [{{nodes: {{count: 3}}}}]", budget=BUDGET, cron=CRON)
+    result = run(tmp_path, f"{steps}\n- assert: [{{nodes: {{count: 3}}}}]", files={"budget": BUDGET, "cron": CRON})
     *_, broken, last = result.steps
     assert broken.outcome is Outcome.BROKEN
     assert broken.problem.startswith(problem)

@@ -66,15 +66,92 @@ PODS = "{opcode: createPods, countParam: $pods, namespace: ns}"
 PASSING = [
     ("pods are created and must be scheduled", [NODES, PODS], 4),
     ("nodes without a template have 4 CPUs", ["{opcode: createNodes, count: 1}", PODS], 4),
-    ("sets of pods are created in numbered namespaces", [NODES, "{opcode: createPodSets, count: 2, namespacePrefix: s, createPodsOp: {opcode: createPods, count: 1}}"], 2),
-    ("pods that need not be scheduled are waited for by a barrier", ["{opcode: createPods, count: 1, namespace: ns, skipWaitToCompletion: true}", "{opcode: barrier, stageRequirement: Attempted}", NODES, "{opcode: barrier, namespaces: [ns], labelSelector: {app: x}}"], 2),
-    ("deleted pods make room", [NODES, "{opcode: createPods, count: 8, namespace: a}", "{opcode: createPods, count: 1, namespace: b, skipWaitToCompletion: true}", "{opcode: deletePods, namespace: a, deletePodsPerSecond: 10, labelSelector: {app: x}}", "{opcode: barrier}"], 10),
-    ("an update opens the gate of a pod", [NODES, "{opcode: createAny, templatePath: gated.yaml, namespace: ns}", "{opcode: updateAny, templatePath: open.yaml, namespace: ns}", "{opcode: barrier}"], 1),
-    ("volumes are bound to their claims", [NODES, "{opcode: createPods, count: 2, namespace: ns, persistentVolumeTemplatePath: pv.yaml, persistentVolumeClaimTemplatePath: pvc.yaml}"], 2),
-    ("churn goes on while others wait", [NODES, "{opcode: churn, mode: recreate, number: 1, templatePaths: [big.yaml], intervalMilliseconds: 1000}", PODS, "{opcode: sleep, duration: 3s}", "{opcode: barrier, namespaces: [ns]}"], 6),
-    ("zones are given to nodes in turn", ["{opcode: createNodes, count: 2, labelNodePrepareStrategy: {labelKey: zone, labelValues: [a, b]}}", PODS, "{opcode: startCollectingMetrics, namespaces: [ns]}", "{opcode: stopCollectingMetrics}"], 4),
-    ("nodes get drivers with their limits", ["{opcode: createNodes, count: 2, nodeAllocatableStrategy: {nodeAllocatable: {x.io/a: '2'}, csiNodeAllocatable: {d: {count: 1}}, migratedPlugins: [kubernetes.io/aws-ebs]}}", "{opcode: createPods, count: 2, namespace: ns, persistentVolumeTemplatePath: pv.yaml, persistentVolumeClaimTemplatePath: pvc.yaml}"], 2),
-]  # fmt: skip
+    (
+        "sets of pods are created in numbered namespaces",
+        [
+            NODES,
+            ("{opcode: createPodSets, count: 2, namespacePrefix: s, createPodsOp: {opcode: createPods, count: 1}}"),
+        ],
+        2,
+    ),
+    (
+        "pods that need not be scheduled are waited for by a barrier",
+        [
+            ("{opcode: createPods, count: 1, namespace: ns, skipWaitToCompletion: true}"),
+            "{opcode: barrier, stageRequirement: Attempted}",
+            NODES,
+            "{opcode: barrier, namespaces: [ns], labelSelector: {app: x}}",
+        ],
+        2,
+    ),
+    (
+        "deleted pods make room",
+        [
+            NODES,
+            "{opcode: createPods, count: 8, namespace: a}",
+            ("{opcode: createPods, count: 1, namespace: b, skipWaitToCompletion: true}"),
+            ("{opcode: deletePods, namespace: a, deletePodsPerSecond: 10, labelSelector: {app: x}}"),
+            "{opcode: barrier}",
+        ],
+        10,
+    ),
+    (
+        "an update opens the gate of a pod",
+        [
+            NODES,
+            "{opcode: createAny, templatePath: gated.yaml, namespace: ns}",
+            "{opcode: updateAny, templatePath: open.yaml, namespace: ns}",
+            "{opcode: barrier}",
+        ],
+        1,
+    ),
+    (
+        "volumes are bound to their claims",
+        [
+            NODES,
+            (
+                "{opcode: createPods, count: 2, namespace: ns, persistentVolumeTemplatePath: pv.yaml, "
+                "persistentVolumeClaimTemplatePath: pvc.yaml}"
+            ),
+        ],
+        2,
+    ),
+    (
+        "churn goes on while others wait",
+        [
+            NODES,
+            ("{opcode: churn, mode: recreate, number: 1, templatePaths: [big.yaml], intervalMilliseconds: 1000}"),
+            PODS,
+            "{opcode: sleep, duration: 3s}",
+            "{opcode: barrier, namespaces: [ns]}",
+        ],
+        6,
+    ),
+    (
+        "zones are given to nodes in turn",
+        [
+            ("{opcode: createNodes, count: 2, labelNodePrepareStrategy: {labelKey: zone, labelValues: [a, b]}}"),
+            PODS,
+            "{opcode: startCollectingMetrics, namespaces: [ns]}",
+            "{opcode: stopCollectingMetrics}",
+        ],
+        4,
+    ),
+    (
+        "nodes get drivers with their limits",
+        [
+            (
+                "{opcode: createNodes, count: 2, nodeAllocatableStrategy: {nodeAllocatable: {x.io/a: "
+                "'2'}, csiNodeAllocatable: {d: {count: 1}}, migratedPlugins: [kubernetes.io/aws-ebs]}}"
+            ),
+            (
+                "{opcode: createPods, count: 2, namespace: ns, persistentVolumeTemplatePath: pv.yaml, "
+                "persistentVolumeClaimTemplatePath: pvc.yaml}"
+            ),
+        ],
+        2,
+    ),
+]
 
 
 @pytest.mark.parametrize(("operations", "decisions"), [pytest.param(*case[1:], id=case[0]) for case in PASSING])
@@ -89,22 +166,44 @@ FAILING = [
     (
         "pods that are not scheduled in time",
         [NODES, "{opcode: createPods, count: 9, namespace: ns}"],
-        "barrier: expected all pods scheduled within 10m, got 1 of 9 that are not; ns/pod-1-8: 0/2 nodes are available: 2 Insufficient cpu",
+        (
+            "barrier: expected all pods scheduled within 10m, got 1 of 9 that are not; ns/pod-1-8: "
+            "0/2 nodes are available: 2 Insufficient cpu"
+        ),
     ),
     (
         "a limit of volumes that is reached",
         [
             "{opcode: createNodes, count: 1, nodeAllocatableStrategy: {csiNodeAllocatable: {d: {count: 1}}}}",
-            "{opcode: createPods, count: 2, namespace: ns, persistentVolumeTemplatePath: pv.yaml, persistentVolumeClaimTemplatePath: pvc.yaml}",
+            (
+                "{opcode: createPods, count: 2, namespace: ns, persistentVolumeTemplatePath: pv.yaml, "
+                "persistentVolumeClaimTemplatePath: pvc.yaml}"
+            ),
         ],
-        "barrier: expected all pods scheduled within 10m, got 1 of 2 that are not; ns/pod-1-1: 0/1 nodes are available: "
-        "1 node(s) exceed max volume count",
+        "barrier: expected all pods scheduled within 10m, got 1 of 2 that are not; ns/pod-1-1: "
+        "0/1 nodes are available: 1 node(s) exceed max volume count",
     ),
-    ("a steady state", ["{opcode: createPods, count: 1, steadyState: true}"], "{where}:4 Case/Small $.steadyState: expected pods that are created once, got true"),
-    ("a parameter that is not there", ["{opcode: createNodes, countParam: $n}"], "{where}:4 Case/Small $.countParam: expected one of $nodes, $pods, got '$n'"),
-    ("a template that is not there", ["{opcode: createNodes, count: 1, nodeTemplatePath: no.yaml}"], "{where}:4 Case/Small {folder}/no.yaml: expected a readable file, got no such file or directory"),
-    ("an operation that is not known", ["{opcode: createNode}"], "{where}:4 Case/Small $.opcode: expected one of barrier, "),
-]  # fmt: skip
+    (
+        "a steady state",
+        ["{opcode: createPods, count: 1, steadyState: true}"],
+        ("{where}:4 Case/Small $.steadyState: expected pods that are created once, got true"),
+    ),
+    (
+        "a parameter that is not there",
+        ["{opcode: createNodes, countParam: $n}"],
+        ("{where}:4 Case/Small $.countParam: expected one of $nodes, $pods, got '$n'"),
+    ),
+    (
+        "a template that is not there",
+        ["{opcode: createNodes, count: 1, nodeTemplatePath: no.yaml}"],
+        ("{where}:4 Case/Small {folder}/no.yaml: expected a readable file, got no such file or directory"),
+    ),
+    (
+        "an operation that is not known",
+        ["{opcode: createNode}"],
+        "{where}:4 Case/Small $.opcode: expected one of barrier, ",
+    ),
+]
 
 
 @pytest.mark.parametrize(("operations", "problem"), [pytest.param(*case[1:], id=case[0]) for case in FAILING])
