@@ -9,12 +9,9 @@ from time import perf_counter
 import msgspec
 from msgspec.structs import replace
 
-from bayplan.analysis.explain import explain
-from bayplan.answers.present import PresentSource, present_pods
 from bayplan.app.custom_plugins import failures_told
-from bayplan.app.notebook import Cluster
 from bayplan.app.scheduler_setup import SchedulerSetup, read_setup
-from bayplan.app.sources.cluster_source import ClusterSource, SourceKind, in_order
+from bayplan.app.waiting_explanation import why_waiting
 from bayplan.base.errors import InputError
 from bayplan.base.garbage_collector import rare_collections
 from bayplan.base.random_streams import RandomStreams
@@ -141,24 +138,8 @@ class PreparedScenario:
         self._setup = self._setups[step.number]
         return self._make(self._setup, simulator.now_ns, simulator.scheduler)
 
-    # --- explanations -------------------------------------------------------------------------------------------------
-
     def _reason(self, key: str) -> str:
-        """Return why a pod waits, decided again in a copy of the cluster."""
-        store, now_ns = self.simulator.cluster.store, self.simulator.now_ns
-        objects = [item for kind in store.kinds() for item in store.all(kind)]
-        source = ClusterSource(
-            name=self.plan.name,
-            kind=SourceKind.MANIFESTS,
-            objects=in_order(objects),
-            scheduler=self._setup,
-            now_ns=now_ns,
-            assumptions=(),
-        )
-        cluster = Cluster.of(source, seed=self._seed, record_level=RecordLevel.OFF)
-        pods = present_pods(objects, cluster.scheduler.profiles)
-        life = next(each for each in pods if each.key == key)
-        return explain(PresentSource(cluster.trial(), pods, life, now_ns), [life]).verdict
+        return why_waiting(self.simulator, self._setup, key)
 
 
 def _plugin_path(text: str, folder: Path) -> str:

@@ -81,7 +81,7 @@ def operations(inputs: Inputs, start_ns: int, *, creation_times: bool = False) -
         start_ns: when virtual time begins; times of a trace are relative to it.
         creation_times: let objects arrive at their creationTimestamp.
     """
-    items = sorted(inputs.manifest.objects(), key=_order)
+    items = in_order(inputs.manifest.objects())
     timed_pods = inputs.trace.pods if inputs.trace is not None else []
     for namespace in missing_namespaces([*items, *(timed.pod for timed in timed_pods)]):
         yield start_ns, Apply(namespace)
@@ -95,6 +95,11 @@ def operations(inputs: Inputs, start_ns: int, *, creation_times: bool = False) -
         yield start_ns + timed.arrival_ns, Apply(timed.pod)
         if timed.gone_at_ns is not None:
             yield start_ns + timed.gone_at_ns, Delete(Pod, timed.pod.key)
+
+
+def in_order(items: Iterable[KubernetesObject]) -> list[KubernetesObject]:
+    """Return objects with those first that others refer to, then pods with a node, then everything else."""
+    return sorted(items, key=_order)
 
 
 def _order(item: KubernetesObject) -> int:
