@@ -184,15 +184,15 @@ def _check_check(document: Document, check: Check, path: str) -> None:
 
 def _check_times(document: Document, steps: Sequence[StepPlan]) -> None:
     """Refuse a step at a time before that of an earlier step."""
-    latest, said = 0, ""
+    latest, text = 0, ""
     for index, plan in enumerate(steps):
         if plan.at_ns is None:
             continue
         if plan.at_ns < latest:
             raise _refusal(
-                document, f"$.steps[{index}].at", f"a time not before '{said}', of an earlier step", f"'{plan.step.at}'"
+                document, f"$.steps[{index}].at", f"a time not before '{text}', of an earlier step", f"'{plan.step.at}'"
             )
-        latest, said = plan.at_ns, plan.step.at or ""
+        latest, text = plan.at_ns, plan.step.at or ""
 
 
 def _duration(document: Document, text: str | None, path: str) -> int | None:

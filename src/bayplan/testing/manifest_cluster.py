@@ -1,4 +1,4 @@
-"""A cluster for tests of manifests: would these objects be scheduled here, and if not, why?
+"""A cluster for tests of manifests: whether objects would be scheduled in it, and if not, why.
 
 Every question is answered by a simulation of its own: the objects of the cluster first, then those in question, until nothing
 changes any more. So controllers make the pods of workloads, quotas and priority classes apply, and pods may preempt others. No
