@@ -19,7 +19,7 @@ PYTHON ?= $(shell for name in python3 python3.14 python3.13 python3.12 python3.1
 
 .DEFAULT_GOAL := help
 # `test-lowest` is no part of `make test`: it takes minutes and the network.
-.PHONY: help build build-checked compiled run test test-lowest test-arm other-controllers test-cluster test-crash test-sync test-fuzz-api test-hostile test-readers lint format page-types conformance agreement oracle fuzz proofs bench bench-against-real docs docs-cli constraints wheel clean
+.PHONY: help build build-checked compiled run test test-lowest test-arm other-controllers test-cluster test-crash test-sync test-fuzz-api test-hostile test-readers lint format page-types conformance agreement oracle fuzz proofs bench bench-against-real docs docs-cli scenario-schema constraints wheel clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' Makefile
@@ -125,6 +125,9 @@ page-types: $(VENV)/.ready ## write docs/openapi.json and the page's declaration
 
 docs-cli: compiled ## write docs/cli.md from the program's own help
 	@$(BIN)/python -m bayplan.cli.reference docs/cli.md
+
+scenario-schema: $(VENV)/.ready ## write docs/scenario.schema.json from the structs of scenario files
+	@$(BIN)/python -m bayplan.scenarios.json_schema docs/scenario.schema.json
 
 constraints: $(VENV)/.ready-dev ## write constraints.txt from what is installed
 	@{ sed '/^[^#]/,$$d' constraints.txt; { $(BIN)/python -m pip freeze --all --exclude-editable; grep ^ziglang== constraints.txt; } \

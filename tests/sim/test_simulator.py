@@ -6,15 +6,21 @@ from collections.abc import Callable
 
 import pytest
 
+from bayplan.app.scheduler_setup import without_plugins
 from bayplan.base.errors import InputError
 from bayplan.cluster.kubelet import PodRun
+from bayplan.engine.assemble import assemble_scheduler
+from bayplan.engine.event_driven_queue import EventDrivenQueue
 from bayplan.engine.queue import SchedulingQueue
+from bayplan.framework.configuration.loading import default_configuration
+from bayplan.framework.feature_gates import FeatureGates
 from bayplan.framework.node_info import NodeInfo
 from bayplan.framework.per_node_plugin import PerNodePlugin
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
 from bayplan.objects.workloads import DaemonSet, Deployment
-from bayplan.sim.operations import Apply, Cordon, Delete, Operation
+from bayplan.plugins.registry import in_tree_registry
+from bayplan.sim.operations import Apply, Cordon, Delete, Evict, Operation
 from bayplan.sim.result import PodFate, SimulationResult
 from bayplan.testing import make_pod
 from tests.sim.worlds import MINUTE, SECOND, START, document, node, pod, simulate, simulator, story, template
@@ -294,3 +300,62 @@ def test_attempts_that_could_not_help_make_no_difference(look: Callable[[Simulat
 
 def _app(name: str) -> dict[str, object]:
     return {"matchLabels": {"app": name}}
+
+
+def test_time_advances_also_if_nothing_happens() -> None:
+    made = simulator((0, node("n")), (0, pod("p")))
+    assert not made.advance(START + MINUTE)
+    assert made.now_ns == START + MINUTE
+    assert [each.node for each in made.pods] == ["n"]
+
+
+def test_an_advance_stops_at_the_first_instant_that_is_asked_for() -> None:
+    made = simulator((0, node("n")), (0, pod("p", runs="10s")), (20 * SECOND, pod("q")))
+    assert made.advance(START + MINUTE, stop=lambda: any(each.ended_ns for each in made.pods))
+    assert made.now_ns == START + 10 * SECOND
+
+
+def test_a_cluster_settles_once_nothing_can_change_any_more() -> None:
+    made = simulator((0, node("n")), (0, pod("p", runs="10s")), (0, pod("large", "9")))
+    assert not made.settle(START + 5 * SECOND)
+    assert made.now_ns == START + 5 * SECOND
+    assert made.settle(START + MINUTE)
+    assert [each.fate for each in made.pods] == [PodFate.SUCCEEDED, PodFate.PENDING]
+
+
+def test_an_operation_is_performed_with_everything_that_follows_at_that_instant() -> None:
+    made = simulator((0, node("n")), (0, pod("old", "4")), (0, pod("new", "4")))
+    made.advance(START + MINUTE)
+    made.perform(Evict("default/old"))
+    assert [(each.node, each.bound_ns, each.disruption) for each in made.pods] == [
+        ("n", START, "EvictionByEvictionAPI"),
+        ("n", START + MINUTE, ""),
+    ]
+
+
+def test_a_preempted_pod_tells_why_it_went() -> None:
+    result = simulate((0, node("n")), (0, pod("running", "4")), (3, pod("high", "3", priority=1)))
+    assert [each.disruption for each in result.pods] == ["PreemptionByScheduler", ""]
+
+
+def test_another_scheduler_takes_the_waiting_pods_over() -> None:
+    made = simulator((0, node("n")), (0, Cordon("n")), (0, pod("p")), (0, pod("q", "9")))
+    made.advance(START + MINUTE)
+    assert [each.node for each in made.pods] == ["", ""]
+    before = len(made.scheduler.records)
+    configuration = default_configuration(FeatureGates())
+    careless = without_plugins(configuration, ("NodeUnschedulable", "TaintToleration"))
+    made.replace_scheduler(
+        assemble_scheduler(
+            careless,
+            in_tree_registry(),
+            feature_gates=FeatureGates(),
+            start_ns=made.now_ns,
+            state=made.scheduler.state,
+            queue_type=EventDrivenQueue,
+        )
+    )
+    assert [each.node for each in made.pods] == ["n", ""]
+    assert len(made.scheduler.records) == before + 2, "records continue"
+    made.scheduler.state.check_invariants()
+    made.scheduler.queue.check_invariants()

@@ -117,10 +117,15 @@ def select_nodes(text: str, trial: Trial) -> list[Node]:
     Raises:
         InputError: there are none.
     """
-    return _selected(text, trial.nodes())
+    return matching_nodes(text, trial.nodes())
 
 
-def _selected(text: str, nodes: Sequence[Node]) -> list[Node]:
+def matching_nodes(text: str, nodes: Sequence[Node]) -> list[Node]:
+    """Return those of some nodes that a text names; see `select_nodes`.
+
+    Raises:
+        InputError: there are none.
+    """
     if text.startswith("label:"):
         key, equals, value = text.removeprefix("label:").partition("=")
         found = [node for node in nodes if key in node.metadata.labels]
@@ -140,7 +145,7 @@ def select_names(text: str, cluster: QuestionCluster) -> list[str]:
     Raises:
         InputError: there are none.
     """
-    return [node.metadata.name for node in _selected(text, cluster.all(Node))]
+    return [node.metadata.name for node in matching_nodes(text, cluster.all(Node))]
 
 
 def _lose(nodes: Sequence[Node], trial: Trial, effect: Effect) -> None:

@@ -1,6 +1,5 @@
 """The options of the commands that simulate."""
 
-import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,14 +12,11 @@ from rich.console import Console
 from bayplan.analysis.units import format_duration
 from bayplan.app.mode import Mode
 from bayplan.app.simulation import SimulationOptions, prepare_simulation
-from bayplan.base.durations import DAY_NS
 from bayplan.base.errors import InputError
-from bayplan.base.go_text.durations import read_duration
+from bayplan.base.long_durations import read_long_duration
 from bayplan.formats.inputs import Inputs, LoadProgress
 from bayplan.sim.result import SimulationResult
 from bayplan.sim.simulator import Progress as SimulatorProgress
-
-_DAYS = re.compile(r"(?:([0-9]{1,6})d)?(.*)", re.DOTALL)
 
 INPUT_HELP = "Manifests, cluster dumps or OpenB traces: files, folders, patterns, or - (stdin)."
 
@@ -73,20 +69,8 @@ Strict: TypeAlias = Annotated[bool, typer.Option("--strict", help="Refuse input 
 
 
 def parse_duration(text: str) -> int:
-    """Return the nanoseconds of a duration in Go's form, which may begin with days: ``7d``, ``1d12h``.
-
-    Raises:
-        InputError: no duration, or one below zero.
-    """
-    match = _DAYS.fullmatch(text)
-    days, rest = match.groups() if match is not None else (None, text)
-    try:
-        duration_ns = int(days or 0) * DAY_NS + (read_duration(rest) if rest or days is None else 0)
-    except InputError:
-        duration_ns = -1
-    if duration_ns < 0 or rest.startswith("-"):
-        raise InputError("--until", got=repr(text), wanted="a duration", hint="'90s', '1h30m' or '7d'")
-    return duration_ns
+    """Return the nanoseconds of the duration of ``--until``; see `read_long_duration`."""
+    return read_long_duration(text, what="--until")
 
 
 def configuration_file(mode: Mode, config: Path | None, policy: Path | None) -> Path | None:

@@ -82,6 +82,13 @@ class Document(msgspec.Struct):
         version, kind = self.list_type
         return {"apiVersion": version, "kind": kind.removesuffix("List"), **value}
 
+    def part(self, path: str, value: object) -> "Document":
+        """Return the value at a JSON path as a document of its own, with its own lines and paths."""
+        source = Source(self.source.file, self.line_of(path))
+        raw = _encode(value, str(source))
+        inside = self._inside + path.removeprefix("$")
+        return replace(self, source=source, value=value, raw=raw, list_type=None, duplicates=[], _inside=inside)
+
     def line_of(self, path: str) -> int:
         """Return the line, counted from 1, of the field at a JSON path such as `$.spec.containers[0].image`.
 

@@ -4,10 +4,12 @@
 server and a sync, which decode them as they decode requests.
 """
 
+from __future__ import annotations
+
 import gc
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 import msgspec
 
@@ -17,6 +19,9 @@ from bayplan.formats.files import InputFile, find_files, read_bytes
 from bayplan.formats.manifest import Manifest, PlainObject
 from bayplan.formats.manifests import ManifestLoader
 from bayplan.formats.trace import Trace
+
+if TYPE_CHECKING:
+    from bayplan.formats.documents import Document
 
 LoadProgress = Callable[[str, int], None]
 """Called with the file at hand and the number of documents read so far: every 1,000 and at the end of each file."""
@@ -89,6 +94,22 @@ def load_inputs(
             _load_file(loader, file, stdin, progress)
         manifest = loader.finish([node.metadata.name for node in trace.nodes] if trace is not None else ())
     return Inputs(manifest=manifest, trace=trace)
+
+
+def load_documents(
+    documents: Iterable[Document], *, strict: bool = False, known_nodes: Collection[str] = ()
+) -> Manifest:
+    """Load documents that were read already, for example parts of another document.
+
+    Args:
+        documents: with their places.
+        strict: refuse what is otherwise a warning.
+        known_nodes: names of nodes from elsewhere, to which pods may be bound.
+    """
+    loader = ManifestLoader(strict=strict)
+    for document in documents:
+        loader.take(document)
+    return loader.finish(known_nodes)
 
 
 def _load_file(loader: ManifestLoader, file: InputFile, stdin: BinaryIO | None, progress: LoadProgress | None) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from bayplan.base.durations import SECOND_NS
 from bayplan.base.errors import InputError
@@ -81,9 +81,9 @@ def operations(inputs: Inputs, start_ns: int, *, creation_times: bool = False) -
         start_ns: when virtual time begins; times of a trace are relative to it.
         creation_times: let objects arrive at their creationTimestamp.
     """
-    items = sorted(inputs.manifest.objects(), key=_order)
+    items = in_order(inputs.manifest.objects())
     timed_pods = inputs.trace.pods if inputs.trace is not None else []
-    for namespace in _missing_namespaces([*items, *(timed.pod for timed in timed_pods)]):
+    for namespace in missing_namespaces([*items, *(timed.pod for timed in timed_pods)]):
         yield start_ns, Apply(namespace)
     for item in items:
         arrival_ns = _time_or_none(item.metadata.creation_timestamp) if creation_times else None
@@ -97,13 +97,20 @@ def operations(inputs: Inputs, start_ns: int, *, creation_times: bool = False) -
             yield start_ns + timed.gone_at_ns, Delete(Pod, timed.pod.key)
 
 
+def in_order(items: Iterable[KubernetesObject]) -> list[KubernetesObject]:
+    """Return objects with those first that others refer to, then pods with a node, then everything else."""
+    return sorted(items, key=_order)
+
+
 def _order(item: KubernetesObject) -> int:
     if not isinstance(item, _PODS_AND_WORKLOADS):
         return 0
     return 1 if isinstance(item, Pod) and item.spec.node_name else 2
 
 
-def _missing_namespaces(items: list[KubernetesObject]) -> list[KubernetesObject]:
-    declared = {item.metadata.name for item in items if isinstance(item, Namespace)}
+def missing_namespaces(items: Iterable[KubernetesObject], known: Collection[str] = ()) -> list[KubernetesObject]:
+    """Return the namespaces that objects are in and that are neither among them nor known."""
+    items = list(items)
+    declared = {item.metadata.name for item in items if isinstance(item, Namespace)}.union(known)
     used = dict.fromkeys(item.metadata.namespace for item in items)
     return [default_object(Namespace(metadata=ObjectMeta(name=name))) for name in used if name and name not in declared]

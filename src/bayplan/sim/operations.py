@@ -92,4 +92,19 @@ class Cordon(msgspec.Struct, frozen=True):
         return Rank.NODES
 
 
-Operation: TypeAlias = Apply | Delete | Cordon
+class Evict(msgspec.Struct, frozen=True):
+    """Evict a pod as the eviction API does once no disruption budget objects; no effect if it does not exist.
+
+    Attributes:
+        pod_key: the pod.
+    """
+
+    pod_key: str
+
+    @property
+    def rank(self) -> Rank:
+        """The rank among the operations of one instant."""
+        return Rank.ENDS
+
+
+Operation: TypeAlias = Apply | Delete | Cordon | Evict

@@ -53,6 +53,7 @@ class PodTimeline(msgspec.Struct, kw_only=True):
         attempts: number of its scheduling cycles.
         last_failure_ns: time of the last attempt without a node. message: the message of that attempt, in upstream's words.
         fate: its state at the end.
+        disruption: the reason of its condition DisruptionTarget, if it was evicted: ``PreemptionByScheduler``; else "".
         pod: its newest version, available even after its deletion; its requests are read from here.
     """
 
@@ -71,6 +72,7 @@ class PodTimeline(msgspec.Struct, kw_only=True):
     last_failure_ns: int | None = None
     message: str = ""
     fate: PodFate = PodFate.PENDING
+    disruption: str = ""
     pod: Pod | None = None
 
     @property

@@ -21,15 +21,15 @@ from bayplan.engine.queued_pod import key_of, uid_of
 from bayplan.engine.records import Outcome
 from bayplan.engine.retry_predictor import RetryPredictor
 from bayplan.engine.scheduler import Scheduler
-from bayplan.objects.meta import KubernetesObject
-from bayplan.objects.pod import Pod
+from bayplan.framework.status import Code, Status
 from bayplan.objects.resource import ResourceClaim
 from bayplan.sim.binding_refusal import binding_refusal, update_refusal
 from bayplan.sim.emitted_events import EmittedEvents
-from bayplan.sim.operations import Apply, Delete, Operation
+from bayplan.sim.operations import Apply, Cordon, Delete, Operation
 from bayplan.sim.perpetual import perpetual_workloads
 from bayplan.sim.priority_census import PriorityCensus
-from bayplan.sim.result import Counters, InputSummary, SimulationResult
+from bayplan.sim.relevance import makes_a_difference
+from bayplan.sim.result import Counters, InputSummary, PodTimeline, SimulationResult
 from bayplan.sim.timelines import Timelines
 from bayplan.sim.traced_queue import TracedQueue
 from bayplan.sim.usage import UsageMeter
@@ -108,10 +108,7 @@ class Simulator:
         self._usage = UsageMeter(scheduler.state, start_ns)
         self._events = EmittedEvents()
         self._census = PriorityCensus()
-        if isinstance(scheduler.queue, EventDrivenQueue):
-            scheduler.queue.retry_predictor = RetryPredictor(scheduler, self._census.lowest)
-        if isinstance(scheduler.queue, TracedQueue):
-            scheduler.queue.clock = lambda: self.now_ns
+        self._connect_queue()
         self._stopped = ""
         self._progress: Callable[[Progress], None] | None = None
         self._progress_due = 0
@@ -119,6 +116,18 @@ class Simulator:
         self._changes = 0
         self._tried: dict[str, int] = {}
         self._all_tried_at = -1
+
+    def _connect_queue(self) -> None:
+        queue = self.scheduler.queue
+        if isinstance(queue, EventDrivenQueue):
+            queue.retry_predictor = RetryPredictor(self.scheduler, self._census.lowest)
+        if isinstance(queue, TracedQueue):
+            queue.clock = lambda: self.now_ns
+
+    @property
+    def pods(self) -> Sequence[PodTimeline]:
+        """Return the timelines of all pods so far, in the order of arrival."""
+        return self._timelines.pods
 
     # Scheduled operations.
 
@@ -152,6 +161,54 @@ class Simulator:
             ):
                 break
             self._instant(time_ns)
+
+    def advance(self, until_ns: int, *, stop: Callable[[], bool] | None = None) -> bool:
+        """Advance virtual time to `until_ns`, also if the cluster is idle before; return whether `stop` ended it early.
+
+        Args:
+            until_ns: the time, nanoseconds since 1970.
+            stop: called after every instant; True ends the call there.
+        """
+        while (time_ns := self._next_instant()) is not None and time_ns <= until_ns:
+            self._instant(time_ns)
+            if stop is not None and stop():
+                return True
+        self._stop(until_ns, "")
+        return stop is not None and stop()
+
+    def settle(self, until_ns: int) -> bool:
+        """Advance virtual time until the cluster is idle (see `run`), at most to `until_ns`; return whether it is."""
+        while (time_ns := self._next_instant()) is not None:
+            if time_ns > until_ns:
+                self._stop(until_ns, "")
+                return False
+            self._instant(time_ns)
+        return True
+
+    def perform(self, operation: Operation) -> None:
+        """Execute an operation now, with everything that follows from it at this instant."""
+        self._operate(operation, self.now_ns)
+        self._instant(self.now_ns)
+
+    def replace_scheduler(self, scheduler: Scheduler) -> None:
+        """Let another scheduler decide from now on; it retries all waiting pods, and the records continue.
+
+        Args:
+            scheduler: made for the state of the present one, with `now_ns` as its start.
+        """
+        before, now_ns = self.scheduler, self.now_ns
+        for waiting in list(before.waiting_pods):
+            status = Status(Code.UNSCHEDULABLE, ("the scheduler's configuration changed",))
+            self._carry_out(before.reject_waiting_pod(waiting.queued.key, status, now_ns), now_ns)
+        scheduler.records = before.records
+        self.scheduler = scheduler
+        self._connect_queue()
+        self._tried.clear()
+        self._changes += 1
+        for pod in list(self.cluster.store.pods.values()):
+            if not pod.spec.node_name:
+                self._carry_out(scheduler.handle(None, pod, now_ns), now_ns)
+        self._instant(now_ns)
 
     def result(self, given: InputSummary | None = None) -> SimulationResult:
         """Return the result so far. It shares its timelines with the simulator, which extends them if it continues.
@@ -301,8 +358,10 @@ class Simulator:
                 propagation=operation.propagation,
                 grace_seconds=operation.grace_seconds,
             )
-        else:
+        elif isinstance(operation, Cordon):
             changes = cluster.cordon(operation.node_name, now_ns, unschedulable=operation.unschedulable)
+        else:
+            changes = cluster.evict_by_api(operation.pod_key, now_ns)
         self._take(changes, now_ns)
 
     # Changes for the scheduler.
@@ -317,7 +376,7 @@ class Simulator:
             if change.kind not in WATCHED_KINDS:
                 continue
             counters.events += 1
-            if _makes_a_difference(old, new):
+            if makes_a_difference(old, new):
                 self._changes += 1
             actions = scheduler.handle(old, new, now_ns)
             if self._check:
@@ -429,20 +488,3 @@ class Simulator:
         self._progress_due = done + PROGRESS_STEP
         left = len(self._operations)
         tell(Progress(self.now_ns, left, self._sequence, len(self.scheduler.queue), self.counters.decisions))
-
-
-def _makes_a_difference(old: KubernetesObject | None, new: KubernetesObject | None) -> bool:
-    """Return whether a change could alter a decision about some other pod, or about this one.
-
-    The scheduler's own writes to the status of a waiting pod don't.
-    """
-    if not isinstance(old, Pod) or not isinstance(new, Pod) or new.spec.node_name:
-        return True
-    return (
-        old.spec is not new.spec
-        or old.metadata.labels is not new.metadata.labels
-        or old.metadata.annotations is not new.metadata.annotations
-        or old.metadata.deletion_timestamp != new.metadata.deletion_timestamp
-        or old.status.nominated_node_name != new.status.nominated_node_name
-        or old.status.phase != new.status.phase
-    )

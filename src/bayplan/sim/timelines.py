@@ -64,7 +64,9 @@ class Timelines:
             )
             self.pods.append(timeline)
             self._live_pods[key] = timeline
-        timeline.pod = new
+        before, timeline.pod = timeline.pod, new
+        if timeline.node and before is not None and status.conditions is not before.status.conditions:
+            timeline.disruption = timeline.disruption or _disruption(new)
         if spec.node_name and timeline.bound_ns is None:
             timeline.bound_ns, timeline.node = now_ns, spec.node_name
             timeline.fate = PodFate.PLACED
@@ -93,3 +95,11 @@ class Timelines:
             queued = queue.get(key)
             gated = queued is not None and bool(queued.gating_plugin)
             timeline.fate = PodFate.GATED if gated else PodFate.PENDING
+
+
+def _disruption(pod: Pod) -> str:
+    """Return why a pod is evicted; "" if it is not."""
+    for condition in pod.status.conditions:
+        if condition.type == "DisruptionTarget" and condition.status == "True":
+            return condition.reason
+    return ""

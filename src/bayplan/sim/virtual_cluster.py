@@ -216,16 +216,29 @@ class VirtualCluster:
             preemptor: for whom it goes; named in the condition DisruptionTarget.
             grace_seconds: instead of the pod's own grace period.
         """
+        reason = text = ""
+        if preemptor is not None:
+            reason = "PreemptionByScheduler"
+            text = f"{preemptor.spec.scheduler_name}: preempting to accommodate a higher priority pod"
+        return self._disrupt(pod_key, reason, text, now_ns, grace_seconds)
+
+    def evict_by_api(self, pod_key: str, now_ns: int) -> list[ChangeEvent]:
+        """Evict a pod as the eviction API does, whatever disruption budgets say. No event when it is gone."""
+        return self._disrupt(pod_key, "EvictionByEvictionAPI", "Eviction API: evicting", now_ns, None)
+
+    def _disrupt(
+        self, pod_key: str, reason: str, message: str, now_ns: int, grace_seconds: int | None
+    ) -> list[ChangeEvent]:
+        """Delete a pod, after writing the condition DisruptionTarget if there is a reason."""
         pod = self.store.pods.get(pod_key)
         if pod is None:
             return []
-        if preemptor is not None:
-            text = f"{preemptor.spec.scheduler_name}: preempting to accommodate a higher priority pod"
+        if reason:
             condition = PodCondition(
                 type="DisruptionTarget",
                 status="True",
-                reason="PreemptionByScheduler",
-                message=text,
+                reason=reason,
+                message=message,
                 last_transition_time=format_time(now_ns),
             )
             status = with_condition(pod.status, condition)

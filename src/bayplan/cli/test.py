@@ -1,0 +1,59 @@
+"""The command ``test``: run scenario files and check their assertions."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from bayplan.app.scenario_runs import ScenarioOptions, run_scenarios
+from bayplan.base.errors import InputError
+from bayplan.base.output_paths import check_output_file
+from bayplan.scenarios.junit import junit_xml
+from bayplan.scenarios.result_text import result_lines
+
+
+def test(
+    paths: Annotated[
+        list[str],
+        typer.Argument(metavar="SCENARIO...", help="Scenario files, folders or patterns.", show_default=False),
+    ],
+    only: Annotated[
+        str, typer.Option(metavar="TEXT", help="Run only scenarios whose name contains this. [default: all]")
+    ] = "",
+    label: Annotated[
+        str, typer.Option(metavar="LABEL", help="Run only workloads of scheduler_perf with this label. [default: all]")
+    ] = "",
+    junit: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="File for the results as JUnit XML. [default: none]")
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(metavar="N", help="Seed instead of the scenarios' own. [default: theirs]")
+    ] = None,
+    check: Annotated[
+        bool, typer.Option("--check", help="Check the simulator's own consistency after every event (slow).")
+    ] = False,
+) -> None:
+    """Run scenario files in virtual time and check their assertions.
+
+    A scenario changes a cluster step by step (create, scale, drain, fail a zone, ...) and asserts what must come of it. All files
+    are checked before the first scenario runs. For each false assertion, what was wanted and found is printed, and why pods wait.
+
+    Files: bayplan's own format (docs/scenarios.md), Scenario objects of kube-scheduler-simulator (KEP-140), and configurations
+    of scheduler_perf.
+
+    Exit code: 0 if all assertions hold, 1 if one does not, 2 on bad input.
+
+    Example: bayplan test ci/*.yaml --junit results.xml
+    """
+    if junit is not None:
+        check_output_file(junit, "--junit")
+    results = list(run_scenarios(ScenarioOptions(paths=paths, only=only, label=label, seed=seed, check=check)))
+    if not results:
+        got = " and ".join(f"'{each}'" for each in (only, label) if each)
+        raise InputError("--only or --label", got=got, wanted="one that some scenario has")
+    if junit is not None:
+        junit.write_bytes(junit_xml(results))
+    sys.stdout.write("\n".join(result_lines(results)) + "\n")
+    if not all(result.passed for result in results):
+        raise typer.Exit(1)

@@ -1,0 +1,1 @@
+"""Scenario files: steps that change a cluster in virtual time, and assertions about what comes of it."""

@@ -1,0 +1,265 @@
+"""Evaluate the checks of scenarios on the cluster as it is now."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from bayplan.analysis.percentiles import percentile
+from bayplan.analysis.units import format_count, format_duration, format_list, format_share
+from bayplan.base.errors import InputError
+from bayplan.base.long_durations import read_long_duration
+from bayplan.objects.requests import node_amounts
+from bayplan.scenarios.scenario import (
+    Check,
+    EvictionsCheck,
+    NodesCheck,
+    OnNodesCheck,
+    PlacedCheck,
+    SpreadCheck,
+    UtilisationCheck,
+    WaitingCheck,
+    WaitingTimeCheck,
+)
+from bayplan.scenarios.targets import select_nodes, select_pods
+from bayplan.sim.result import PodFate, PodTimeline
+from bayplan.sim.simulator import Simulator
+from bayplan.state.pod_info import FIRST_RESOURCE, POD_COUNT
+from bayplan.state.resource_table import PODS
+
+EVERYTHING = "*"
+_SHOWN = 6
+"""Maximum number of pods or domains that a result lists."""
+
+Explain = Callable[[str], str]
+"""Returns why a pod waits, by its key."""
+
+
+class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
+    """The result of a check.
+
+    Attributes:
+        ok: whether it is true. check: what was checked, in words: ``placed deployment/web``.
+        wanted, got: the two sides, in words.
+        waiting: keys of the pods that explain the result by waiting.
+        details: further lines about what was found.
+    """
+
+    ok: bool
+    check: str
+    wanted: str
+    got: str
+    waiting: Sequence[str] = ()
+    details: Sequence[str] = ()
+
+
+def evaluate(check: Check, simulator: Simulator, explain: Explain) -> CheckResult:
+    """Return the result of a check on the cluster as it is now.
+
+    Args:
+        check: with exactly one field. simulator: with the cluster. explain: see `Explain`.
+    """
+    return _Evaluation(simulator, explain).of(check)
+
+
+class _Evaluation:
+    """The cluster at one moment."""
+
+    def __init__(self, simulator: Simulator, explain: Explain) -> None:
+        self._simulator = simulator
+        self._explain = explain
+
+    def of(self, check: Check) -> CheckResult:
+        """Return the result; a target that matches nothing is a result, too."""
+        name = next(field for field in check.__struct_fields__ if getattr(check, field) is not None)
+        part = getattr(check, name)
+        target = getattr(part, "pods", EVERYTHING)
+        text = name.replace("_", " ") if target == EVERYTHING else f"{name.replace('_', ' ')} {target}"
+        evaluators: dict[type, Callable[..., CheckResult]] = {
+            PlacedCheck: self._placed,
+            WaitingCheck: self._waiting,
+            SpreadCheck: self._spread,
+            OnNodesCheck: self._on,
+            EvictionsCheck: self._evictions,
+            WaitingTimeCheck: self._waiting_time,
+            UtilisationCheck: self._utilisation,
+            NodesCheck: self._nodes,
+        }
+        try:
+            return evaluators[type(part)](part, text)
+        except InputError as problem:
+            wanted = problem.wanted or "what the scenario names"
+            return CheckResult(ok=False, check=text, wanted=wanted, got=f"{problem.what} {problem.got}".strip())
+
+    def _pods(self, text: str) -> list[PodTimeline]:
+        """Return the timelines of the pods that exist."""
+        simulator = self._simulator
+        if text == EVERYTHING:
+            return [pod for pod in simulator.pods if pod.fate is not PodFate.DELETED]
+        return [pod for pod in select_pods(text, simulator.pods) if pod.fate is not PodFate.DELETED]
+
+    # --- pods ---------------------------------------------------------------------------------------------------------
+
+    def _placed(self, part: PlacedCheck, text: str) -> CheckResult:
+        pods = self._pods(part.pods)
+        placed = [pod for pod in pods if pod.bound_ns is not None]
+        waiting = [pod.key for pod in pods if pod.bound_ns is None]
+        got = f"{len(placed):,} placed, {len(waiting):,} waiting"
+        if part.count is None and part.at_least is None and part.at_most is None:
+            wanted = f"all {format_count(len(pods), 'pod')} placed" if pods else "pods, all of them placed"
+            return CheckResult(
+                ok=bool(pods) and not waiting,
+                check=text,
+                wanted=wanted,
+                got=got if pods else "no pods",
+                waiting=waiting,
+            )
+        ok = _in_range(part, len(placed))
+        return CheckResult(ok=ok, check=text, wanted=f"{_range_text(part)} placed", got=got, waiting=waiting)
+
+    def _waiting(self, part: WaitingCheck, text: str) -> CheckResult:
+        pods = self._pods(part.pods)
+        waiting = [pod for pod in pods if pod.bound_ns is None]
+        details: list[str] = []
+        matching = waiting
+        if part.reason:
+            matching = [pod for pod in waiting if part.reason in pod.message or part.reason in self._explain(pod.key)]
+            others = [pod for pod in waiting if pod not in matching]
+            details = [f"{pod.key} waits: {self._explain(pod.key)}" for pod in others[:1]]
+        placed = [pod for pod in pods if pod.bound_ns is not None]
+        because = f" because of '{part.reason}'" if part.reason else ""
+        details += [f"{pod.key} is on {pod.node}" for pod in placed[:_SHOWN]]
+        got = f"{len(matching):,} waiting{because}, {len(waiting) - len(matching):,} for other reasons, {len(placed):,} placed"
+        if not part.reason:
+            got = f"{len(waiting):,} waiting, {len(placed):,} placed"
+        if part.count is None and part.at_least is None and part.at_most is None:
+            ok = bool(pods) and len(matching) == len(pods)
+            wanted = f"all {format_count(len(pods), 'pod')} waiting{because}" if pods else f"pods waiting{because}"
+        else:
+            ok, wanted = _in_range(part, len(matching)), f"{_range_text(part)} waiting{because}"
+        return CheckResult(ok=ok, check=text, wanted=wanted, got=got if pods else "no pods", details=details)
+
+    def _spread(self, part: SpreadCheck, text: str) -> CheckResult:
+        pods = [pod for pod in self._pods(part.pods) if pod.bound_ns is not None and pod.ended_ns is None]
+        nodes = self._simulator.cluster.store.nodes
+        counts: dict[str, int] = {}
+        for node in nodes.values():
+            domain = node.metadata.labels.get(part.over)
+            if domain is not None:
+                counts.setdefault(domain, 0)
+        for pod in pods:
+            node_of_pod = nodes.get(pod.node)
+            domain = node_of_pod.metadata.labels.get(part.over) if node_of_pod is not None else None
+            if domain is not None:
+                counts[domain] += 1
+        skew = max(counts.values(), default=0) - min(counts.values(), default=0)
+        used = sum(bool(count) for count in counts.values())
+        shown = [f"{name}: {count}" for name, count in sorted(counts.items())]
+        wanted = f"a skew of at most {part.max_skew} over {part.over}"
+        if part.domains is not None:
+            wanted += f", in at least {format_count(part.domains, 'domain')}"
+        got = f"a skew of {skew}: {', '.join(shown)}" if counts else f"no node with the label {part.over}"
+        ok = bool(counts) and bool(pods) and skew <= part.max_skew and used >= (part.domains or 0)
+        return CheckResult(ok=ok, check=text, wanted=wanted, got=got if pods else "no pods placed")
+
+    def _on(self, part: OnNodesCheck, text: str) -> CheckResult:
+        pods = self._pods(part.pods)
+        names = {node.metadata.name for node in select_nodes(part.nodes, self._simulator.cluster.store)}
+        elsewhere = [pod for pod in pods if pod.bound_ns is not None and pod.node not in names]
+        waiting = [pod.key for pod in pods if pod.bound_ns is None]
+        wanted = f"all {format_count(len(pods), 'pod')} on {part.nodes}"
+        got = f"{len(pods) - len(elsewhere) - len(waiting):,} there, {len(elsewhere):,} elsewhere, {len(waiting):,} waiting"
+        details = [f"{pod.key} is on {pod.node}" for pod in elsewhere[:_SHOWN]]
+        ok = bool(pods) and not elsewhere and not waiting
+        return CheckResult(
+            ok=ok, check=text, wanted=wanted, got=got if pods else "no pods", waiting=waiting, details=details
+        )
+
+    def _evictions(self, part: EvictionsCheck, text: str) -> CheckResult:
+        pods = self._simulator.pods
+        chosen = pods if part.pods == EVERYTHING else select_pods(part.pods, pods)
+        evicted = [pod for pod in chosen if pod.disruption]
+        details = [f"{pod.key} was evicted from {pod.node}: {pod.disruption}" for pod in evicted[:_SHOWN]]
+        if len(evicted) > _SHOWN:
+            details.append(f"and {len(evicted) - _SHOWN:,} more")
+        got = format_count(len(evicted), "eviction")
+        ok = _in_range(part, len(evicted))
+        return CheckResult(ok=ok, check=text, wanted=_range_text(part, "eviction"), got=got, details=details)
+
+    def _waiting_time(self, part: WaitingTimeCheck, text: str) -> CheckResult:
+        most_ns = read_long_duration(part.at_most, what="waitingTime")
+        simulator = self._simulator
+        pods = simulator.pods if part.pods == EVERYTHING else select_pods(part.pods, simulator.pods)
+        waits: dict[str, int] = {}
+        for pod in pods:
+            if pod.wait_ns is not None:
+                waits[pod.key] = pod.wait_ns
+            elif pod.bound_ns is None:
+                waits[pod.key] = (pod.ended_ns or simulator.now_ns) - pod.arrived_ns
+        waiting = [pod.key for pod in pods if pod.bound_ns is None and pod.fate is not PodFate.DELETED]
+        which = "longest waiting time" if part.percentile == 100 else f"waiting time at percentile {part.percentile}"
+        wanted = f"a {which} of at most {format_duration(most_ns)}"
+        if not waits:
+            return CheckResult(ok=False, check=text, wanted=wanted, got="no pods that waited")
+        found = percentile(sorted(waits.values()), part.percentile)
+        slowest = sorted(waits.items(), key=lambda each: -each[1])[:3]
+        details = [f"{key} waited {format_duration(wait)}" for key, wait in slowest]
+        got = f"{format_duration(found)} of {format_count(len(waits), 'pod')}"
+        return CheckResult(
+            ok=found <= most_ns, check=text, wanted=wanted, got=got, waiting=waiting[:_SHOWN], details=details
+        )
+
+    # --- nodes --------------------------------------------------------------------------------------------------------
+
+    def _utilisation(self, part: UtilisationCheck, text: str) -> CheckResult:
+        chosen = select_nodes(part.nodes, self._simulator.cluster.store)
+        state = self._simulator.scheduler.state
+        resources = state.nodes.resources.names
+        offered = sum(node_amounts(node.status.allocatable).get(part.resource, 0) for node in chosen)
+        used = 0
+        if part.resource == PODS or part.resource in resources:
+            number = POD_COUNT if part.resource == PODS else FIRST_RESOURCE + resources.index(part.resource)
+            used = sum(int(state.usage[number, state.nodes.row_of[node.metadata.name]]) for node in chosen)
+        share = used / offered if offered else 0.0
+        limits = [
+            f"{words} {format_share(limit)}"
+            for words, limit in (("at least", part.at_least), ("at most", part.at_most))
+            if limit is not None
+        ]
+        where = "" if part.nodes == EVERYTHING else f" on {part.nodes}"
+        ok = bool(offered) and (part.at_least or 0.0) <= share and (part.at_most is None or share <= part.at_most)
+        got = format_share(share) if offered else f"no {part.resource} on {format_count(len(chosen), 'node')}"
+        wanted = f"{format_list(limits)} of {part.resource} requested{where}"
+        return CheckResult(ok=ok, check=f"{text} of {part.resource}", wanted=wanted, got=got)
+
+    def _nodes(self, part: NodesCheck, text: str) -> CheckResult:
+        store = self._simulator.cluster.store
+        try:
+            count = len(select_nodes(part.nodes, store))
+        except InputError:
+            count = 0
+        name = text if part.nodes == EVERYTHING else f"{text} {part.nodes}"
+        return CheckResult(
+            ok=_in_range(part, count), check=name, wanted=_range_text(part, "node"), got=format_count(count, "node")
+        )
+
+
+_Ranged = PlacedCheck | WaitingCheck | EvictionsCheck | NodesCheck
+
+
+def _in_range(part: _Ranged, found: int) -> bool:
+    return (
+        (part.count is None or found == part.count)
+        and (part.at_least is None or found >= part.at_least)
+        and (part.at_most is None or found <= part.at_most)
+    )
+
+
+def _range_text(part: _Ranged, noun: str = "pod") -> str:
+    texts = [
+        f"{words}{format_count(number, noun)}"
+        for words, number in (("", part.count), ("at least ", part.at_least), ("at most ", part.at_most))
+        if number is not None
+    ]
+    return " and ".join(texts)

@@ -1,0 +1,58 @@
+"""Find the scenarios of files, in any of the formats: our own, KEP-140's, scheduler_perf's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from bayplan.base.errors import InputError
+from bayplan.formats.documents import Document, read_documents
+from bayplan.formats.files import find_files, read_bytes
+from bayplan.scenarios.kep140 import is_kep140, read_kep140
+from bayplan.scenarios.reading import ScenarioPlan, read_scenario
+from bayplan.scenarios.scheduler_perf import is_scheduler_perf, read_scheduler_perf
+
+
+class FoundScenario(msgspec.Struct, frozen=True, kw_only=True):
+    """A scenario of a file.
+
+    Attributes:
+        name, labels: to choose it by. where: its file and line.
+        read: its plan; None for a workload of scheduler_perf, which may be large: `make` returns that.
+        make: returns the plan; raises InputError if an operation or a template is not as it should be.
+    """
+
+    name: str
+    where: str
+    make: Callable[[], ScenarioPlan]
+    labels: Sequence[str] = ()
+    read: ScenarioPlan | None = None
+
+
+def find_scenarios(paths: Sequence[str]) -> list[FoundScenario]:
+    """Return the scenarios of files, folders and patterns, in their order.
+
+    Raises:
+        InputError: a file is no scenario, or there is a mistake in one; with file and line.
+    """
+    found: list[FoundScenario] = []
+    for file in find_files(paths):
+        folder = file.path.parent if file.path is not None else Path()
+        before = len(found)
+        for document in read_documents(read_bytes(file), file.name, suffix=file.suffix):
+            found += _scenarios(document, folder)
+        if len(found) == before:
+            raise InputError(file.name, wanted="a scenario", got="a file without documents")
+    return found
+
+
+def _scenarios(document: Document, folder: Path) -> Iterator[FoundScenario]:
+    if is_scheduler_perf(document.value):
+        for name, labels, where, make in read_scheduler_perf(document, folder):
+            yield FoundScenario(name=name, labels=labels, where=where, make=make)
+        return
+    read = read_kep140 if is_kep140(document.value) else read_scenario
+    plan = read(document, folder)
+    yield FoundScenario(name=plan.name, where=str(document.source), make=lambda: plan, read=plan)

@@ -1,0 +1,255 @@
+"""Read scenario files: YAML or JSON to structs, every mistake refused with its file and line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import cast
+
+import msgspec
+from msgspec import inspect
+
+from bayplan.base.errors import InputError
+from bayplan.base.long_durations import read_long_duration
+from bayplan.base.near_names import near_name
+from bayplan.formats.documents import Document
+from bayplan.formats.inputs import Inputs, load_inputs
+from bayplan.formats.manifest import Manifest
+from bayplan.formats.inputs import load_documents
+from bayplan.objects.kinds import convert
+from bayplan.objects.meta import KubernetesObject
+from bayplan.scenarios.scenario import ACTIONS, API_VERSION, KIND, SETTLED, Check, Scenario, Step, actions_of
+from bayplan.sim.simulator import Simulator
+
+
+class StepPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """A step, checked and loaded.
+
+    Attributes:
+        step: as written. number: 1-based. where: its file and line.
+        at_ns: since the start. after_ns: since the step before. timeout_ns: of conditions, waits and drains.
+        wait_ns: of `wait`; None for "until nothing changes".
+        objects: of `create` or `apply`.
+        act: what a step of another format does that has no action of its own.
+        check_places: file and line of each check of `assert`.
+    """
+
+    step: Step
+    number: int
+    where: str
+    at_ns: int | None = None
+    after_ns: int | None = None
+    timeout_ns: int = 0
+    wait_ns: int | None = None
+    objects: Sequence[KubernetesObject] = ()
+    check_places: Sequence[str] = ()
+    act: Callable[[Simulator], None] | None = None
+
+
+class ScenarioPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """A scenario, checked and with everything that it refers to loaded.
+
+    Attributes:
+        name: shown in results. file: its file. scenario: as written.
+        inputs: the cluster at the start. steps: in order.
+        folder: that paths are relative to.
+    """
+
+    name: str
+    file: str
+    scenario: Scenario
+    inputs: Inputs
+    steps: Sequence[StepPlan]
+    folder: Path
+
+
+def read_scenario(document: Document, folder: Path) -> ScenarioPlan:
+    """Check a document and load what it refers to.
+
+    Args:
+        document: a scenario of our own format. folder: that its paths are relative to.
+
+    Raises:
+        InputError: anything is wrong with it; with file and line.
+    """
+    value = document.value
+    if not isinstance(value, dict):
+        raise InputError("document", where=document.where(), wanted="a scenario", got=type(value).__name__)
+    _check_kind(document, value)
+    _check_fields(document, value, cast("inspect.StructType", inspect.type_info(Scenario)), "$")
+    try:
+        scenario = convert(value, Scenario, what="Scenario")
+    except InputError as problem:
+        raise _placed(problem, document) from None
+    steps = [_plan_step(document, step, number, folder) for number, step in enumerate(scenario.steps)]
+    _check_times(document, steps)
+    return ScenarioPlan(
+        name=scenario.name or Path(document.source.file).name,
+        file=document.source.file,
+        scenario=scenario,
+        inputs=_load_cluster(document, scenario, folder),
+        steps=steps,
+        folder=folder,
+    )
+
+
+# --- shape ------------------------------------------------------------------------------------------------------------
+
+
+def _check_kind(document: Document, value: Mapping[str, object]) -> None:
+    for name, wanted in (("apiVersion", API_VERSION), ("kind", KIND)):
+        if value.get(name) != wanted:
+            got = repr(value[name]) if name in value else "none"
+            raise InputError(f"Scenario $.{name}", where=document.where(f"$.{name}"), wanted=f"'{wanted}'", got=got)
+
+
+def _check_fields(document: Document, value: object, type_: inspect.Type, path: str) -> None:
+    """Refuse the first field that the format does not have."""
+    if isinstance(type_, inspect.Metadata):
+        _check_fields(document, value, type_.type, path)
+    elif isinstance(type_, inspect.UnionType):
+        for each in type_.types:
+            _check_fields(document, value, each, path)
+    elif isinstance(type_, inspect.VarTupleType) and isinstance(value, list):
+        for index, item in enumerate(value):
+            _check_fields(document, item, type_.item_type, f"{path}[{index}]")
+    elif isinstance(type_, inspect.StructType) and isinstance(value, dict):
+        fields = {field.encode_name: field for field in type_.fields}
+        for name, item in value.items():
+            if name not in fields:
+                close = near_name(name, fields)
+                hint = f"'{close}'" if close else f"one of {', '.join(fields)}"
+                raise InputError(
+                    f"Scenario {path}.{name}", where=document.where(f"{path}.{name}"), got="an unknown field", hint=hint
+                )
+            _check_fields(document, item, fields[name].type, f"{path}.{name}")
+        for name, field in fields.items():
+            if field.required and name not in value:
+                raise InputError(f"Scenario {path}.{name}", where=document.where(path), wanted="a value", got="none")
+
+
+def _placed(problem: InputError, document: Document) -> InputError:
+    _, _, path = problem.what.partition(" $")
+    wanted = problem.wanted
+    if wanted.startswith("Invalid enum value"):
+        wanted = "strategic, merge or json"
+    return InputError(problem.what, where=document.where(f"${path}"), wanted=wanted, got=problem.got, hint=problem.hint)
+
+
+# --- steps ------------------------------------------------------------------------------------------------------------
+
+
+def _plan_step(document: Document, step: Step, index: int, folder: Path) -> StepPlan:
+    path = f"$.steps[{index}]"
+    actions = actions_of(step)
+    if len(actions) > 1:
+        raise _refusal(document, path, f"one of {', '.join(ACTIONS)}", " and ".join(actions))
+    if not actions and step.at is None and step.after is None and not step.when:
+        raise _refusal(document, path, f"one of {', '.join(ACTIONS)}, or when", "a step that does nothing")
+    if step.at is not None and step.after is not None:
+        raise _refusal(document, path, "at or after", "both")
+    for name in ("when", "assert"):
+        for number, check in enumerate(step.when if name == "when" else step.assert_):
+            _check_check(document, check, f"{path}.{name}[{number}]")
+    for name, failure in (("fail", step.fail), ("restore", step.restore)):
+        if failure is not None and sum(each is not None for each in (failure.nodes, failure.zone, failure.rack)) != 1:
+            raise _refusal(document, f"{path}.{name}", "nodes, zone or rack", "not exactly one of them")
+    return StepPlan(
+        step=step,
+        number=index + 1,
+        where=document.where(path),
+        at_ns=_duration(document, step.at, f"{path}.at"),
+        after_ns=_duration(document, step.after, f"{path}.after"),
+        timeout_ns=_duration(document, step.timeout, f"{path}.timeout") or 0,
+        wait_ns=None if step.wait == SETTLED else _duration(document, step.wait, f"{path}.wait"),
+        objects=list(_objects(document, step, path, folder).objects()),
+        check_places=[document.where(f"{path}.assert[{number}]") for number in range(len(step.assert_))],
+    )
+
+
+def _check_check(document: Document, check: Check, path: str) -> None:
+    given = [field for field in check.__struct_fields__ if getattr(check, field) is not None]
+    names = [field.encode_name for field in msgspec.structs.fields(Check)]
+    if len(given) != 1:
+        raise _refusal(document, path, f"one of {', '.join(names)}", " and ".join(given) or "none")
+    if check.waiting_time is not None:
+        _duration(document, check.waiting_time.at_most, f"{path}.waitingTime.atMost")
+    if check.utilisation is not None and check.utilisation.at_least is None and check.utilisation.at_most is None:
+        raise _refusal(document, f"{path}.utilisation", "atLeast or atMost", "neither")
+    numbered = check.evictions or check.nodes
+    if numbered is not None and numbered.count is None and numbered.at_least is None and numbered.at_most is None:
+        name = "evictions" if check.evictions is not None else "nodes"
+        raise _refusal(document, f"{path}.{name}", "count, atLeast or atMost", "none of them")
+
+
+def _check_times(document: Document, steps: Sequence[StepPlan]) -> None:
+    """Refuse a step at a time before that of an earlier step."""
+    latest, text = 0, ""
+    for index, plan in enumerate(steps):
+        if plan.at_ns is None:
+            continue
+        if plan.at_ns < latest:
+            raise _refusal(
+                document, f"$.steps[{index}].at", f"a time not before '{text}', of an earlier step", f"'{plan.step.at}'"
+            )
+        latest, text = plan.at_ns, plan.step.at or ""
+
+
+def _duration(document: Document, text: str | None, path: str) -> int | None:
+    if text is None:
+        return None
+    try:
+        return read_long_duration(text, what=f"Scenario {path}")
+    except InputError as problem:
+        raise _placed(problem, document) from None
+
+
+def _refusal(document: Document, path: str, wanted: str, got: str) -> InputError:
+    return InputError(f"Scenario {path}", where=document.where(path), wanted=wanted, got=got)
+
+
+# --- objects ----------------------------------------------------------------------------------------------------------
+
+
+def _objects(document: Document, step: Step, path: str, folder: Path) -> Manifest:
+    for name, items in (("create", step.create), ("apply", step.apply)):
+        if items:
+            return _load(document, items, f"{path}.{name}", folder).manifest
+    return Manifest()
+
+
+def _load_cluster(document: Document, scenario: Scenario, folder: Path) -> Inputs:
+    if not scenario.cluster:
+        return Inputs(manifest=Manifest(), trace=None)
+    return _load(document, scenario.cluster, "$.cluster", folder)
+
+
+def _load(document: Document, items: Sequence[str | Mapping[str, object]], path: str, folder: Path) -> Inputs:
+    """Load objects and paths of a list, in its order; traces are read by `cluster` only."""
+    manifest, inputs = Manifest(), None
+    paths = [str(folder / item) for item in items if isinstance(item, str)]
+    if paths:
+        try:
+            inputs = load_inputs(paths)
+        except InputError as problem:
+            if problem.where:
+                raise
+            place = next(index for index, item in enumerate(items) if isinstance(item, str))
+            raise InputError(
+                problem.what,
+                where=document.where(f"{path}[{place}]"),
+                wanted=problem.wanted,
+                got=problem.got,
+                hint=problem.hint,
+            ) from None
+        manifest = inputs.manifest
+        if inputs.trace is not None and path != "$.cluster":
+            raise _refusal(document, path, "manifests (traces belong into cluster)", "a trace")
+    inline = [document.part(f"{path}[{index}]", item) for index, item in enumerate(items) if not isinstance(item, str)]
+    if inline:
+        names = [node.metadata.name for node in manifest.nodes]
+        more = load_documents(inline, known_nodes=names)
+        manifest.loaded += more.loaded
+        manifest.unused += more.unused
+        manifest.warnings += more.warnings
+    return Inputs(manifest=manifest, trace=inputs.trace if inputs is not None else None)

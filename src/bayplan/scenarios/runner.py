@@ -1,0 +1,269 @@
+"""Run a scenario: its steps one after the other, in virtual time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from enum import StrEnum
+
+import msgspec
+
+from bayplan.analysis.units import format_duration
+from bayplan.base.errors import InputError
+from bayplan.engine.scheduler import Scheduler
+from bayplan.scenarios.actions import (
+    cordon_nodes,
+    delete_objects,
+    drain_nodes,
+    patch_object,
+    put_objects,
+    scale_workload,
+    set_failed,
+)
+from bayplan.scenarios.checks import CheckResult, Explain, evaluate
+from bayplan.scenarios.reading import ScenarioPlan, StepPlan
+from bayplan.scenarios.scenario import SETTLED, Check, action_of
+from bayplan.sim.result import PodTimeline
+from bayplan.sim.simulator import Simulator
+
+MAX_EXPLAINED = 3
+"""Workloads whose waiting pods a failed check explains."""
+
+Configure = Callable[[StepPlan, Simulator], Scheduler]
+"""Makes the scheduler of a step's configuration, over the simulator's state; raises InputError if it can't be read."""
+
+
+class Outcome(StrEnum):
+    """What became of a step. FAILED: an assertion is false. BROKEN: an action could not be done; later steps are not run."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    BROKEN = "broken"
+    NOT_RUN = "not run"
+
+
+class Explained(msgspec.Struct, frozen=True):
+    """Why pods wait: one pod, how many others of its workload wait, and the reason."""
+
+    pod: str
+    others: int
+    reason: str
+
+
+class FailedCheck(msgspec.Struct, frozen=True, kw_only=True):
+    """A check that is false: where it stands, its result, and why pods wait that explain it."""
+
+    where: str
+    result: CheckResult
+    explained: Sequence[Explained] = ()
+
+
+class StepResult(msgspec.Struct, frozen=True, kw_only=True):
+    """The result of a step.
+
+    Attributes:
+        number: 1-based. name: the step's, or its action. where: file and line. action: see `action_of`.
+        outcome: see `Outcome`. time_ns: virtual time at its end, since the start.
+        checks: number of checks. failed: those that are false. problem: why it is broken, in words.
+    """
+
+    number: int
+    name: str
+    where: str
+    action: str
+    outcome: Outcome
+    time_ns: int = 0
+    checks: int = 0
+    failed: Sequence[FailedCheck] = ()
+    problem: str = ""
+
+
+class ScenarioResult(msgspec.Struct, frozen=True, kw_only=True):
+    """The result of a scenario.
+
+    Attributes:
+        name, file: of the scenario. steps: in order. duration_ns: of virtual time. decisions: scheduling cycles.
+        digest: of all decisions. seconds: real time.
+    """
+
+    name: str
+    file: str
+    steps: Sequence[StepResult]
+    duration_ns: int
+    decisions: int
+    digest: str
+    seconds: float = 0.0
+
+    @property
+    def passed(self) -> bool:
+        """Return whether all steps passed."""
+        return all(step.outcome is Outcome.PASSED for step in self.steps)
+
+    @property
+    def checks(self) -> int:
+        """Return the number of assertions that were evaluated."""
+        return sum(step.checks for step in self.steps)
+
+
+class _Broken(Exception):
+    """A step that can't be done; the text says why, the checks are those that never became true."""
+
+    def __init__(self, text: str, failed: Sequence[FailedCheck] = ()) -> None:
+        super().__init__(text)
+        self.failed = failed
+
+
+def run_scenario(plan: ScenarioPlan, simulator: Simulator, configure: Configure, explain: Explain) -> ScenarioResult:
+    """Run the steps of a scenario and return what became of them.
+
+    Args:
+        plan: the scenario. simulator: with its cluster, at the start.
+        configure: see `Configure`. explain: returns why a pod waits now, by its key.
+    """
+    return ScenarioRun(plan, simulator, configure, explain).run()
+
+
+class ScenarioRun:
+    """One run of a scenario; arguments as for `run_scenario`."""
+
+    def __init__(self, plan: ScenarioPlan, simulator: Simulator, configure: Configure, explain: Explain) -> None:
+        self._plan = plan
+        self._simulator = simulator
+        self._configure = configure
+        self._explain = explain
+
+    def run(self) -> ScenarioResult:
+        """Run all steps; a broken one ends the run."""
+        simulator = self._simulator
+        # What is there at the start takes effect before the first step.
+        simulator.advance(simulator.start_ns)
+        results: list[StepResult] = []
+        for plan in self._plan.steps:
+            broken = bool(results) and results[-1].outcome in (Outcome.BROKEN, Outcome.NOT_RUN)
+            results.append(self._result(plan, Outcome.NOT_RUN) if broken else self._run_step(plan))
+        return ScenarioResult(
+            name=self._plan.name,
+            file=self._plan.file,
+            steps=results,
+            duration_ns=simulator.now_ns - simulator.start_ns,
+            decisions=simulator.counters.decisions,
+            digest=simulator.scheduler.records.digest(),
+        )
+
+    def _result(
+        self, plan: StepPlan, outcome: Outcome, *, failed: Sequence[FailedCheck] = (), problem: str = ""
+    ) -> StepResult:
+        action = action_of(plan.step)
+        return StepResult(
+            number=plan.number,
+            name=plan.step.name or action or "when",
+            where=plan.where,
+            action=action,
+            outcome=outcome,
+            time_ns=self._simulator.now_ns - self._simulator.start_ns,
+            checks=0 if outcome is Outcome.NOT_RUN else len(plan.step.assert_),
+            failed=failed,
+            problem=problem,
+        )
+
+    def _run_step(self, plan: StepPlan) -> StepResult:
+        try:
+            self._wait_for_begin(plan)
+            failed = self._act(plan)
+        except InputError as problem:
+            return self._result(plan, Outcome.BROKEN, problem=str(problem))
+        except _Broken as problem:
+            return self._result(plan, Outcome.BROKEN, problem=str(problem), failed=problem.failed)
+        return self._result(plan, Outcome.FAILED if failed else Outcome.PASSED, failed=failed)
+
+    # --- when ---------------------------------------------------------------------------------------------------------
+
+    def _wait_for_begin(self, plan: StepPlan) -> None:
+        simulator, step = self._simulator, plan.step
+        if plan.after_ns is not None:
+            simulator.advance(simulator.now_ns + plan.after_ns)
+        if plan.at_ns is not None:
+            begin_ns = simulator.start_ns + plan.at_ns
+            if begin_ns < simulator.now_ns:
+                late = format_duration(simulator.now_ns - simulator.start_ns)
+                raise _Broken(f"it should begin at {step.at}, but the step before ended at {late}")
+            simulator.advance(begin_ns)
+        if not step.when:
+            return
+        if self._holds(step.when) or simulator.advance(
+            simulator.now_ns + plan.timeout_ns, stop=lambda: self._holds(step.when)
+        ):
+            return
+        failed = self._failed(step.when, [plan.where] * len(step.when))
+        raise _Broken(f"its conditions did not become true within {step.timeout}", failed)
+
+    def _holds(self, checks: Sequence[Check]) -> bool:
+        return all(evaluate(check, self._simulator, self._explain).ok for check in checks)
+
+    # --- what ---------------------------------------------------------------------------------------------------------
+
+    def _act(self, plan: StepPlan) -> Sequence[FailedCheck]:
+        """Do what a step says; return the checks that are false."""
+        simulator, step = self._simulator, plan.step
+        if plan.act is not None:
+            plan.act(simulator)
+        elif step.create or step.apply:
+            put_objects(simulator, plan.objects, new=bool(step.create))
+        elif step.patch is not None:
+            patch_object(simulator, step.patch)
+        elif step.scale is not None:
+            scale_workload(simulator, step.scale)
+        elif step.delete:
+            delete_objects(simulator, step.delete)
+        elif step.drain is not None:
+            self._drain(plan, step.drain)
+        elif step.cordon is not None:
+            cordon_nodes(simulator, step.cordon, unschedulable=True)
+        elif step.uncordon is not None:
+            cordon_nodes(simulator, step.uncordon, unschedulable=False)
+        elif step.fail is not None:
+            set_failed(simulator, step.fail, self._plan.scenario.rack_label, failed=True)
+        elif step.restore is not None:
+            set_failed(simulator, step.restore, self._plan.scenario.rack_label, failed=False)
+        elif step.configure is not None:
+            simulator.replace_scheduler(self._configure(plan, simulator))
+        elif step.wait is not None:
+            self._wait(plan)
+        return self._failed(step.assert_, plan.check_places)
+
+    def _drain(self, plan: StepPlan, nodes: str) -> None:
+        simulator = self._simulator
+        left = drain_nodes(simulator, nodes, simulator.now_ns + plan.timeout_ns)
+        if left:
+            more = f" (and {len(left) - 1:,} more)" if len(left) > 1 else ""
+            raise _Broken(f"{nodes} is not drained within {plan.step.timeout}: {left[0]}{more}")
+
+    def _wait(self, plan: StepPlan) -> None:
+        simulator = self._simulator
+        if plan.step.wait != SETTLED:
+            simulator.advance(simulator.now_ns + (plan.wait_ns or 0))
+            return
+        if not simulator.settle(simulator.now_ns + plan.timeout_ns):
+            never = "a CronJob, or pods with run times that are made again, never end"
+            raise _Broken(f"the cluster did not come to rest within {plan.step.timeout} ({never})")
+
+    # --- checks -------------------------------------------------------------------------------------------------------
+
+    def _failed(self, checks: Sequence[Check], places: Sequence[str]) -> list[FailedCheck]:
+        found = []
+        for check, where in zip(checks, places, strict=True):
+            result = evaluate(check, self._simulator, self._explain)
+            if not result.ok:
+                found.append(FailedCheck(where=where, result=result, explained=self._explained(result.waiting)))
+        return found
+
+    def _explained(self, keys: Sequence[str]) -> list[Explained]:
+        """Return why pods wait, one of each workload."""
+        groups: dict[str, list[PodTimeline]] = {}
+        wanted = set(keys)
+        for pod in self._simulator.pods:
+            if pod.key in wanted and pod.bound_ns is None and pod.ended_ns is None:
+                groups.setdefault(pod.workload or pod.key, []).append(pod)
+        return [
+            Explained(pods[0].key, len(pods) - 1, self._explain(pods[0].key))
+            for pods in list(groups.values())[:MAX_EXPLAINED]
+        ]

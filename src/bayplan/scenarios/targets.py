@@ -1,0 +1,127 @@
+"""What the texts in scenarios stand for: pods, nodes and objects of the cluster as it is now."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+
+from bayplan.analysis.pod_lookup import find_pods
+from bayplan.answers.changes import matching_nodes
+from bayplan.answers.workloads import SHORT_NAMES
+from bayplan.base.errors import InputError
+from bayplan.base.near_names import near_name
+from bayplan.cluster.store import ObjectStore
+from bayplan.objects.kinds import KINDS, ResourceKind
+from bayplan.objects.meta import KubernetesObject
+from bayplan.objects.node import Node
+from bayplan.scenarios.scenario import ZONE, Failure
+from bayplan.sim.result import PodTimeline
+
+_LABEL = "label:"
+_PATTERN = frozenset("*?[")
+
+_SHORT_NAMES = SHORT_NAMES | {
+    "no": "node",
+    "ns": "namespace",
+    "pc": "priorityclass",
+    "pdb": "poddisruptionbudget",
+    "pv": "persistentvolume",
+    "pvc": "persistentvolumeclaim",
+    "quota": "resourcequota",
+    "sc": "storageclass",
+    "svc": "service",
+}
+"""Short names of kinds, as in kubectl."""
+
+_KINDS = {row.kind.lower(): row for row in KINDS} | {row.plural: row for row in KINDS}
+
+
+def select_pods(text: str, pods: Sequence[PodTimeline]) -> list[PodTimeline]:
+    """Return the timelines of the pods that a text names, in the order of arrival.
+
+    Args:
+        text: a pattern of ``namespace/name`` (without a slash: of names), ``label:key=value``, or see `find_pods`.
+        pods: all of them.
+
+    Raises:
+        InputError: there are none.
+    """
+    if text.startswith(_LABEL):
+        key, equals, value = text.removeprefix(_LABEL).partition("=")
+        found = [pod for pod in pods if pod.pod is not None and key in pod.pod.metadata.labels]
+        found = [pod for pod in found if not equals or (pod.pod and pod.pod.metadata.labels[key] == value)]
+    elif _PATTERN & set(text):
+        found = [pod for pod in pods if fnmatchcase(pod.key if "/" in text else pod.key.rpartition("/")[2], text)]
+    else:
+        return find_pods(text, pods)
+    if not found:
+        raise InputError("pods", got=repr(text), wanted="a pattern or label of pods that have arrived")
+    return found
+
+
+def select_nodes(text: str, store: ObjectStore) -> list[Node]:
+    """Return the nodes that a text names; see `matching_nodes`.
+
+    Raises:
+        InputError: there are none.
+    """
+    return matching_nodes(text, list(store.nodes.values()))
+
+
+def failing_nodes(failure: Failure, store: ObjectStore, rack_label: str) -> list[Node]:
+    """Return the nodes that fail or come back.
+
+    Raises:
+        InputError: there are none.
+    """
+    if failure.nodes is not None:
+        return select_nodes(failure.nodes, store)
+    label, value = (ZONE, failure.zone) if failure.zone is not None else (rack_label, failure.rack)
+    found = [node for node in store.nodes.values() if node.metadata.labels.get(label) == value]
+    if not found:
+        known = sorted({node.metadata.labels.get(label, "") for node in store.nodes.values()} - {""})
+        what = "zone" if failure.zone is not None else "rack"
+        wanted = f"a value of the nodes' label {label}: {', '.join(known) or 'none has it'}"
+        raise InputError(what, got=repr(value), wanted=wanted)
+    return found
+
+
+def find_objects(text: str, store: ObjectStore) -> list[KubernetesObject]:
+    """Return the objects that a text names as kubectl does: ``kind/name``, ``kind/namespace/name``; the name may be a pattern.
+
+    Raises:
+        InputError: the kind is unknown, or there are none.
+    """
+    row, key = _target(text)
+    if _PATTERN & set(key):
+        found = [item for item in store.all(row.struct) if fnmatchcase(item.key, key)]
+    else:
+        item = store.get(row.struct, key)
+        found = [] if item is None else [item]
+    if not found:
+        close = near_name(key, store.keys(row.struct))
+        raise InputError(
+            "target",
+            got=f"'{text}'",
+            wanted=f"a {row.kind} that exists",
+            hint=f"'{row.kind.lower()}/{close}'" if close else "",
+        )
+    return found
+
+
+def _target(text: str) -> tuple[ResourceKind, str]:
+    """Return the kind and the key of a target."""
+    kind, slash, name = text.partition("/")
+    kind = kind.lower()
+    row = _KINDS.get(_SHORT_NAMES.get(kind, kind))
+    if row is None or not slash or not name:
+        close = near_name(kind, _KINDS)
+        raise InputError(
+            "target",
+            got=f"'{text}'",
+            wanted="kind/name or kind/namespace/name, as kubectl names objects",
+            hint=f"'{close}/{name or 'NAME'}'" if close else "'deployment/web'",
+        )
+    if row.namespaced and "/" not in name:
+        name = f"default/{name}"
+    return row, name

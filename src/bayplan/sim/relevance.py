@@ -1,0 +1,23 @@
+"""Whether a change of the cluster may alter a decision; if not, no waiting pod need be tried again because of it."""
+
+from __future__ import annotations
+
+from bayplan.objects.meta import KubernetesObject
+from bayplan.objects.pod import Pod
+
+
+def makes_a_difference(old: KubernetesObject | None, new: KubernetesObject | None) -> bool:
+    """Return whether a change could alter a decision about some other pod, or about this one.
+
+    The scheduler's own writes to the status of a waiting pod don't.
+    """
+    if not isinstance(old, Pod) or not isinstance(new, Pod) or new.spec.node_name:
+        return True
+    return (
+        old.spec is not new.spec
+        or old.metadata.labels is not new.metadata.labels
+        or old.metadata.annotations is not new.metadata.annotations
+        or old.metadata.deletion_timestamp != new.metadata.deletion_timestamp
+        or old.status.nominated_node_name != new.status.nominated_node_name
+        or old.status.phase != new.status.phase
+    )

@@ -1,0 +1,56 @@
+"""The pytest plugin of Bayplan: fixtures that ask whether manifests would be scheduled.
+
+It is loaded with pytest wherever Bayplan is installed, so it imports nothing but pytest until a fixture is used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from bayplan.testing.manifest_cluster import ManifestCluster, Outcome
+
+MARKER = "bayplan"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the settings: which cluster tests begin with, and the scheduler's configuration."""
+    parser.addini("bayplan_cluster", "Manifests or dumps of the cluster that tests begin with.", type="linelist")
+    parser.addini("bayplan_config", "KubeSchedulerConfiguration of that cluster's scheduler.", default="")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Register the marker."""
+    config.addinivalue_line(
+        "markers",
+        f"{MARKER}(*paths, config=None, feature_gates='', plugins=(), seed=0): the cluster of the fixture bayplan_cluster",
+    )
+
+
+@pytest.fixture
+def bayplan_cluster(request: pytest.FixtureRequest) -> ManifestCluster:
+    """Return the cluster of a test: that of its marker, or else of the settings; paths start at the root directory of pytest."""
+    from bayplan.testing.manifest_cluster import ManifestCluster
+
+    paths: tuple[str, ...] = tuple(request.config.getini("bayplan_cluster"))
+    options: dict[str, Any] = {"config": request.config.getini("bayplan_config") or None}
+    marker = request.node.get_closest_marker(MARKER)
+    if marker is not None:
+        paths = marker.args or paths
+        options |= marker.kwargs
+    return ManifestCluster(*paths, root=request.config.rootpath, **options)
+
+
+@pytest.fixture
+def assert_schedulable(bayplan_cluster: ManifestCluster) -> Callable[..., Outcome]:
+    """Return the assertion that all pods of some objects find a node; see `ManifestCluster.assert_schedulable`."""
+    return bayplan_cluster.assert_schedulable
+
+
+@pytest.fixture
+def assert_not_schedulable(bayplan_cluster: ManifestCluster) -> Callable[..., Outcome]:
+    """Return the assertion that no pod of some objects finds a node; see `ManifestCluster.assert_not_schedulable`."""
+    return bayplan_cluster.assert_not_schedulable

@@ -1,0 +1,325 @@
+"""Steps of scenarios, one action and one check at a time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bayplan.app.simulation import SimulationOptions, simulate
+from bayplan.scenarios.runner import Outcome
+from tests.scenarios.files import WEB, run
+
+BUDGET = """
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata: {name: web}
+spec: {minAvailable: 3, selector: {matchLabels: {app: web}}}
+"""
+POD = (
+    "{apiVersion: v1, kind: Pod, metadata: {name: p}, "
+    "spec: {containers: [{name: c, image: i, resources: {requests: {cpu: %s}}}]}}"
+)
+ENDS = (
+    "{apiVersion: v1, kind: Pod, metadata: {name: p, annotations: {bayplan.io/run-time: 90s}}, "
+    'spec: {restartPolicy: Never, containers: [{name: c, image: i, resources: {requests: {cpu: "3"}}}]}}'
+)
+
+PASSING = [
+    ("the cluster is scheduled before the first step", "- assert: [{placed: {pods: deployment/web, count: 3}}]"),
+    ("all pods are meant without a target", "- assert: [{placed: {}}]"),
+    (
+        "an object that is created is scheduled before the next step",
+        f"- create: [{POD % '1'}]\n- assert: [{{placed: {{pods: p}}}}]",
+    ),
+    ("manifests are created by their paths", "- create: [more.yaml]\n- assert: [{placed: {pods: more-1}}]"),
+    (
+        "an object that exists is changed by apply",
+        "- apply: [less.yaml]\n- assert: [{placed: {pods: deployment/web, count: 1}}]",
+    ),
+    (
+        "a workload is scaled",
+        "- scale: {target: deployment/web, replicas: 5}\n- assert: [{placed: {pods: deployment/web, count: 5}}]",
+    ),
+    (
+        "a strategic merge patch changes one container by its name",
+        "- patch: {target: deployment/web, patch: {spec: {template: {spec: "
+        "{containers: [{name: web, resources: {requests: {cpu: '5'}}}]}}}}}\n"
+        "- assert: [{waiting: {pods: deployment/web, count: 1, reason: Insufficient cpu}}]",
+    ),
+    (
+        "a JSON patch is a list of operations",
+        "- patch: {target: node/n3, type: json, patch: [{op: replace, path: /metadata/labels/pool, value: blue}]}\n"
+        "- assert: [{nodes: {nodes: 'label:pool=blue', count: 3}}]",
+    ),
+    (
+        "a merge patch replaces lists",
+        "- patch: {target: node/n1, type: merge, patch: {spec: {taints: [{key: k, effect: NoSchedule}]}}}\n"
+        "- scale: {target: deployment/web, replicas: 11}\n- assert: [{waiting: {pods: deployment/web, atLeast: 1}}]",
+    ),
+    (
+        "what a deleted object owns goes with it",
+        "- delete: [deployment/web]\n- assert: [{evictions: {count: 0}}, {utilisation: {atMost: 0}}]",
+    ),
+    ("a pattern names several objects", "- delete: ['node/n*']\n- assert: [{nodes: {count: 0}}]"),
+    (
+        "a drained node has no pods, and they come back elsewhere",
+        "- drain: n1\n- assert: [{placed: {count: 3}}, {onNodes: {pods: deployment/web, nodes: 'n[23]'}}, {evictions: {count: 1}}]",
+    ),
+    (
+        "a drain waits until a disruption budget allows it",
+        "- apply: [budget.yaml]\n- scale: {target: deployment/web, replicas: 4}\n- drain: label:pool=blue\n"
+        "- assert: [{onNodes: {pods: deployment/web, nodes: n3}}, {placed: {pods: deployment/web, count: 4}}]",
+    ),
+    (
+        "a cordoned node takes no pods",
+        "- cordon: '*'\n- scale: {target: deployment/web, replicas: 4}\n- assert: [{waiting: {count: 1}}]",
+    ),
+    (
+        "an uncordoned node takes them",
+        "- cordon: '*'\n- scale: {target: deployment/web, replicas: 4}\n- uncordon: n3\n"
+        "- when: [{placed: {count: 4}}]\n  timeout: 1m",
+    ),
+    (
+        "the pods of a failed zone are evicted after five minutes",
+        "- at: 1h\n  fail: {zone: a}\n- after: 4m59s\n  assert: [{evictions: {count: 0}}]\n"
+        "- after: 1s\n  assert: [{evictions: {count: 2}}, {onNodes: {pods: deployment/web, nodes: n3}}]",
+    ),
+    (
+        "a rack that comes back in time keeps its pods",
+        "- fail: {rack: r1}\n- after: 4m\n  restore: {rack: r1}\n- after: 1h\n  assert: [{evictions: {count: 0}}]",
+    ),
+    (
+        "a restored node takes pods again",
+        "- fail: {nodes: '*'}\n- scale: {target: deployment/web, replicas: 4}\n- assert: [{waiting: {count: 1}}]\n"
+        "- restore: {nodes: n2}\n- when: [{placed: {count: 4}}]\n  timeout: 2m",
+    ),
+    (
+        "pods that waited are tried again under another configuration",
+        "- cordon: '*'\n- scale: {target: deployment/web, replicas: 4}\n- assert: [{waiting: {count: 1}}]\n"
+        "- configure: careless.yaml\n"
+        "- when: [{placed: {count: 4}}]\n  timeout: 1m",
+    ),
+    (
+        "a step begins when its conditions are true",
+        f"- create: [{ENDS}]\n- when: [{{placed: {{pods: p}}}}]\n- wait: settled\n- assert: [{{placed: {{pods: p}}}}]",
+    ),
+    ("time passes while a step waits", "- wait: 90s\n- at: 90s\n  assert: [{nodes: {count: 3}}]"),
+    (
+        "the waiting time of a pod that waits still counts",
+        f"- create: [{POD % '9'}]\n- wait: 10m\n- assert: [{{waitingTime: {{pods: deployment/web, atMost: 0s}}}}]",
+    ),
+    (
+        "pods are spread over a label",
+        "- assert: [{spread: {over: topology.kubernetes.io/rack, maxSkew: 0, domains: 3}}]",
+    ),
+    (
+        "a share of a resource is requested",
+        "- assert: [{utilisation: {atLeast: 0.25, atMost: 0.25}}, {utilisation: {resource: pods, atMost: 0.01}}]",
+    ),
+]
+FILES = {
+    "more": POD.replace("name: p", "name: more-1") % "1",
+    "less": WEB.replace("replicas: 3", "replicas: 1"),
+    "budget": BUDGET,
+    "packing": """
+        apiVersion: kubescheduler.config.k8s.io/v1
+        kind: KubeSchedulerConfiguration
+        profiles:
+        - pluginConfig:
+          - name: NodeResourcesFit
+            args: {scoringStrategy: {type: MostAllocated, resources: [{name: cpu, weight: 1}]}}
+        """,
+    "careless": """
+        apiVersion: kubescheduler.config.k8s.io/v1
+        kind: KubeSchedulerConfiguration
+        profiles:
+        - plugins: {multiPoint: {disabled: [{name: NodeUnschedulable}, {name: TaintToleration}]}}
+        """,
+}
+
+
+@pytest.mark.parametrize("steps", [pytest.param(case[1], id=case[0]) for case in PASSING])
+def test_a_step_does_what_it_says(steps: str, tmp_path: Path) -> None:
+    result = run(tmp_path, steps, files=FILES)
+    assert [step for step in result.steps if step.outcome is not Outcome.PASSED] == []
+
+
+FALSE = [
+    (
+        "pods that another configuration packs",
+        "- configure: packing.yaml\n- scale: {target: deployment/web, replicas: 6}\n"
+        "- assert: [{spread: {over: topology.kubernetes.io/rack, maxSkew: 2}}]",
+        "a skew of at most 2 over topology.kubernetes.io/rack",
+        "a skew of 3: r1: 1, r2: 1, r3: 4",
+    ),
+    (
+        "pods that wait are explained",
+        "- scale: {target: deployment/web, replicas: 13}\n- assert: [{placed: {}}]",
+        "all 13 pods placed",
+        "12 placed, 1 waiting",
+    ),
+    ("a number that is not met", "- assert: [{placed: {atLeast: 4}}]", "at least 4 pods placed", "3 placed, 0 waiting"),
+    ("pods that do not wait", "- assert: [{waiting: {}}]", "all 3 pods waiting", "0 waiting, 3 placed"),
+    (
+        "pods that wait for another reason",
+        "- cordon: '*'\n- scale: {target: deployment/web, replicas: 4}\n"
+        "- assert: [{waiting: {atLeast: 1, reason: Insufficient cpu}}]",
+        "at least 1 pod waiting because of 'Insufficient cpu'",
+        "0 waiting because of 'Insufficient cpu', 1 for other reasons, 3 placed",
+    ),
+    (
+        "pods on one side",
+        "- drain: label:pool=blue\n- assert: [{spread: {maxSkew: 2}}]",
+        "a skew of at most 2 over topology.kubernetes.io/zone",
+        "a skew of 3: a: 0, b: 3",
+    ),
+    ("pods elsewhere", "- assert: [{onNodes: {nodes: n1}}]", "all 3 pods on n1", "1 there, 2 elsewhere, 0 waiting"),
+    ("evictions", "- drain: n1\n- assert: [{evictions: {atMost: 0}}]", "at most 0 evictions", "1 eviction"),
+    (
+        "a longer waiting time",
+        f"- create: [{POD % '9'}]\n- wait: 10m\n- assert: [{{waitingTime: {{atMost: 9m}}}}]",
+        "a longest waiting time of at most 9 min",
+        "10 min of 4 pods",
+    ),
+    (
+        "a percentile of waiting times",
+        f"- create: [{POD % '9'}]\n- wait: 10m\n- assert: [{{waitingTime: {{atMost: 1s, percentile: 76}}}}]",
+        "a waiting time at percentile 76 of at most 1 s",
+        "10 min of 4 pods",
+    ),
+    (
+        "too much of a resource",
+        "- assert: [{utilisation: {atMost: 0.2, nodes: n1}}]",
+        "at most 20 % of cpu requested on n1",
+        "25 %",
+    ),
+    ("the number of nodes", "- assert: [{nodes: {nodes: 'x*', count: 1}}]", "1 node", "0 nodes"),
+    (
+        "pods that are not there",
+        "- assert: [{placed: {pods: deployment/db}}]",
+        "a pod or workload of this run",
+        "pod 'deployment/db'",
+    ),
+]
+
+
+@pytest.mark.parametrize(("steps", "wanted", "got"), [pytest.param(*case[1:], id=case[0]) for case in FALSE])
+def test_a_false_check_says_what_was_wanted_and_found(steps: str, wanted: str, got: str, tmp_path: Path) -> None:
+    result = run(tmp_path, steps, files=FILES)
+    assert result.steps[-1].outcome is Outcome.FAILED
+    (failed,) = result.steps[-1].failed
+    assert failed.result.wanted.startswith(wanted)
+    assert failed.result.got == got
+
+
+BROKEN = [
+    (
+        "an object that exists is created",
+        "- create: [web.yaml]",
+        "Deployment default/web: expected a name that is free, got one that exists",
+    ),
+    (
+        "a target that is not there",
+        "- scale: {target: deployment/wep, replicas: 1}",
+        "target: expected a Deployment that exists, got 'deployment/wep'; try 'deployment/default/web'",
+    ),
+    (
+        "a kind that is misspelt",
+        "- delete: [deploymnt/web]",
+        "target: expected kind/name or kind/namespace/name, as kubectl names objects, got 'deploymnt/web'; try 'deployment/web'",
+    ),
+    (
+        "a Node is scaled",
+        "- scale: {target: node/n1, replicas: 1}",
+        "scale node/n1: expected a Deployment, ReplicaSet, ReplicationController or StatefulSet, got a Node",
+    ),
+    (
+        "a zone that is not there",
+        "- fail: {zone: c}",
+        "zone: expected a value of the nodes' label topology.kubernetes.io/zone: a, b, got 'c'",
+    ),
+    (
+        "a budget that never allows a drain",
+        "- apply: [budget.yaml]\n- drain: n1\n  timeout: 1m",
+        "n1 is not drained within 1m: default/web-",
+    ),
+    (
+        "a condition that never becomes true",
+        "- when: [{placed: {count: 4}}]\n  timeout: 5m",
+        "its conditions did not become true within 5m",
+    ),
+    (
+        "a time that has passed",
+        "- wait: 10m\n- at: 5m\n  cordon: n1",
+        "it should begin at 5m, but the step before ended at 10 min",
+    ),
+    (
+        "a JSON patch that does not fit",
+        "- patch: {target: node/n1, type: json, patch: [{op: remove, path: /spec/nothing}]}",
+        "patch of node/n1: got",
+    ),
+    (
+        "a list as a merge patch",
+        "- patch: {target: node/n1, patch: []}",
+        "patch: expected an object, got a list; try type: json",
+    ),
+    (
+        "a cluster that never settles",
+        "- create: [cron.yaml]\n- wait: settled\n  timeout: 2h",
+        "the cluster did not come to rest within 2h",
+    ),
+    (
+        "an object that is refused",
+        f"- create: [{POD % '1'}]\n".replace("{containers", "{priorityClassName: none, containers"),
+        "Pod default/p is refused: got",
+    ),
+]
+CRON = """
+apiVersion: batch/v1
+kind: CronJob
+metadata: {name: c}
+spec:
+  schedule: "*/5 * * * *"
+  jobTemplate:
+    spec:
+      template:
+        metadata: {annotations: {bayplan.io/run-time: 1m}}
+        spec: {restartPolicy: Never, containers: [{name: c, image: i}]}
+"""
+
+
+@pytest.mark.parametrize(("steps", "problem"), [pytest.param(*case[1:], id=case[0]) for case in BROKEN])
+def test_a_step_that_cannot_be_done_ends_the_scenario(steps: str, problem: str, tmp_path: Path) -> None:
+    result = run(tmp_path, f"{steps}\n- assert: [{{nodes: {{count: 3}}}}]", files={"budget": BUDGET, "cron": CRON})
+    *_, broken, last = result.steps
+    assert broken.outcome is Outcome.BROKEN
+    assert broken.problem.startswith(problem)
+    assert last.outcome is Outcome.NOT_RUN
+    assert not result.passed
+
+
+def test_a_false_check_does_not_end_the_scenario(tmp_path: Path) -> None:
+    result = run(tmp_path, "- assert: [{nodes: {count: 9}}, {nodes: {count: 8}}]\n- assert: [{nodes: {count: 3}}]")
+    assert [step.outcome for step in result.steps] == [Outcome.FAILED, Outcome.PASSED]
+    assert len(result.steps[0].failed) == 2
+
+
+def test_waiting_pods_are_explained_once_for_each_workload(tmp_path: Path) -> None:
+    result = run(tmp_path, "- scale: {target: deployment/web, replicas: 15}\n- assert: [{placed: {}}]")
+    (explained,) = result.steps[-1].failed[0].explained
+    assert explained.others == 2
+    assert "short of 1 cpu" in explained.reason
+
+
+def test_the_same_seed_gives_the_same_decisions(tmp_path: Path) -> None:
+    steps = "- scale: {target: deployment/web, replicas: 9}\n- drain: n1\n- wait: settled"
+    first, again, other = (run(tmp_path, steps, seed=seed).digest for seed in (1, 1, 2))
+    assert first == again
+    assert first != other
+
+
+def test_a_scenario_without_steps_decides_as_simulate_does(tmp_path: Path) -> None:
+    result = run(tmp_path, "- after: 0s")
+    files = [str(tmp_path / "nodes.yaml"), str(tmp_path / "web.yaml")]
+    assert result.digest == simulate(SimulationOptions(paths=files)).digest
