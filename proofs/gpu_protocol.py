@@ -1,7 +1,7 @@
 """The published protocol of the FGD experiments: an inflated list of tasks, one after another, none of which ever leaves.
 
-Source: Weng et al., USENIX ATC 2023, and the scripts of its artifact: tasks are shuffled; more are drawn from the list until they ask
-for 130 % of the cluster's GPUs; a task that does not fit is dropped; each policy is the only score plugin; among equally good
+Source: Weng et al., USENIX ATC 2023, and the scripts of its artifact: tasks are shuffled; more are drawn from the list until they
+ask for 130 % of the cluster's GPUs; a task that does not fit is dropped; each policy is the only score plugin; among equally good
 nodes the one with the smallest name is chosen.
 """
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayplan import Cluster
+from bayplan import Cluster, Decision
 from bayplan.base.errors import ConfigurationError
 from bayplan.contrib.gpu_sharing import FGD, POLICIES, BestFit, DotProd, GpuClustering, GpuPacking, GpuPolicy, Random
 from bayplan.contrib.gpu_sharing.devices import DeviceTable, tightest
@@ -19,9 +19,11 @@ from bayplan.contrib.gpu_sharing.fragmentation import (
     typical_pods,
     typical_pods_argument,
 )
-from bayplan.contrib.gpu_sharing.requests import GPU_COUNT, GPU_INDEX, GPU_MILLI, GPU_MODEL, GpuRequest, gpu_request
+from bayplan.contrib.gpu_sharing.requests import GPU_INDEX, GpuRequest, gpu_request
+from bayplan.formats.openb import GPU_COUNT, GPU_MILLI, GPU_MODEL
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
+from bayplan.plugins.registry import in_tree_registry
 from bayplan.testing import check_plugin, make_node, make_pod
 
 
@@ -46,8 +48,6 @@ def make_cluster(policy: type[GpuPolicy], *nodes: Node, **arguments: object) -> 
         },
         "pluginConfig": [{"name": policy.name, "args": arguments}] if arguments else [],
     }
-    from bayplan.plugins.registry import in_tree_registry
-
     configuration = {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",
@@ -74,6 +74,12 @@ def score_of(cluster: Cluster, policy: str, pod: Pod) -> dict[str, int]:
     raw = decision.raw[decision.scorers.index(policy)]
     names = cluster.state.nodes.names
     return {name: int(raw[row]) for row, name in enumerate(names) if name}
+
+
+def reasons(decision: Decision) -> tuple[str, ...]:
+    failure = decision.first_failure(0)
+    assert failure is not None
+    return failure.reasons
 
 
 @pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: policy.name)
@@ -112,7 +118,7 @@ def test_a_pod_that_fits_in_the_sum_but_on_no_single_gpu_waits() -> None:
     assert free(cluster, "n") == [400, 400]
     decision = cluster.schedule(gpu_pod("c", milli=600))[-1]
     assert decision.record.node == ""
-    assert decision.first_failure(0).reasons == ("node(s) didn't have enough room on their GPUs",)
+    assert reasons(decision) == ("node(s) didn't have enough room on their GPUs",)
 
 
 def test_a_pod_that_leaves_gives_its_gpus_back_and_the_others_keep_theirs() -> None:
@@ -146,7 +152,7 @@ def test_a_pod_on_a_node_has_the_gpus_of_its_annotation() -> None:
 )
 def test_a_node_is_rejected_with_a_reason(node: Node, pod: Pod, want: str) -> None:
     (decision,) = make_cluster(BestFit, node).schedule(pod)
-    assert decision.first_failure(0).reasons == (want,)
+    assert reasons(decision) == (want,)
 
 
 def test_preemption_frees_gpus() -> None:

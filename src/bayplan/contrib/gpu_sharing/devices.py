@@ -17,6 +17,9 @@ Assignments = dict[str, tuple[str, tuple[int, ...]]]
 PRUNE_ABOVE = 4096
 """Assignments above which those of pods that no longer exist are dropped."""
 
+FIRST_KINDS = 9
+"""Columns for kinds at first: most machines have up to 8 GPUs."""
+
 SHARE_KIND = 0
 """Kind of the pods that share a GPU; whole GPUs have the kind of their number."""
 
@@ -44,7 +47,10 @@ class DeviceTable:
         self.state = state
         self.model_names: list[str] = [""]
         self._assignments, self._alive = assignments, alive
-        self._resize(0, 1)
+        self.free: Ints = np.zeros((0, 1), dtype=np.int64)
+        self.counts: Ints = np.zeros(0, dtype=np.int64)
+        self.models: Index = np.zeros(0, dtype=np.intp)
+        self.kinds: Ints = np.zeros((0, FIRST_KINDS), dtype=np.int64)
         self._usage_position = state.usage_log.start
         self._node_position = state.node_log.start
         self._stale: set[int] = set(range(state.nodes.count))
@@ -130,15 +136,11 @@ class DeviceTable:
         return self.model_names.index(model)
 
     def _resize(self, rows: int, gpus: int) -> None:
-        old = getattr(self, "free", None)
-        free: Ints = np.zeros((rows, gpus), dtype=np.int64)
-        counts: Ints = np.zeros(rows, dtype=np.int64)
-        models: Index = np.zeros(rows, dtype=np.intp)
-        kinds: Ints = np.zeros((rows, 9 if old is None else self.kinds.shape[1]), dtype=np.int64)
-        if old is not None:
-            free[: len(old), : old.shape[1]] = old
-            counts[: len(old)], models[: len(old)], kinds[: len(old)] = self.counts, self.models, self.kinds
-        self.free, self.counts, self.models, self.kinds = free, counts, models, kinds
+        more, wider = rows - len(self.free), gpus - self.free.shape[1]
+        self.free = np.pad(self.free, ((0, more), (0, wider)))
+        self.counts = np.pad(self.counts, (0, more))
+        self.models = np.pad(self.models, (0, more))
+        self.kinds = np.pad(self.kinds, ((0, more), (0, 0)))
 
     def _fit_kinds(self, kind: int) -> None:
         width = self.kinds.shape[1]

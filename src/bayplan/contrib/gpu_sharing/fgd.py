@@ -24,8 +24,8 @@ from bayplan.state.cluster_state import ClusterState
 class FGD(GpuPolicy):
     """Scores a node by how little its fragmentation grows: 100 * sigmoid(decrease in GPUs), rounded down.
 
-    Arguments: ``typicalPods``, the workload that fragmentation is measured with (`typical_pods_argument`). Without it, these are the
-    pods of the cluster, running or waiting, counted again whenever their number has doubled.
+    Arguments: ``typicalPods``, the workload that fragmentation is measured with (`typical_pods_argument`). Without it, these are
+    the pods of the cluster, running or waiting, counted again whenever their number has doubled.
     """
 
     name = "FGD"
@@ -67,8 +67,9 @@ class FGD(GpuPolicy):
         _, first, places = np.unique(_as_records(states), return_index=True, return_inverse=True)
         states = states[first]
         ways = self._best(measure, spec, states[:, 0], states[:, 2:], allowed[states[:, 1]])
-        scores = np.maximum(ways.max(axis=1), 0)
-        return scores[places.reshape(-1)]
+        scores: Ints = np.maximum(ways.max(axis=1), 0)
+        found: Ints = scores[places.reshape(-1)]
+        return found
 
     def choose(
         self, pod: Pod, cpu_milli: int, model: str, free: list[int], request: GpuRequest

@@ -1,7 +1,7 @@
 """Fragmentation by FGD's measure: the GPU share of a node that the typical pods of a workload can't use.
 
-For one kind of pod, all that is free on a node is a fragment if the pod can't run there, or needs no GPU; otherwise the fragments are
-the free parts of GPUs that are smaller than the share that it needs. The fragmentation of a node is the mean over the typical
+For one kind of pod, all that is free on a node is a fragment if the pod can't run there, or needs no GPU; otherwise the fragments
+are the free parts of GPUs that are smaller than the share that it needs. The fragmentation of a node is the mean over the typical
 pods, by how common they are. Source: Weng et al., USENIX ATC 2023, section 3.
 """
 

@@ -1,4 +1,4 @@
-"""The base of the GPU sharing policies: Filter by devices, choice of devices at Reserve, and the views that scores are computed from."""
+"""The base of the GPU sharing policies: Filter by devices, choice of devices at Reserve, and nodes as arrays for scores."""
 
 from __future__ import annotations
 
@@ -9,15 +9,8 @@ import numpy as np
 
 from bayplan.base.errors import ConfigurationError
 from bayplan.contrib.gpu_sharing.devices import Assignments, DeviceTable, tightest
-from bayplan.contrib.gpu_sharing.requests import (
-    GPU_COUNT,
-    GPU_INDEX,
-    GPU_MILLI,
-    GPU_MODEL,
-    GPU_SIZE_MILLI,
-    GpuRequest,
-    gpu_request,
-)
+from bayplan.contrib.gpu_sharing.requests import GPU_INDEX, GPU_SIZE_MILLI, GpuRequest, gpu_request
+from bayplan.formats.openb import GPU_COUNT, GPU_MILLI, GPU_MODEL
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint
 from bayplan.framework.plugin import FilterPlugin, Handle, Params, Reads, ReservePlugin, ScorePlugin

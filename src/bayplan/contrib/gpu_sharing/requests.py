@@ -80,7 +80,7 @@ def assigned_gpus(pod: Pod) -> tuple[int, ...]:
 
 def gpus_of(node: Node) -> tuple[int, str]:
     """Return the number of GPUs of a node, and their model."""
-    count = _number(node.status.allocatable.get(GPU_COUNT, "")) or 0
+    count = _number(str(node.status.allocatable.get(GPU_COUNT, ""))) or 0
     return min(count, MAX_GPUS), node.metadata.labels.get(GPU_MODEL, "")
 
 
