@@ -194,7 +194,7 @@ _NO_COST = "<p>No cost: not all nodes have the annotation bayplan.io/price (per 
 
 def _cell(samples: Floats) -> str:
     if np.isnan(samples).any():
-        return "–"
+        return "none"
     mean, margin = mean_and_margin(samples)
     text = f"{mean[0]:,.0f}" if mean[0] == int(mean[0]) and not margin[0] else f"{mean[0]:,.1f}"
     return text if len(samples) < 2 or not margin[0] else f"{text} ± {margin[0]:,.1f}"
