@@ -18,6 +18,7 @@ from bayplan.analysis.waits import WAITING
 from bayplan.engine.records import RecordLevel
 from bayplan.objects.meta import ObjectMeta
 from bayplan.objects.node import Node, NodeStatus
+from bayplan.objects.node_prices import PRICE
 from bayplan.objects.pod import Pod
 from bayplan.objects.requests import Amounts, RequestGates, accounted_requests
 from bayplan.sim.result import SimulationResult
@@ -135,8 +136,9 @@ def _nodes(result: SimulationResult) -> Iterator[Row]:
 
 
 def described(node: Node) -> Node:
-    """Return the stored properties of a node: name, labels, spec and allocatable resources."""
-    metadata = ObjectMeta(name=node.metadata.name, labels=node.metadata.labels)
+    """Return the stored properties of a node: name, labels, price, spec and allocatable resources."""
+    annotations = {name: text for name, text in node.metadata.annotations.items() if name == PRICE}
+    metadata = ObjectMeta(name=node.metadata.name, labels=node.metadata.labels, annotations=annotations)
     return replace(node, metadata=metadata, status=NodeStatus(allocatable=node.status.allocatable))
 
 

@@ -9,13 +9,13 @@ from msgspec.structs import replace
 
 from bayplan.answers.copies import PodCopier
 from bayplan.answers.node_groups import INSTANCE_TYPE, ZONE, group_of
-from bayplan.answers.node_shapes import PRICE
 from bayplan.answers.question_cluster import QuestionCluster
 from bayplan.answers.trial import Trial
 from bayplan.base.errors import InputError
 from bayplan.objects.affinity import NodeSelectorRequirement, NodeSelectorTerm
 from bayplan.objects.meta import KubernetesObject, ObjectMeta
 from bayplan.objects.node import Node, NodeSpec, NodeStatus, Taint
+from bayplan.objects.node_prices import PRICE
 from bayplan.objects.pod import Pod
 from bayplan.objects.quantity import parse_quantity
 

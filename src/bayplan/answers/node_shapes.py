@@ -15,6 +15,7 @@ from bayplan.answers.trial_cluster import TrialCluster
 from bayplan.objects.affinity import NodeSelectorTerm
 from bayplan.objects.meta import KubernetesObject, ObjectMeta, ResourceList
 from bayplan.objects.node import Node, NodeSpec, NodeStatus
+from bayplan.objects.node_prices import PRICE
 from bayplan.objects.pod import Pod, PodStatus
 from bayplan.objects.requests import accounted_requests, node_amounts
 from bayplan.objects.resource import ResourceSlice
@@ -22,9 +23,6 @@ from bayplan.objects.selectors import compile_required_node_affinity
 from bayplan.objects.storage import CSINode
 
 HOSTNAME = "kubernetes.io/hostname"
-PRICE = "bayplan.io/price"
-"""Annotation of a node in a catalogue: what one costs, in any unit."""
-
 POOL_LABELS = (
     "karpenter.sh/nodepool",
     "eks.amazonaws.com/nodegroup",

@@ -11,7 +11,7 @@ import msgspec
 
 from bayplan.app.custom_plugins import CustomPlugin, failures_told
 from bayplan.app.mode import Mode
-from bayplan.app.scheduler_setup import read_setup
+from bayplan.app.scheduler_setup import SchedulerSetup, read_setup
 from bayplan.base.garbage_collector import rare_collections
 from bayplan.base.random_streams import RandomStreams
 from bayplan.cluster.kubelet import KubeletOptions, PodRun
@@ -123,11 +123,12 @@ def prepare_simulation(
     stdin: BinaryIO | None = None,
     load_progress: LoadProgress | None = None,
     inputs: Inputs | None = None,
+    setup: SchedulerSetup | None = None,
 ) -> PreparedSimulation:
-    """Put a simulation together; see `simulate`. `inputs` are those of the options, if they were read already."""
+    """Put a simulation together; see `simulate`. `inputs` and `setup` are those of the options, if they were read already."""
     start = perf_counter()
     # Read the scheduler's configuration before any large input, so that mistakes in it show at once.
-    setup = read_setup(
+    setup = setup or read_setup(
         mode=options.mode,
         config=options.config,
         algorithm_provider=options.algorithm_provider,

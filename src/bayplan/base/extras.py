@@ -9,12 +9,16 @@ from bayplan.base.errors import MissingExtra
 
 EXTRAS: Mapping[str, str] = {
     "aiohttp": "live",
+    "gymnasium": "gym",
     "httptools": "server",
     "httpx": "server",
     "kubernetes": "live",
+    "optuna": "optuna",
     "pandas": "pandas",
+    "plotly": "report",
     "prometheus_client": "server",
     "pyarrow": "parquet",
+    "ray": "ray",
     "starlette": "server",
     "uvicorn": "server",
     "websockets": "server",

@@ -54,6 +54,8 @@ COMMANDS = (
     Command("what-if", "Show a cluster before and after changes.", _SIMULATE),
     Command("compare", "Compare two clusters, or two configurations.", _SIMULATE),
     Command("test", "Run scenario files and check their assertions.", _SIMULATE),
+    Command("sweep", "Simulate many configurations and print the best ones.", _SIMULATE),
+    Command("report", "Write an HTML report with charts of one or several runs.", _SIMULATE),
     Command("when", "Show when a waiting pod or a Job would start.", _SIMULATE),
     Command("up", "Run a cluster without machines: API, scheduler, web page.", _SERVE),
     Command("extender", "Serve plugins as an HTTP extender for a stock kube-scheduler.", _SERVE),

@@ -1,0 +1,79 @@
+"""The command ``sweep``: simulations of many configurations, to find the best for an objective."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from bayplan.base.extras import named_extras
+
+
+class ExecutorName(StrEnum):
+    """Where trials run."""
+
+    LOCAL = "local"
+    PROCESSES = "processes"
+    RAY = "ray"
+
+
+def sweep(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The sweep: input, parameters, objective.")],
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="FOLDER", help="Folder for the results.")],
+    executor: Annotated[ExecutorName, typer.Option(help="Where trials run.")] = ExecutorName.PROCESSES,
+    workers: Annotated[int, typer.Option(metavar="N", min=0, help="Trials at a time; 0: one per processor.")] = 0,
+    address: Annotated[str, typer.Option(metavar="HOST:PORT", help="Ray cluster. [default: a new one here]")] = "",
+    objective: Annotated[str, typer.Option(metavar="NAME", help="What to optimise. [default: as in FILE]")] = "",
+    search: Annotated[str, typer.Option(metavar="NAME", help="grid, random or optuna. [default: as in FILE]")] = "",
+    trials: Annotated[int, typer.Option(metavar="N", min=0, help="Parameter sets to draw. [default: as in FILE]")] = 0,
+    best: Annotated[int, typer.Option(metavar="N", min=1, help="How many parameter sets to print.")] = 10,
+) -> None:
+    """Simulate many configurations and print the best ones.
+
+    A sweep that was interrupted goes on when the same command runs again. All results are in FOLDER/trials.parquet.
+
+    Example: bayplan sweep weights.yaml --out sweep
+    """
+    with named_extras():
+        from bayplan.sweeps.executors import make_executor
+        from bayplan.sweeps.objectives import OBJECTIVES
+        from bayplan.sweeps.plan import read_plan
+        from bayplan.sweeps.sweep import run_sweep
+
+    given = {"objective": objective or None, "search": search or None, "trials": trials or None}
+    plan = read_plan(file, **given)
+    with _progress_bar() as progress:
+        found = run_sweep(plan, out, lambda: make_executor(executor, plan, workers=workers, address=address), progress)
+    goal = OBJECTIVES[plan.objective]
+    typer.echo(
+        f"{plan.objective} ({goal.text}), {'highest' if goal.maximise else 'lowest'} first; mean of {len(plan.seeds)} seeds"
+    )
+    for candidate in found[:best]:
+        score = "failed" if candidate.score is None else f"{candidate.score:,.4g}"
+        typer.echo(f"  {score:>12}  {', '.join(f'{name}={each}' for name, each in candidate.parameters.items())}")
+    typer.echo(f"{out / 'trials.parquet'}: {len(found) * len(plan.seeds):,} trials")
+
+
+@contextmanager
+def _progress_bar() -> Iterator[Callable[[int, int], None] | None]:
+    """Show a bar with the remaining time on a terminal."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield None
+        return
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (TextColumn("trials"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("trials", total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)

@@ -1,0 +1,43 @@
+"""BestFit: the node with the least CPU and GPU left after the pod."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bayplan.contrib.gpu_sharing.policy import (
+    MAX_CPU_MILLI,
+    MAX_GPU_MILLI,
+    GpuNodes,
+    GpuPolicy,
+    GpuSpec,
+    free_milli,
+)
+from bayplan.framework.plugin import NormalizePlugin, Params
+from bayplan.state.arrays import Ints
+from bayplan.state.views import Rows
+
+
+class BestFit(GpuPolicy, NormalizePlugin[GpuSpec]):
+    """Scores a node by what would be left of it, CPU and GPU counting half each, scaled to 0 to 100 over the feasible nodes."""
+
+    name = "BestFit"
+
+    def score_nodes(self, spec: GpuSpec, params: Params, nodes: GpuNodes) -> Ints:
+        """Return 100 less the percentage of the largest machine that is left."""
+        cpu = (nodes.cpu - spec.cpu_milli) / MAX_CPU_MILLI * 0.5
+        gpu = (free_milli(nodes) - spec.request.total_milli) / MAX_GPU_MILLI * 0.5
+        return ((1.0 - (cpu + gpu)) * 100).astype(np.int64)
+
+    def scale(self, spec: GpuSpec, params: Params | None, raw: Ints) -> Params:
+        """Return the lowest and the highest score."""
+        return (int(raw.min()), int(raw.max()))
+
+    def normalize(self, spec: GpuSpec, scale: Params, raw: Ints, rows: Rows) -> Ints:
+        """Return scores from 0 for the lowest to 100 for the highest; 0 for all if they are equal."""
+        lowest, highest = scale
+        assert isinstance(lowest, int)
+        assert isinstance(highest, int)
+        if lowest == highest:
+            return rows.fill(0)
+        scores = rows.quotient((raw - lowest) * 100, highest - lowest)
+        return rows.minimum(rows.maximum(scores, 0), 100)

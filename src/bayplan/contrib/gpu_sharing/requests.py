@@ -1,0 +1,88 @@
+"""The GPUs that a pod asks for, and the GPUs of a node, by the annotations and resources of Alibaba's GPU sharing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from bayplan.formats.openb import GPU_COUNT, GPU_MILLI, GPU_MODEL
+from bayplan.objects.node import Node
+from bayplan.objects.pod import Pod
+
+GPU_INDEX = "alibabacloud.com/gpu-index"
+"""Annotation of a pod that has its GPUs: their numbers, joined by dashes."""
+
+GPU_SIZE_MILLI = 1000
+MAX_GPUS = 64
+"""More GPUs than any machine has; a larger number is a mistake."""
+
+
+@dataclass(frozen=True, slots=True)
+class GpuRequest:
+    """The GPUs of a pod.
+
+    Attributes:
+        count: number of GPUs, each a different one; 0 for a pod without GPUs.
+        milli: share of each GPU in 1/1000; 0 for a pod without GPUs.
+        models: allowed models; any if empty.
+    """
+
+    count: int = 0
+    milli: int = 0
+    models: tuple[str, ...] = ()
+
+    @property
+    def shares(self) -> bool:
+        """Return whether this is a part of one GPU."""
+        return self.count == 1 and self.milli < GPU_SIZE_MILLI
+
+    @property
+    def total_milli(self) -> int:
+        """Return the sum over all GPUs."""
+        return self.count * self.milli
+
+    def allows(self, model: str) -> bool:
+        """Return whether GPUs of a model will do."""
+        return not self.models or model in self.models
+
+
+NO_GPUS = GpuRequest()
+
+
+def gpu_request(pod: Pod) -> GpuRequest | str:
+    """Return the GPUs that the annotations of a pod ask for, or why they can't be read."""
+    annotations = pod.metadata.annotations
+    return _read_request(annotations.get(GPU_COUNT, ""), annotations.get(GPU_MILLI, ""), annotations.get(GPU_MODEL, ""))
+
+
+@lru_cache(maxsize=4096)  # Rows are read again after each change, and most pods ask for the same few amounts.
+def _read_request(text: str, share: str, allowed: str) -> GpuRequest | str:
+    if not text and not share:
+        return NO_GPUS
+    count = _number(text) if text else 1
+    milli = _number(share) if share else GPU_SIZE_MILLI
+    if count is None or count > MAX_GPUS:
+        return f"annotation {GPU_COUNT} is {text!r}, not a number of GPUs"
+    if milli is None or milli > GPU_SIZE_MILLI:
+        return f"annotation {GPU_MILLI} is {share!r}, not a number from 0 to {GPU_SIZE_MILLI}"
+    if not count or not milli:
+        return NO_GPUS
+    models = tuple(name for name in allowed.split("|") if name)
+    return GpuRequest(count, milli, models)
+
+
+def assigned_gpus(pod: Pod) -> tuple[int, ...]:
+    """Return the numbers of the GPUs that a pod has according to its annotation; empty if there is none, or a bad one."""
+    numbers = [_number(text) for text in pod.metadata.annotations.get(GPU_INDEX, "").split("-") if text]
+    found = [number for number in numbers if number is not None and number < MAX_GPUS]
+    return tuple(found) if len(found) == len(numbers) else ()
+
+
+def gpus_of(node: Node) -> tuple[int, str]:
+    """Return the number of GPUs of a node, and their model."""
+    count = _number(str(node.status.allocatable.get(GPU_COUNT, ""))) or 0
+    return min(count, MAX_GPUS), node.metadata.labels.get(GPU_MODEL, "")
+
+
+def _number(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None

@@ -1,0 +1,254 @@
+"""The figures of one run that a report shows, as arrays computed from a result directory."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from functools import cached_property
+
+import msgspec
+import numpy as np
+
+from bayplan.analysis.result_directory import ResultDirectory
+from bayplan.base.durations import SECOND_NS
+from bayplan.objects.node import Node
+from bayplan.objects.node_prices import price_of
+from bayplan.reports.rejections import rejections_by_plugin
+from bayplan.state.arrays import Floats, Index, Ints
+
+MAX_SHAPES = 20
+"""Kinds of pods that fragmentation is measured with, the most common ones."""
+
+HOUR_NS = 3600 * SECOND_NS
+_NEVER = np.iinfo(np.int64).max
+
+
+@dataclass(frozen=True)
+class Pods:
+    """The pods of a run; times are nanoseconds since its start, `_NEVER` if something did not happen.
+
+    Attributes:
+        names, workloads: texts. priorities: int64. nodes: int64, rows of the nodes, -1 for none.
+        arrived, bound, ended: int64. waited: bool, whether the pod waited for a decision in this run.
+        requests: int64[resources, pods].
+    """
+
+    names: list[str]
+    workloads: list[str]
+    priorities: Ints
+    nodes: Ints
+    arrived: Ints
+    bound: Ints
+    ended: Ints
+    waited: Index
+    requests: Ints
+
+
+@dataclass(frozen=True)
+class Nodes:
+    """The nodes of a run: their names, when they came and went, what they offer (int64[resources, nodes]), prices per hour."""
+
+    names: list[str]
+    added: Ints
+    removed: Ints
+    allocatable: Ints
+    prices: Floats
+
+
+class RunData:
+    """The figures of one run.
+
+    Args:
+        result: its directory.
+        label: of the runs that differ from this one only in their seed.
+
+    Attributes:
+        facts: of the report on the terminal. duration_ns: of the run, at least 1.
+        resources: names of the resources that nodes offer, cpu and memory first.
+    """
+
+    def __init__(self, result: ResultDirectory, label: str) -> None:
+        self.label = label
+        self.result = result
+        self.facts = result.facts
+        self.duration_ns = max(result.end_ns - result.start_ns, 1)
+        self._start_ns = result.start_ns
+        self._node_rows = result.table("nodes").to_pydict()
+        found = dict.fromkeys(name for amounts in self._node_rows["allocatable"] for name, _ in amounts)
+        self.resources = sorted(found, key=lambda name: (name not in ("cpu", "memory"), name))
+
+    @cached_property
+    def nodes(self) -> Nodes:
+        """Return the nodes, by name."""
+        rows = self._node_rows
+        order = sorted(range(len(rows["node"])), key=lambda row: str(rows["node"][row]))
+        allocatable = np.zeros((len(self.resources), len(order)), dtype=np.int64)
+        prices = np.full(len(order), np.nan)
+        for place, row in enumerate(order):
+            for name, amount in rows["allocatable"][row]:
+                allocatable[self.resources.index(name), place] = amount
+            text = rows["object"][row]
+            price = price_of(msgspec.json.decode(text, type=Node)) if text else None
+            prices[place] = np.nan if price is None else price
+        return Nodes(
+            [str(rows["node"][row]) for row in order],
+            self._times([rows["added_ns"][row] for row in order]),
+            self._times([rows["removed_ns"][row] for row in order]),
+            allocatable,
+            prices,
+        )
+
+    @cached_property
+    def pods(self) -> Pods:
+        """Return the pods, in the order of arrival."""
+        rows = self.result.table("pods").to_pydict()
+        row_of = {name: row for row, name in enumerate(self.nodes.names)}
+        requests = np.zeros((len(self.resources), len(rows["pod"])), dtype=np.int64)
+        number_of = {name: number for number, name in enumerate(self.resources)}
+        for place, amounts in enumerate(rows["requests"]):
+            for name, amount in amounts or ():
+                if name in number_of:
+                    requests[number_of[name], place] = amount
+        return Pods(
+            rows["pod"],
+            rows["workload"],
+            np.array(rows["priority"], dtype=np.int64),
+            np.array([row_of.get(name, -1) for name in rows["node"]], dtype=np.int64),
+            self._times(rows["arrived_ns"]),
+            self._times(rows["bound_ns"]),
+            self._times(rows["ended_ns"]),
+            np.flatnonzero(~np.array(rows["imported"], dtype=np.bool_)),
+            requests,
+        )
+
+    def _times(self, values: list[int | None]) -> Ints:
+        return np.array([_NEVER if value is None else value - self._start_ns for value in values], dtype=np.int64)
+
+    # Over time.
+
+    def utilisation(self, times: Ints, *, resource: str) -> Floats:
+        """Return the percentage of a resource that is requested, at each time; 0 if no node offers it."""
+        if not self.has(resource):
+            return np.zeros(len(times))
+        pods, nodes, number = self.pods, self.nodes, self.resources.index(resource)
+        # Results don't have what removed nodes offered, so that their pods are left out, too.
+        placed = (pods.nodes >= 0) & nodes.allocatable[number, pods.nodes].astype(np.bool_)
+        used = level(pods.bound[placed], pods.ended[placed], pods.requests[number, placed], times)
+        offered = level(nodes.added, nodes.removed, nodes.allocatable[number], times)
+        return np.divide(100.0 * used, offered, out=np.zeros(len(times)), where=offered > 0)
+
+    def has(self, resource: str) -> bool:
+        """Return whether nodes offer a resource."""
+        return resource in self.resources
+
+    def queue_length(self, times: Ints) -> Floats:
+        """Return the number of pods that wait for a node, at each time."""
+        pods, waited = self.pods, self.pods.waited
+        left = np.minimum(pods.bound, pods.ended)[waited]
+        return level(pods.arrived[waited], left, np.ones(len(waited), dtype=np.int64), times)
+
+    def node_count(self, times: Ints) -> Floats:
+        """Return the number of nodes, at each time."""
+        nodes = self.nodes
+        return level(nodes.added, nodes.removed, np.ones(len(nodes.names), dtype=np.int64), times)
+
+    def usage_of_nodes(self, time: int) -> Ints:
+        """Return what the pods on each node request: int64[resources, nodes]."""
+        pods = self.pods
+        there = np.flatnonzero((pods.nodes >= 0) & (pods.bound <= time) & (pods.ended > time))
+        used = np.zeros(self.nodes.allocatable.shape, dtype=np.int64)
+        for number in range(len(used)):
+            np.add.at(used[number], pods.nodes[there], pods.requests[number, there])
+        return used
+
+    def fragmentation(self, times: Ints, *, resource: str) -> Floats:
+        """Return the percentage of what is idle of a resource that typical pods have no room for, at each time.
+
+        The mean over the most common kinds of pods that ask for the resource; only amounts count, not affinity or taints.
+        """
+        if not self.has(resource):
+            return np.zeros(len(times))
+        number = self.resources.index(resource)
+        shapes, weights = self._shapes
+        asking = shapes[:, number] > 0
+        found = np.zeros(len(times))
+        if not asking.any():
+            return found
+        for place, time in enumerate(times.tolist()):
+            alive = (self.nodes.added <= time) & (self.nodes.removed > time)
+            free = (self.nodes.allocatable - self.usage_of_nodes(time))[:, alive]
+            idle = np.maximum(free[number], 0)
+            fits = (free[np.newaxis] >= shapes[asking][:, :, np.newaxis]).all(axis=1)
+            lost = np.where(fits, 0, idle).sum(axis=1) / max(int(idle.sum()), 1)
+            found[place] = 100 * float(np.average(lost, weights=weights[asking]))
+        return found
+
+    @cached_property
+    def _shapes(self) -> tuple[Ints, Floats]:
+        """Return the most common requests, int64[shapes, resources], and how many pods have them."""
+        counted = Counter(map(tuple, self.pods.requests.T.tolist())).most_common(MAX_SHAPES)
+        shapes = np.array([shape for shape, _ in counted], dtype=np.int64).reshape(len(counted), len(self.resources))
+        return shapes, np.array([count for _, count in counted], dtype=np.float64)
+
+    # Totals.
+
+    def waits_s(self) -> Floats:
+        """Return how long each pod waited, in seconds, for those that were bound in this run."""
+        pods, waited = self.pods, self.pods.waited
+        bound = waited[pods.bound[waited] != _NEVER]
+        waits: Floats = (pods.bound[bound] - pods.arrived[bound]) / SECOND_NS
+        return waits
+
+    def waits_by(self, names: list[str]) -> dict[str, Floats]:
+        """Return waiting times in seconds by a name of each pod."""
+        pods, groups = self.pods, dict[str, list[float]]()
+        for row in pods.waited.tolist():
+            if pods.bound[row] != _NEVER:
+                waited = int(pods.bound[row] - pods.arrived[row]) / SECOND_NS
+                groups.setdefault(names[row] or "no workload", []).append(waited)
+        return {name: np.array(values) for name, values in groups.items()}
+
+    @cached_property
+    def rejections(self) -> Counter[str]:
+        """Return how many nodes each plugin rejected."""
+        table = self.result.table("decisions").select(["outcome", "message"]).to_pydict()
+        failed = (
+            text for outcome, text in zip(table["outcome"], table["message"], strict=True) if outcome == "unschedulable"
+        )
+        return rejections_by_plugin(failed)
+
+    def node_hours(self) -> float:
+        """Return how many hours all nodes ran together."""
+        return float(self._hours().sum())
+
+    def cost(self) -> float | None:
+        """Return what the nodes cost by their annotated prices; None if some have none."""
+        prices = self.nodes.prices
+        return None if np.isnan(prices).any() or not len(prices) else float((prices * self._hours()).sum())
+
+    def _hours(self) -> Floats:
+        last = np.minimum(self.nodes.removed, self.duration_ns)
+        hours: Floats = np.maximum(last - np.maximum(self.nodes.added, 0), 0) / HOUR_NS
+        return hours
+
+    def node_changes(self) -> list[tuple[int, str, str]]:
+        """Return when nodes were added after the start, or removed: time, what happened, node."""
+        found = []
+        for row, name in enumerate(self.nodes.names):
+            if self.nodes.added[row] > 0:
+                found.append((int(self.nodes.added[row]), "added", name))
+            if self.nodes.removed[row] <= self.duration_ns:
+                found.append((int(self.nodes.removed[row]), "removed", name))
+        return sorted(found)
+
+
+def level(starts: Ints, ends: Ints, amounts: Ints, times: Ints) -> Floats:
+    """Return the sum of the amounts that are there at each time: started at it or before, not ended yet."""
+    return _sum_until(starts, amounts, times) - _sum_until(np.maximum(ends, starts), amounts, times)
+
+
+def _sum_until(instants: Ints, amounts: Ints, times: Ints) -> Floats:
+    order = np.argsort(instants, kind="stable")
+    sums = np.concatenate(([0.0], np.cumsum(amounts[order], dtype=np.float64)))
+    found: Floats = sums[np.searchsorted(instants[order], times, side="right")]
+    return found

@@ -1,0 +1,152 @@
+"""Where the trials of a sweep run: in this process, in several processes of this machine, or on a Ray cluster."""
+
+from __future__ import annotations
+
+import gc
+import multiprocessing
+import os
+from collections.abc import Iterator, Sequence
+from typing import Any, Protocol
+
+from bayplan.base.errors import InputError
+from bayplan.base.extras import named_extras
+from bayplan.formats.inputs import Inputs
+from bayplan.sweeps.plan import SweepPlan
+from bayplan.sweeps.trials import Outcome, Trial, load_plan_inputs, run_trial
+
+EXECUTORS = ("local", "processes", "ray")
+MAX_RETRIES = 10
+"""How often Ray runs a trial again whose machine or process was lost."""
+
+
+class Executor(Protocol):
+    """Runs trials, in any order."""
+
+    def run(self, trials: Sequence[Trial]) -> Iterator[Outcome]:
+        """Yield the outcomes as they come."""
+        ...
+
+    def close(self) -> None:
+        """Stop the workers."""
+        ...
+
+
+class LocalExecutor:
+    """Runs trials one after another in this process."""
+
+    def __init__(self, plan: SweepPlan) -> None:
+        self._plan = plan
+        self._inputs = load_plan_inputs(plan)
+
+    def run(self, trials: Sequence[Trial]) -> Iterator[Outcome]:
+        """Yield the outcomes in order."""
+        for trial in trials:
+            yield run_trial(self._plan, self._inputs, trial)
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+_worker: tuple[SweepPlan, Inputs] | None = None
+"""In a worker process: what all of its trials share."""
+
+
+def _start_worker(plan: SweepPlan) -> None:
+    """Read the input in a worker that did not inherit it."""
+    global _worker
+    if _worker is None:
+        _worker = plan, load_plan_inputs(plan)
+
+
+def _run_in_worker(trial: Trial) -> Outcome:
+    assert _worker is not None
+    return run_trial(*_worker, trial)
+
+
+class ProcessExecutor:
+    """Runs trials in processes of this machine, which share the loaded input where the system can fork.
+
+    Args:
+        plan: of the sweep. workers: number of processes; 0 for one per processor.
+    """
+
+    def __init__(self, plan: SweepPlan, workers: int = 0) -> None:
+        global _worker
+        forks = "fork" in multiprocessing.get_all_start_methods()
+        if forks:
+            _worker = plan, load_plan_inputs(plan)
+            # Workers would copy every page whose reference counts the collector touches.
+            gc.collect()
+            gc.freeze()
+        context = multiprocessing.get_context("fork" if forks else "spawn")
+        processes = workers or len(os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else [0])
+        self._pool = context.Pool(processes, _start_worker, (plan,))
+        _worker = None
+        gc.unfreeze()
+
+    def run(self, trials: Sequence[Trial]) -> Iterator[Outcome]:
+        """Yield the outcomes as they come."""
+        return self._pool.imap_unordered(_run_in_worker, trials)
+
+    def close(self) -> None:
+        """End the processes."""
+        self._pool.terminate()
+        self._pool.join()
+
+
+class RayExecutor:
+    """Runs trials on a Ray cluster; those of a machine that is lost run again elsewhere.
+
+    Args:
+        plan: of the sweep. address: of the cluster; "" starts one on this machine. workers: trials at a time; 0 for one per processor.
+
+    Raises:
+        MissingExtra: Ray is not installed.
+    """
+
+    def __init__(self, plan: SweepPlan, address: str = "", workers: int = 0) -> None:
+        with named_extras():
+            import ray
+
+        self._ray: Any = ray
+        if not ray.is_initialized():
+            ray.init(address=address or None, log_to_driver=False, include_dashboard=False)
+        self._workers = workers
+        self._shared = ray.put((plan, load_plan_inputs(plan)))
+        self._run_trial = ray.remote(_run_shared).options(num_cpus=1, max_retries=MAX_RETRIES)
+
+    def run(self, trials: Sequence[Trial]) -> Iterator[Outcome]:
+        """Yield the outcomes as they come."""
+        ray, waiting = self._ray, list(reversed(trials))
+        running: list[Any] = []
+        while waiting or running:
+            most = self._workers or max(int(ray.cluster_resources().get("CPU", 1)), 1)
+            while waiting and len(running) < most:
+                running.append(self._run_trial.remote(self._shared, waiting.pop()))
+            done, running = ray.wait(running, num_returns=1)
+            yield from ray.get(done)
+
+    def close(self) -> None:
+        """Disconnect."""
+        self._ray.shutdown()
+
+
+def _run_shared(shared: tuple[SweepPlan, Inputs], trial: Trial) -> Outcome:
+    """Run a trial on a worker of Ray, which keeps the input of the sweep in shared memory."""
+    return run_trial(*shared, trial)
+
+
+def make_executor(name: str, plan: SweepPlan, *, workers: int = 0, address: str = "") -> Executor:
+    """Return an executor by name.
+
+    Raises:
+        InputError: an unknown name, or input that can't be read.
+        MissingExtra: Ray is not installed.
+    """
+    if name == "local":
+        return LocalExecutor(plan)
+    if name == "processes":
+        return ProcessExecutor(plan, workers)
+    if name == "ray":
+        return RayExecutor(plan, address, workers)
+    raise InputError("--executor", got=repr(name), wanted=f"one of {', '.join(EXECUTORS)}")

@@ -1,0 +1,90 @@
+"""The figures of a trial, and the objectives that a sweep minimises or maximises."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from bayplan.analysis.percentiles import percentile
+from bayplan.analysis.run_facts import RunFacts
+from bayplan.base.durations import SECOND_NS
+from bayplan.objects.node_prices import price_of
+from bayplan.sim.result import PodFate, SimulationResult
+
+HOUR_NS = 3600 * SECOND_NS
+
+
+class Objective(NamedTuple):
+    """An objective: the figure that it is about, and whether more of it is better."""
+
+    figure: str
+    maximise: bool
+    text: str
+
+
+OBJECTIVES: Mapping[str, Objective] = {
+    "waiting_time": Objective("mean_wait_s", False, "mean time that pods waited, to the end for those that still wait"),
+    "utilisation": Objective("utilisation", True, "mean share of the resources that pods requested over time"),
+    "fragmentation": Objective(
+        "fragmentation", False, "share of idle resources that typical pods can't use at the end"
+    ),
+    "cost": Objective("cost", False, "hours of all nodes, times their price if they have one"),
+    "evictions": Objective("evictions", False, "victims of preemption"),
+    "moves": Objective("moves", False, "pods that were deleted from their node before they finished"),
+}
+
+FIGURES = (
+    "mean_wait_s",
+    "p95_wait_s",
+    "utilisation",
+    "fragmentation",
+    "cost",
+    "evictions",
+    "moves",
+    "pods",
+    "bound",
+    "waiting",
+    "decisions",
+)
+"""The figures of every trial, in the order of their columns."""
+
+
+def figures_of(result: SimulationResult, facts: RunFacts) -> dict[str, float]:
+    """Return the figures of a run."""
+    waits = sorted(
+        (pod.bound_ns if pod.bound_ns is not None else pod.ended_ns or result.end_ns) - pod.arrived_ns
+        for pod in result.pods
+        if not pod.imported
+    )
+    used = [
+        row.mean_share
+        for row in facts.utilisation
+        if row.zone is None and row.peak_requested and row.resource != "pods"
+    ]
+    lost = [row.share for row in facts.fragmentation.resources]
+    return {
+        "mean_wait_s": float(np.mean(waits)) / SECOND_NS if waits else 0.0,
+        "p95_wait_s": percentile(waits, 95) / SECOND_NS if waits else 0.0,
+        "utilisation": float(np.mean(used)) if used else 0.0,
+        "fragmentation": float(np.mean(lost)) if lost else 0.0,
+        "cost": _cost(result),
+        "evictions": float(facts.pods.evicted),
+        "moves": float(sum(pod.fate is PodFate.DELETED and pod.bound_ns is not None for pod in result.pods)),
+        "pods": float(facts.pods.total),
+        "bound": float(facts.pods.bound),
+        "waiting": float(facts.pods.waiting),
+        "decisions": float(facts.decisions.total),
+    }
+
+
+def _cost(result: SimulationResult) -> float:
+    total = 0.0
+    for node in result.nodes:
+        row = result.state.nodes.row_of.get(node.name)
+        typed = result.state.nodes.nodes[row] if row is not None else None
+        price = price_of(typed) if typed is not None else None
+        end_ns = node.removed_ns if node.removed_ns is not None else result.end_ns
+        total += (1.0 if price is None else price) * (end_ns - node.added_ns) / HOUR_NS
+    return total

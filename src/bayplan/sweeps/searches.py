@@ -1,0 +1,110 @@
+"""Which sets of parameters a sweep tries: all of a grid, random ones, or those that Optuna suggests from earlier results.
+
+A search yields candidates in batches and is told their scores before the next batch. The size of a batch does not depend on the
+executor, so that the same sweep tries the same candidates everywhere, however its trials are spread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Protocol
+
+from bayplan.base.extras import named_extras
+from bayplan.base.random_streams import RandomStreams, stream_seed
+from bayplan.sweeps.objectives import OBJECTIVES
+from bayplan.sweeps.plan import SweepPlan
+from bayplan.sweeps.space import Choice, Parameters, drawn, grid
+
+OPTUNA_BATCH = 8
+"""Candidates that Optuna suggests before it gets their scores."""
+
+
+class Search(Protocol):
+    """A source of candidates."""
+
+    def batches(self) -> Iterator[list[Parameters]]:
+        """Yield sets of parameters."""
+        ...
+
+    def tell(self, scores: Sequence[float | None]) -> None:
+        """Take the scores of the last batch, in its order; None for a candidate that could not run."""
+        ...
+
+
+class FixedSearch:
+    """Candidates that don't depend on results: a grid, or random ones."""
+
+    def __init__(self, candidates: list[Parameters]) -> None:
+        self._candidates = candidates
+
+    def batches(self) -> Iterator[list[Parameters]]:
+        """Yield all candidates at once."""
+        yield self._candidates
+
+    def tell(self, scores: Sequence[float | None]) -> None:
+        """Ignore the scores."""
+
+
+class OptunaSearch:
+    """Candidates from Optuna's tree-structured Parzen estimator.
+
+    Args:
+        plan: of the sweep.
+
+    Raises:
+        MissingExtra: Optuna is not installed.
+    """
+
+    def __init__(self, plan: SweepPlan) -> None:
+        with named_extras():
+            import optuna
+
+        optuna.logging.set_verbosity(optuna.logging.WARNING)
+        self._plan = plan
+        seed = stream_seed(plan.seeds[0], "optuna") % 2**32
+        direction = "maximize" if OBJECTIVES[plan.objective].maximise else "minimize"
+        self._study = optuna.create_study(direction=direction, sampler=optuna.samplers.TPESampler(seed=seed))
+        self._failed = optuna.trial.TrialState.FAIL
+        self._asked: list[Any] = []
+
+    def batches(self) -> Iterator[list[Parameters]]:
+        """Yield batches until the wanted number of candidates was tried."""
+        left = self._plan.trials
+        while left > 0:
+            self._asked = [self._study.ask() for _ in range(min(OPTUNA_BATCH, left))]
+            left -= len(self._asked)
+            yield [self._suggested(trial) for trial in self._asked]
+
+    def _suggested(self, trial: Any) -> Parameters:
+        found: dict[str, Any] = {}
+        for name, domain in self._plan.space.items():
+            if isinstance(domain, Choice):
+                found[name] = trial.suggest_categorical(name, domain.values)
+            elif domain.whole:
+                found[name] = trial.suggest_int(name, int(domain.lowest), int(domain.highest), log=domain.log)
+            else:
+                found[name] = trial.suggest_float(name, domain.lowest, domain.highest, log=domain.log)
+        return found
+
+    def tell(self, scores: Sequence[float | None]) -> None:
+        """Pass the scores of the last batch on."""
+        for trial, score in zip(self._asked, scores, strict=True):
+            if score is None:
+                self._study.tell(trial, state=self._failed)
+            else:
+                self._study.tell(trial, score)
+
+
+def make_search(plan: SweepPlan) -> Search:
+    """Return the search of a plan.
+
+    Raises:
+        InputError: a grid over a range.
+        MissingExtra: Optuna is not installed.
+    """
+    if plan.search == "optuna":
+        return OptunaSearch(plan)
+    if plan.search == "grid":
+        return FixedSearch(list(grid(plan.space)))
+    random = RandomStreams(plan.seeds[0]).stream("sweep").random
+    return FixedSearch([drawn(plan.space, random) for _ in range(plan.trials)])

@@ -1,0 +1,91 @@
+"""The parameters of a sweep and the values that they may have."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from bayplan.base.errors import InputError
+
+Value: TypeAlias = str | int | float | bool
+Parameters: TypeAlias = Mapping[str, Value]
+"""One value for each parameter of a sweep."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One of several values."""
+
+    values: tuple[Value, ...]
+
+    def draw(self, random: Callable[[], float]) -> Value:
+        """Return one of them."""
+        return self.values[int(random() * len(self.values))]
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """A number between two others, both included; a whole number if both are, or on a logarithmic scale."""
+
+    lowest: float
+    highest: float
+    whole: bool
+    log: bool = False
+
+    def draw(self, random: Callable[[], float]) -> Value:
+        """Return a random number of the range."""
+        low, high = (math.log(self.lowest), math.log(self.highest)) if self.log else (self.lowest, self.highest)
+        if self.whole and not self.log:
+            return int(self.lowest) + int(random() * (int(self.highest) - int(self.lowest) + 1))
+        drawn = low + random() * (high - low)
+        drawn = math.exp(drawn) if self.log else drawn
+        return min(max(round(drawn), int(self.lowest)), int(self.highest)) if self.whole else drawn
+
+
+Space: TypeAlias = Mapping[str, Choice | Range]
+
+
+def read_space(parameters: object, where: str) -> Space:
+    """Return the parameters of a sweep file: for each a list of values, or ``{min: 1, max: 100, log: true}``.
+
+    Raises:
+        InputError: they can't be read.
+    """
+    if not isinstance(parameters, Mapping) or not parameters:
+        raise InputError("parameters", where=where, got=repr(parameters), wanted="an object with a parameter or more")
+    return {str(name): _read_domain(str(name), domain, where) for name, domain in parameters.items()}
+
+
+def _read_domain(name: str, domain: object, where: str) -> Choice | Range:
+    if isinstance(domain, list) and domain and all(isinstance(each, str | int | float) for each in domain):
+        return Choice(tuple(domain))
+    if isinstance(domain, Mapping) and {"min", "max"} <= set(domain) <= {"min", "max", "log"}:
+        low, high, log = domain["min"], domain["max"], bool(domain.get("log", False))
+        numbers = all(isinstance(each, int | float) and not isinstance(each, bool) for each in (low, high))
+        if numbers and low <= high and (low > 0 or not log):
+            return Range(low, high, isinstance(low, int) and isinstance(high, int), log)
+    wanted = "a list of values, or {min, max} with log for a logarithmic scale from above 0"
+    raise InputError(f"parameter {name}", where=where, got=repr(domain), wanted=wanted)
+
+
+def grid(space: Space) -> Iterator[Parameters]:
+    """Yield all combinations of values; the last parameter varies fastest.
+
+    Raises:
+        InputError: a parameter is a range.
+    """
+    for name, domain in space.items():
+        if isinstance(domain, Range):
+            hint = "a list of values, or --search random"
+            raise InputError(f"parameter {name}", got="a range", wanted="a list of values for a grid", hint=hint)
+    values = [domain.values for domain in space.values() if isinstance(domain, Choice)]
+    for chosen in itertools.product(*values):
+        yield dict(zip(space, chosen, strict=True))
+
+
+def drawn(space: Space, random: Callable[[], float]) -> Parameters:
+    """Return random values, one for each parameter."""
+    return {name: domain.draw(random) for name, domain in space.items()}

@@ -1,0 +1,104 @@
+"""The results of a sweep: a journal that survives a kill, and a Parquet file of all trials.
+
+A folder holds ``sweep.json`` (what the sweep was started with), ``journal.jsonl`` (a line for each finished trial, written at once)
+and ``trials.parquet`` (a row for each, sorted by number; rewritten from the journal).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pyarrow as pa
+
+from bayplan.analysis.table_writer import TableWriter
+from bayplan.base.errors import InputError
+from bayplan.sweeps.objectives import FIGURES, OBJECTIVES
+from bayplan.sweeps.plan import SweepPlan
+from bayplan.sweeps.space import Value
+from bayplan.sweeps.trials import Outcome
+
+PLAN, JOURNAL, TRIALS = "sweep.json", "journal.jsonl", "trials.parquet"
+
+
+class SweepFolder:
+    """The folder of one sweep.
+
+    Args:
+        path: the folder; created if it is missing. plan: of the sweep.
+
+    Attributes:
+        done: outcomes that the journal holds, by number of the trial.
+
+    Raises:
+        InputError: the folder holds another sweep.
+    """
+
+    def __init__(self, path: Path, plan: SweepPlan) -> None:
+        self.path = path
+        self._plan = plan
+        path.mkdir(parents=True, exist_ok=True)
+        text = msgspec.json.encode(plan, order="sorted")
+        stored = path / PLAN
+        if stored.exists() and stored.read_bytes() != text:
+            raise InputError(
+                "--out", got=f"'{path}', which holds another sweep", wanted="a new folder, or one of this sweep"
+            )
+        stored.write_bytes(text)
+        self.done = {outcome.trial.number: outcome for outcome in self._journal()}
+
+    def _journal(self) -> Iterator[Outcome]:
+        journal = self.path / JOURNAL
+        if not journal.exists():
+            return
+        whole = 0
+        for line in journal.read_bytes().splitlines(keepends=True):
+            if not line.endswith(b"\n"):
+                break  # The process was killed while it wrote this line.
+            whole += len(line)
+            yield msgspec.json.decode(line, type=Outcome)
+        os.truncate(journal, whole)
+
+    def add(self, outcome: Outcome) -> None:
+        """Write a finished trial."""
+        self.done[outcome.trial.number] = outcome
+        with (self.path / JOURNAL).open("ab") as file:
+            file.write(msgspec.json.encode(outcome) + b"\n")
+
+    def write_table(self) -> Path:
+        """Write the Parquet file; return its path."""
+        outcomes = [self.done[number] for number in sorted(self.done)]
+        types = {
+            name: _column_type([each.trial.parameters.get(name) for each in outcomes]) for name in self._plan.space
+        }
+        schema = pa.schema(
+            [("trial", pa.int32()), ("candidate", pa.int32()), ("seed", pa.int64())]
+            + list(types.items())
+            + [("objective", pa.float64())]
+            + [(name, pa.float64()) for name in FIGURES]
+            + [("digest", pa.string()), ("error", pa.string()), ("seconds", pa.float64())]
+        )
+        figure = OBJECTIVES[self._plan.objective].figure
+        partial = self.path / f".{TRIALS}.partial"
+        with TableWriter(partial, schema) as writer:
+            for each in outcomes:
+                trial, found = each.trial, each.figures
+                values = [trial.parameters.get(name) for name in self._plan.space]
+                texts = [
+                    str(item) if types[name] == pa.string() else item for name, item in zip(types, values, strict=True)
+                ]
+                numbers = [found.get(name) for name in FIGURES]
+                head = [trial.number, trial.candidate, trial.seed, *texts, found.get(figure)]
+                writer.add([*head, *numbers, each.digest, each.error, each.seconds])
+        partial.replace(self.path / TRIALS)
+        return self.path / TRIALS
+
+
+def _column_type(values: list[Value | None]) -> pa.DataType:
+    if all(isinstance(each, bool) for each in values):
+        return pa.bool_()
+    if any(isinstance(each, str | bool) for each in values):
+        return pa.string()
+    return pa.int64() if all(isinstance(each, int) for each in values) else pa.float64()

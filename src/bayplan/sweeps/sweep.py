@@ -1,0 +1,90 @@
+"""Run a sweep: candidates from the search, trials on the executor, outcomes into the folder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from bayplan.sweeps.executors import Executor
+from bayplan.sweeps.objectives import OBJECTIVES
+from bayplan.sweeps.plan import SweepPlan
+from bayplan.sweeps.searches import make_search
+from bayplan.sweeps.space import Parameters, grid
+from bayplan.sweeps.store import SweepFolder
+from bayplan.sweeps.trials import Outcome, Trial
+
+Progress = Callable[[int, int], None]
+"""Called with the number of finished trials, and of all."""
+
+
+class Candidate(NamedTuple):
+    """A set of parameters with its score: the mean of the objective over seeds; None if a trial could not run."""
+
+    parameters: Parameters
+    score: float | None
+
+
+def run_sweep(
+    plan: SweepPlan, folder: Path, make_executor: Callable[[], Executor], progress: Progress | None = None
+) -> list[Candidate]:
+    """Run all trials that the folder does not hold yet; return the candidates, the best first.
+
+    Args:
+        plan: what to run. folder: for the results; a sweep that was killed goes on from there.
+        make_executor: called when there is something to run. progress: called after each trial.
+
+    Raises:
+        InputError: the folder holds another sweep, or the input can't be read.
+    """
+    store, search = SweepFolder(folder, plan), make_search(plan)
+    candidates: list[Candidate] = []
+    executor: Executor | None = None
+    total = trial_count(plan)
+    try:
+        for batch in search.batches():
+            trials = _trials(plan, batch, len(candidates))
+            left = [trial for trial in trials if trial.number not in store.done]
+            if left and executor is None:
+                executor = make_executor()
+            if progress is not None:
+                progress(len(store.done), total)
+            for outcome in executor.run(left) if executor is not None and left else ():
+                store.add(outcome)
+                if progress is not None:
+                    progress(len(store.done), total)
+            scored = [
+                Candidate(each, _score(plan, store.done, trials, number))
+                for number, each in enumerate(batch, len(candidates))
+            ]
+            search.tell([each.score for each in scored])
+            candidates += scored
+    finally:
+        if executor is not None:
+            executor.close()
+        store.write_table()
+    sign = -1 if OBJECTIVES[plan.objective].maximise else 1
+    return sorted(candidates, key=lambda each: (each.score is None, sign * (each.score or 0.0)))
+
+
+def trial_count(plan: SweepPlan) -> int:
+    """Return how many trials a sweep has."""
+    sets = sum(1 for _ in grid(plan.space)) if plan.search == "grid" else plan.trials
+    return sets * len(plan.seeds)
+
+
+def _trials(plan: SweepPlan, batch: Sequence[Parameters], first: int) -> list[Trial]:
+    seeds = len(plan.seeds)
+    return [
+        Trial(number=number * seeds + place, candidate=number, parameters=dict(parameters), seed=seed)
+        for number, parameters in enumerate(batch, first)
+        for place, seed in enumerate(plan.seeds)
+    ]
+
+
+def _score(plan: SweepPlan, done: Mapping[int, Outcome], trials: Sequence[Trial], candidate: int) -> float | None:
+    figure = OBJECTIVES[plan.objective].figure
+    outcomes = [done[trial.number] for trial in trials if trial.candidate == candidate]
+    if any(outcome.error for outcome in outcomes):
+        return None
+    return sum(outcome.figures[figure] for outcome in outcomes) / len(outcomes)

@@ -1,0 +1,179 @@
+"""One trial of a sweep: a set of parameters and a seed, simulated."""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from bayplan.analysis.run_facts import run_facts
+from bayplan.app.scheduler_setup import SchedulerSetup, read_setup
+from bayplan.app.simulation import SimulationOptions, prepare_simulation
+from bayplan.base.errors import InputError
+from bayplan.base.go_text.durations import read_duration
+from bayplan.engine.records import RecordLevel
+from bayplan.formats.inputs import Inputs, load_inputs
+from bayplan.formats.trace import Trace
+from bayplan.framework.configuration.loading import default_configuration
+from bayplan.objects.meta import ObjectMeta
+from bayplan.objects.node import Node, NodeStatus
+from bayplan.objects.node_prices import PRICE
+from bayplan.sweeps.objectives import figures_of
+from bayplan.sweeps.plan import SweepPlan
+from bayplan.sweeps.space import Value
+
+WEIGHT, ARGS = "weight.", "args."
+SAMPLING = "percentageOfNodesToScore"
+SHAPE, NODES = "shape", "nodes"
+
+
+class Trial(msgspec.Struct, frozen=True, kw_only=True):
+    """A trial to run: its number, the number of its set of parameters, the parameters, the seed."""
+
+    number: int
+    candidate: int
+    parameters: dict[str, Value]
+    seed: int
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    """A trial that ran.
+
+    Attributes:
+        trial: what ran. figures: see `bayplan.sweeps.objectives.FIGURES`. digest: of all decisions. seconds: of real time.
+        error: why it could not run, or "".
+    """
+
+    trial: Trial
+    figures: dict[str, float] = {}
+    digest: str = ""
+    seconds: float = 0.0
+    error: str = ""
+
+
+def load_plan_inputs(plan: SweepPlan) -> Inputs:
+    """Read the input of a sweep once, for all trials."""
+    return load_inputs(plan.paths)
+
+
+def run_trial(plan: SweepPlan, inputs: Inputs, trial: Trial) -> Outcome:
+    """Simulate a trial. A configuration that can't be used is an outcome, too: a search goes on without it."""
+    start = time.perf_counter()
+    try:
+        setup = trial_setup(plan, trial.parameters)
+        options = SimulationOptions(
+            paths=(),
+            seed=trial.seed,
+            record_level=RecordLevel.SUMMARY,
+            until_ns=read_duration(plan.until) if plan.until else None,
+        )
+        result = prepare_simulation(options, inputs=trial_inputs(plan, inputs, trial.parameters), setup=setup).run()
+    except InputError as problem:
+        return Outcome(trial=trial, error=str(problem), seconds=time.perf_counter() - start)
+    facts = run_facts(result)
+    seconds = time.perf_counter() - start
+    return Outcome(trial=trial, figures=figures_of(result, facts), digest=facts.digest, seconds=seconds)
+
+
+def trial_setup(plan: SweepPlan, parameters: Mapping[str, Value]) -> SchedulerSetup:
+    """Return the scheduler of a set of parameters.
+
+    Raises:
+        InputError: an unknown parameter, or a configuration that can't be used.
+    """
+    text = msgspec.json.encode(trial_configuration(plan.config, parameters)).decode()
+    return read_setup(text=text, where="configuration of the trial", plugins=plan.plugins)
+
+
+def trial_configuration(base: Mapping[str, object], parameters: Mapping[str, Value]) -> dict[str, Any]:
+    """Return a configuration with the parameters of a trial in all of its profiles.
+
+    Raises:
+        InputError: an unknown parameter.
+    """
+    document: dict[str, Any] = copy.deepcopy(dict(base))
+    document.setdefault("apiVersion", "kubescheduler.config.k8s.io/v1")
+    document.setdefault("kind", "KubeSchedulerConfiguration")
+    profiles: list[dict[str, Any]] = document.setdefault("profiles", None) or [{}]
+    document["profiles"] = profiles
+    scorers = {entry.name for entry in default_configuration().profiles[0].plugins["score"]}
+    for name, value in parameters.items():
+        if name == SAMPLING:
+            document[SAMPLING] = value
+        elif name.startswith(WEIGHT):
+            for profile in profiles:
+                _set_weight(profile, name.removeprefix(WEIGHT), value, known=scorers)
+        elif name.startswith(ARGS):
+            for profile in profiles:
+                _set_argument(profile, name.removeprefix(ARGS), value)
+        elif name not in (SHAPE, NODES):
+            wanted = f"{WEIGHT}PLUGIN, {ARGS}PLUGIN.FIELD, {SAMPLING}, {SHAPE} or {NODES}"
+            raise InputError("parameter", got=repr(name), wanted=wanted)
+    return document
+
+
+def _set_weight(profile: dict[str, Any], plugin: str, weight: Value, *, known: set[str]) -> None:
+    """Give a score plugin a weight; 0 switches its scores off. Plugins of no default profile are enabled at all points."""
+    plugins = profile.setdefault("plugins", {})
+    if plugin not in known and weight:
+        enabled = plugins.setdefault("multiPoint", {}).setdefault("enabled", [])
+        enabled[:] = [each for each in enabled if each["name"] != plugin] + [{"name": plugin, "weight": weight}]
+        return
+    score = plugins.setdefault("score", {})
+    enabled = [each for each in score.get("enabled", []) if each["name"] != plugin]
+    disabled = [each for each in score.get("disabled", []) if each["name"] != plugin]
+    score["disabled"] = [*disabled, {"name": plugin}] if plugin in known else disabled
+    score["enabled"] = [*enabled, {"name": plugin, "weight": weight}] if weight else enabled
+
+
+def _set_argument(profile: dict[str, Any], path: str, value: Value) -> None:
+    """Set a field of a plugin's arguments: ``NodeResourcesFit.scoringStrategy.type``."""
+    plugin, *fields = path.split(".")
+    if not fields:
+        raise InputError("parameter", got=repr(ARGS + path), wanted=f"{ARGS}PLUGIN.FIELD")
+    entries: list[dict[str, Any]] = profile.setdefault("pluginConfig", [])
+    entry = next((each for each in entries if each.get("name") == plugin), None)
+    if entry is None:
+        entry = {"name": plugin, "args": {}}
+        entries.append(entry)
+    target: dict[str, Any] = entry.setdefault("args", {})
+    for field in fields[:-1]:
+        target = target.setdefault(field, {})
+    target[fields[-1]] = value
+
+
+def trial_inputs(plan: SweepPlan, inputs: Inputs, parameters: Mapping[str, Value]) -> Inputs:
+    """Return the input with the nodes of a trial: a number of nodes of a shape instead of the nodes of the input.
+
+    Raises:
+        InputError: an unknown shape, or a number without one.
+    """
+    if SHAPE not in parameters and NODES not in parameters:
+        return inputs
+    names = list(plan.shapes)
+    name = str(parameters.get(SHAPE, names[0] if len(names) == 1 else ""))
+    if name not in plan.shapes:
+        raise InputError(
+            "shape", got=repr(name), wanted=f"one of {', '.join(names)}" if names else "shapes in the sweep"
+        )
+    present = len(inputs.manifest.nodes) + (len(inputs.trace.nodes) if inputs.trace is not None else 0)
+    count = int(parameters.get(NODES, present))
+    amounts = {key: amount for key, amount in plan.shapes[name].items() if key != "price"}
+    price = plan.shapes[name].get("price")
+    annotations = {PRICE: price} if price else {}
+    status = NodeStatus(capacity={"pods": "110", **amounts}, allocatable={"pods": "110", **amounts})
+    nodes = [
+        Node(metadata=ObjectMeta(name=f"{name}-{number:04}", annotations=annotations), status=status)
+        for number in range(count)
+    ]
+    return _with_nodes(inputs, nodes)
+
+
+def _with_nodes(inputs: Inputs, nodes: list[Node]) -> Inputs:
+    others = [each for each in inputs.manifest.loaded if not isinstance(each.typed, Node)]
+    trace = inputs.trace if inputs.trace is not None else Trace(format="sweep")
+    return replace(inputs, manifest=replace(inputs.manifest, loaded=others), trace=replace(trace, nodes=nodes))

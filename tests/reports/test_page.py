@@ -1,0 +1,110 @@
+"""The report: valid charts, no network, drawn by a browser without complaints."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from bayplan.base.errors import InputError
+from bayplan.cli.main import main
+from bayplan.examples import example_path
+from bayplan.reports.page import read_runs
+from tests.ui.browsing import SCREENSHOTS, chromium
+
+needs_plotly = pytest.mark.skipif(find_spec("plotly") is None, reason="needs the optional package plotly")
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with two runs that differ in their seed."""
+    folder = tmp_path_factory.mktemp("results")
+    for seed in (1, 2):
+        out = str(folder / f"seed{seed}")
+        assert main(["simulate", str(example_path()), "--seed", str(seed), "--until", "2h", "--out", out]) == 0
+    return folder
+
+
+@pytest.fixture(scope="module")
+def page(results: Path) -> Path:
+    """Return a report about them."""
+    out = results / "report.html"
+    names = [f"default={results / 'seed1'}", f"default={results / 'seed2'}", f"other </b>={results / 'seed1'}"]
+    assert main(["report", *names, "-o", str(out), "--title", "Two & three"]) == 0
+    return out
+
+
+def figures(page: Path) -> dict[str, dict[str, object]]:
+    found = re.findall(r'<script type="application/json" id="([\w-]+)-data">(.*?)</script>', page.read_text())
+    return {name: json.loads(text) for name, text in found}
+
+
+def test_folders_with_one_label_are_runs_of_different_seeds(results: Path) -> None:
+    runs = read_runs([f"a={results / 'seed1'}", f"a={results / 'seed2'}", str(results / "seed2")])
+    assert {label: [run.facts.seed for run in group] for label, group in runs.items()} == {"a": [1, 2], "seed2": [2]}
+
+
+def test_a_folder_that_is_no_result_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="result directory"):
+        read_runs([str(tmp_path)])
+
+
+@needs_plotly
+def test_every_chart_is_a_valid_figure(page: Path) -> None:
+    from plotly.graph_objects import Figure
+
+    for figure in figures(page).values():
+        Figure(figure)  # Raises an exception for an unknown property or a wrong value.
+
+
+@needs_plotly
+def test_the_page_shows_what_was_asked_for(page: Path) -> None:
+    names = set(figures(page))
+    assert {"utilisation-0", "queue", "waits", "waits-priority", "waits-workload", "fragmentation-0"} <= names
+    assert {"rejections", "nodes-0", "nodes-1", "gantt"} <= names
+
+
+@needs_plotly
+def test_several_seeds_have_confidence_intervals(page: Path) -> None:
+    data = figures(page)["queue"]["data"]
+    assert isinstance(data, list)
+    bands = [each["legendgroup"] for each in data if "fill" in each]
+    assert bands == ["default"]
+
+
+@needs_plotly
+def test_names_are_escaped(page: Path) -> None:
+    text = page.read_text()
+    assert "<title>Two &amp; three</title>" in text
+    assert "other </b>" not in re.sub(r"<script.*?</script>", "", text, flags=re.DOTALL)
+
+
+@needs_plotly
+def test_a_browser_draws_all_charts_without_the_network(page: Path) -> None:
+    problems: list[str] = []
+    with chromium() as browser:
+        tab = browser.new_page(viewport={"width": 1100, "height": 800})
+        tab.on("console", lambda message: problems.append(message.text))
+        tab.on("pageerror", lambda problem: problems.append(str(problem)))
+        tab.on("request", lambda request: problems.append(request.url) if request.url.startswith("http") else None)
+        tab.goto(page.as_uri())
+        tab.wait_for_selector("html[data-drawn=true]", state="attached", timeout=60_000)
+        drawn = tab.locator(".chart .main-svg").count()
+        SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+        tab.screenshot(path=SCREENSHOTS / "report.png", full_page=True)
+        assert drawn >= tab.locator(".chart").count() > 10
+    assert problems == []
+
+
+def test_without_plotly_the_message_names_the_command_to_install_it(
+    results: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "plotly", None)
+    monkeypatch.delitem(sys.modules, "plotly.offline", raising=False)
+    assert main(["report", str(results / "seed1"), "-o", str(results / "none.html")]) == 2
+    assert "pip install 'bayplan[report]'" in capsys.readouterr().err
+    assert not (results / "none.html").exists()

@@ -1,0 +1,107 @@
+"""The figures of a report, on runs that are small enough to work them out by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from bayplan.analysis.export import export
+from bayplan.analysis.result_directory import open_result
+from bayplan.app.simulation import SimulationOptions, simulate
+from bayplan.base.durations import SECOND_NS
+from bayplan.reports.intervals import mean_and_margin
+from bayplan.reports.rejections import OTHER, plugin_of, rejections_by_plugin
+from bayplan.reports.run_data import RunData, level
+
+CLUSTER = """\
+apiVersion: v1
+kind: Node
+metadata: {name: n1, annotations: {bayplan.io/price: "2"}}
+status: {allocatable: {cpu: "4", memory: 8Gi, pods: "110"}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: first, annotations: {bayplan.io/run-time: 1h}}
+spec: {priority: 5, containers: [{name: c, image: i, resources: {requests: {cpu: "3"}}}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: second, annotations: {bayplan.io/run-time: 1h}}
+spec: {containers: [{name: c, image: i, resources: {requests: {cpu: "2"}}}]}
+"""
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> RunData:
+    folder = tmp_path_factory.mktemp("report")
+    (folder / "cluster.yaml").write_text(CLUSTER)
+    export(simulate(SimulationOptions(paths=[str(folder / "cluster.yaml")])), folder / "result")
+    return RunData(open_result(folder / "result"), "run")
+
+
+def minutes(*values: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    return np.array([value * 60 * SECOND_NS for value in values], dtype=np.int64)
+
+
+def test_utilisation_follows_the_pods_on_the_nodes(run: RunData) -> None:
+    assert run.utilisation(minutes(1, 61), resource="cpu").tolist() == [75, 50]
+
+
+def test_the_queue_holds_the_pods_without_a_node(run: RunData) -> None:
+    assert run.queue_length(minutes(1, 61)).tolist() == [1, 0]
+
+
+def test_waiting_times_are_by_pod_and_by_priority(run: RunData) -> None:
+    assert sorted(round(each) for each in run.waits_s()) == [0, 3600]
+    found = run.waits_by([str(each) for each in run.pods.priorities.tolist()])
+    assert {name: [round(each) for each in values] for name, values in found.items()} == {"5": [0], "0": [3600]}
+
+
+def test_idle_amounts_too_small_for_typical_pods_are_fragments(run: RunData) -> None:
+    # One CPU is idle: no kind of pod fits. Later two are: one of the two kinds does.
+    assert run.fragmentation(minutes(1, 61), resource="cpu").tolist() == [100, 50]
+
+
+def test_cost_is_hours_times_the_price_of_nodes(run: RunData) -> None:
+    assert run.node_hours() == pytest.approx(2, rel=0.01)
+    assert run.cost() == pytest.approx(4, rel=0.01)
+
+
+def test_rejections_are_of_the_plugin_with_the_reason(run: RunData) -> None:
+    assert set(run.rejections) == {"NodeResourcesFit"}
+
+
+@pytest.mark.parametrize(
+    ("reason", "want"),
+    [
+        ("Insufficient cpu", "NodeResourcesFit"),
+        ("node(s) had untolerated taint {gpu: }", "TaintToleration"),
+        ("node(s) didn't match pod anti-affinity rules", "InterPodAffinity"),
+        ("node(s) didn't have enough room on their GPUs", "GPU sharing"),
+        ("node(s) were too loud", OTHER),
+    ],
+)
+def test_a_reason_belongs_to_a_plugin(reason: str, want: str) -> None:
+    assert plugin_of(reason) == want
+
+
+def test_rejections_count_nodes() -> None:
+    message = "0/5 nodes are available: 2 Insufficient cpu, 3 node(s) were unschedulable."
+    assert rejections_by_plugin([message]) == {"NodeResourcesFit": 2, "NodeUnschedulable": 3}
+
+
+def test_a_level_counts_what_has_started_and_not_ended() -> None:
+    starts, ends = np.array([0, 10, 5]), np.array([10, 20, 5])
+    assert level(starts, ends, np.array([1, 2, 4]), np.array([0, 5, 10, 20])).tolist() == [1, 1, 2, 0]
+
+
+def test_the_interval_of_two_runs_is_students() -> None:
+    mean, margin = mean_and_margin(np.array([[1.0], [3.0]]))
+    assert mean.tolist() == [2.0]
+    # Half the width: t(0.975, 1) * standard deviation / sqrt(2) = 12.706 * 1.414 / 1.414.
+    assert margin.tolist() == pytest.approx([12.706])
+
+
+def test_a_single_run_has_no_interval() -> None:
+    mean, margin = mean_and_margin(np.array([[1.0, 2.0]]))
+    assert (mean.tolist(), margin.tolist()) == ([1.0, 2.0], [0.0, 0.0])
