@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bayplan.app.notebook import Cluster
-from bayplan.framework.preemption.account import MOST_CANDIDATES, MOST_NODES, PreemptionAccount
+from bayplan.framework.preemption.account import MAX_CANDIDATES, MAX_NODES, PreemptionAccount
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
 from bayplan.testing import make_budget, make_node, make_pod
@@ -75,14 +75,14 @@ def test_other_nodes_come_with_the_reason(count: int) -> None:
 
 
 def test_of_many_only_some_are_kept_and_all_are_counted() -> None:
-    cheap, dear = MOST_CANDIDATES + 8, MOST_NODES + 6
+    cheap, dear = MAX_CANDIDATES + 8, MAX_NODES + 6
     nodes = [node(f"n{number:03}") for number in range(cheap + dear)]
     pods = [running(f"r{number}", f"n{number:03}", 1 if number < cheap else 1000) for number in range(cheap + dear)]
     found = account(*nodes, *pods)
-    assert (len(found.candidates), found.candidate_count) == (MOST_CANDIDATES, cheap)
+    assert (len(found.candidates), found.candidate_count) == (MAX_CANDIDATES, cheap)
     assert found.candidates[0].node == found.chosen
     [refusal] = found.refusals
-    assert (len(refusal.nodes), refusal.count) == (MOST_NODES, dear)
+    assert (len(refusal.nodes), refusal.count) == (MAX_NODES, dear)
 
 
 def test_nodes_that_were_not_tried_are_counted() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import NamedTuple
 
-LONGEST_REASON = 200
+MAX_REASON_LENGTH = 200
 
 _HEAD = re.compile(r"0/\d+ nodes are available: ?")
 _NEXT = re.compile(r", (?=\d+ )")
@@ -39,14 +39,14 @@ def reasons_of(message: str) -> tuple[Reason, ...]:
         told = _POST_FILTER.sub("", told, count=1)
     told = told.removesuffix(".")
     if not told:
-        return (Reason(message.strip()[:LONGEST_REASON], 0),) if message.strip() else ()
+        return (Reason(message.strip()[:MAX_REASON_LENGTH], 0),) if message.strip() else ()
     if head is None:
-        return (Reason(told[:LONGEST_REASON], 0),)
+        return (Reason(told[:MAX_REASON_LENGTH], 0),)
     found = []
     for part in _NEXT.split(told):
         counted = _COUNTED.fullmatch(part)
         text, nodes = (part, 0) if counted is None else (counted[2], int(counted[1]))
-        found.append(Reason(text[:LONGEST_REASON], nodes))
+        found.append(Reason(text[:MAX_REASON_LENGTH], nodes))
     return tuple(sorted(found, key=lambda reason: -reason.nodes))
 
 

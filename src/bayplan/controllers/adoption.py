@@ -26,7 +26,7 @@ from bayplan.objects.pod import Pod
 from bayplan.objects.selectors import NOTHING, Selector, SelectorError, compile_label_selector
 from bayplan.objects.workloads import Deployment, ReplicaSet
 
-_MOST_SELECTORS = 10_000
+_MAX_SELECTORS = 10_000
 
 
 class _Selectors:
@@ -45,7 +45,7 @@ class _Selectors:
                 compiled = compile_label_selector(selector)
             except SelectorError:
                 compiled = NOTHING
-            if len(self._known) >= _MOST_SELECTORS:
+            if len(self._known) >= _MAX_SELECTORS:
                 self._known.clear()
             known = self._known[id(selector)] = (selector, compiled)
         return known[1].matches(item.metadata.labels)
@@ -182,7 +182,7 @@ class PodOwnership(Controller):
             if self._selectors.match(owner.spec.selector, pod):
                 _adopt(self.writer, owner, pod)
                 return
-        if len(self._unclaimed) >= _MOST_SELECTORS:
+        if len(self._unclaimed) >= _MAX_SELECTORS:
             self._unclaimed.clear()
         changes = self._changes.get(metadata.namespace, 0)
         self._unclaimed[(metadata.namespace, id(metadata.labels))] = (metadata.labels, changes)

@@ -33,11 +33,11 @@ from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod
 from bayplan.objects.policy import LimitRange, PriorityClass, ResourceQuota
 
-_MOST_RECONCILES_AT_ONCE = 100_000
+_MAX_RECONCILES_AT_ONCE = 100_000
 _FIRST_WAIT_NS = SECOND_NS // 4
 _ANSWER_WAIT_NS = 20 * SECOND_NS // 1000
 """Until a webhook has most likely answered."""
-_LONGEST_WAIT_NS = 16 * SECOND_NS
+_MAX_WAIT_NS = 16 * SECOND_NS
 _ANSWER_WAIT_NS = 20 * MILLISECOND_NS
 """Until something outside has answered, most likely."""
 _log = logging.getLogger("bayplan.controllers")
@@ -216,7 +216,7 @@ class ControllerManager:
         if self._due_ns is None or self._due_ns > now_ns:
             return
         self._due_ns = None
-        budget = _MOST_RECONCILES_AT_ONCE + 100 * len(self._queue)
+        budget = _MAX_RECONCILES_AT_ONCE + 100 * len(self._queue)
         while self._queue:
             budget -= 1
             if budget < 0:
@@ -281,7 +281,7 @@ class ControllerManager:
             if isinstance(problem, AwaitsAnswers):
                 wait_ns = _ANSWER_WAIT_NS
             else:
-                self._waits[work] = min(2 * wait_ns, _LONGEST_WAIT_NS)
+                self._waits[work] = min(2 * wait_ns, _MAX_WAIT_NS)
             self._set_alarm(work, now_ns + wait_ns)
 
     def _set_alarm(self, work: _Work, time_ns: int) -> None:

@@ -60,7 +60,7 @@ def test_watchers_that_vanish_leave_nothing_behind(server: ApiServer) -> None:
 def test_a_watcher_that_does_not_read_is_cut_off_and_others_go_on(
     server: ApiServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watching, "MOST_BUFFERED", 1 << 20)
+    monkeypatch.setattr(watching, "MAX_BUFFERED_BYTES", 1 << 20)
     slow = watching_pods(server)
     prompt = watching_pods(server)
     told: list[bytes] = []

@@ -60,8 +60,8 @@ def test_history_ends_where_it_is_compacted() -> None:
 @pytest.mark.parametrize(
     ("options", "want"),
     [
-        pytest.param({"most_writes": 3}, 7, id="by number"),
-        pytest.param({"most_bytes": 25}, 8, id="by bytes"),
+        pytest.param({"max_writes": 3}, 7, id="by number"),
+        pytest.param({"max_bytes": 25}, 8, id="by bytes"),
     ],
 )
 def test_history_is_bounded(options: dict[str, int], want: int) -> None:

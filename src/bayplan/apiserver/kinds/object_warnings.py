@@ -44,7 +44,7 @@ _VOLUMES = {
     "rbd": "deprecated in v1.28, non-functional in v1.31+",
 }
 _RECYCLE = "The Recycle reclaim policy is deprecated. Instead, the recommended approach is to use dynamic provisioning."
-_MANY_COMPLETIONS, _MANY_PODS = 100_000, 10_000
+_MAX_SILENT_COMPLETIONS, _MAX_SILENT_PODS = 100_000, 10_000
 _MANY = (
     "In Indexed Jobs with a number of completions higher than 10^5 and a parallelism higher than 10^4, Kubernetes might not be "
     "able to track completedIndexes when a big number of indexes fail"
@@ -120,7 +120,11 @@ def _job(document: Document) -> Iterator[str]:
     completions, parallelism = spec.get("completions"), spec.get("parallelism")
     if not isinstance(completions, int) or not isinstance(parallelism, int):
         return
-    if spec.get("completionMode") == "Indexed" and completions > _MANY_COMPLETIONS and parallelism > _MANY_PODS:
+    if (
+        spec.get("completionMode") == "Indexed"
+        and completions > _MAX_SILENT_COMPLETIONS
+        and parallelism > _MAX_SILENT_PODS
+    ):
         yield f"spec: {_MANY}"
 
 

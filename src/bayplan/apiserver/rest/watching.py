@@ -23,10 +23,10 @@ from bayplan.apiserver.rest.writing import zero_document
 from bayplan.apiserver.store.item import ADDED, DELETED, MODIFIED, Item, Write
 from bayplan.apiserver.store.store import Compacted
 
-MOST_BUFFERED = 16 * 1024 * 1024
+MAX_BUFFERED_BYTES = 16 * 1024 * 1024
 BOOKMARK_SECONDS = 60.0
 _BEFORE_TIMEOUT = 2.0
-_LEAST_TIMEOUT = 1800
+_MIN_TIMEOUT = 1800
 _SLICE = 500
 _FAREWELL = "k8s.io/initial-events-end"
 
@@ -114,7 +114,7 @@ class Watch:
         """Yield events until the timeout, a gap in history, or a client that does not read."""
         loop = asyncio.get_running_loop()
         seconds = self._options.timeout_seconds or self._request_timeout
-        deadline = loop.time() + (seconds if seconds else _LEAST_TIMEOUT)
+        deadline = loop.time() + (seconds if seconds else _MIN_TIMEOUT)
         next_bookmark = self._next_bookmark(loop.time(), deadline)
         while True:
             if self._buffer:
@@ -198,7 +198,7 @@ class Watch:
         self._told = write.revision
         self._buffer.append(frame)
         self._buffered += len(frame)
-        if self._buffered > MOST_BUFFERED:
+        if self._buffered > MAX_BUFFERED_BYTES:
             self._buffer.clear()
             self._stop()
             self._ended = True
