@@ -63,12 +63,12 @@ def test_other_nodes_come_with_the_reason(count: int) -> None:
     full = [running(f"high-{number}", f"n{number:02}", 1000, cpu="2") for number in range(1, count, 2)]
     found = account(*nodes, *pods, *half, *full, node("tiny", "1"))
     assert (found.chosen, found.candidates) == ("", ())
-    told = {(refusal.status.plugin, refusal.status.reasons): refusal for refusal in found.refusals}
-    assert {key: refusal.count for key, refusal in told.items()} == {
+    reported = {(refusal.status.plugin, refusal.status.reasons): refusal for refusal in found.refusals}
+    assert {key: refusal.count for key, refusal in reported.items()} == {
         ("", ("No preemption victims found for incoming pod",)): count // 2,
         ("NodeResourcesFit", ("Insufficient cpu",)): count // 2,
     }
-    assert set(told["NodeResourcesFit", ("Insufficient cpu",)].nodes) == {
+    assert set(reported["NodeResourcesFit", ("Insufficient cpu",)].nodes) == {
         f"n{number:02}" for number in range(1, count, 2)
     }
     assert found.others == 1

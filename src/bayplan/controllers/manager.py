@@ -137,9 +137,9 @@ class ControllerManager:
                     elif node_name in evicting:
                         self._add(self._node_lifecycle, node_name)
                 if item.metadata.owner_references:
-                    self._tell_owners(event, item)
+                    self._notify_owners(event, item)
                 if self._pod_watchers:
-                    self._tell_watchers(event, self._pod_watchers)
+                    self._notify_watchers(event, self._pod_watchers)
             else:
                 self._observe(event)
         self._position = len(journal)
@@ -154,7 +154,7 @@ class ControllerManager:
         if own is not None and _asks_for_something_new(event):
             self._add(own, item.key)
         if item.metadata.owner_references:
-            self._tell_owners(event, item)
+            self._notify_owners(event, item)
         if kind is PriorityClass or kind is LimitRange or kind is ResourceQuota:
             self._admission.forget()
             for work in self._failed:
@@ -163,14 +163,14 @@ class ControllerManager:
             if self._admission.policies.gives_back(event):
                 for work in self._failed:
                     self._add(*work)
-            self._tell_watchers(event, self._pod_watchers)
+            self._notify_watchers(event, self._pod_watchers)
         else:
-            self._tell_watchers(event, self._watchers.get(kind, ()))
+            self._notify_watchers(event, self._watchers.get(kind, ()))
             self._pod_watchers = [item for item in self._others if item.watches_pods]
         if event.type == DELETED or item.metadata.finalizers:
-            self._tell_watchers(event, (self._garbage_collector,))
+            self._notify_watchers(event, (self._garbage_collector,))
 
-    def _tell_owners(self, event: ChangeEvent, item: KubernetesObject) -> None:
+    def _notify_owners(self, event: ChangeEvent, item: KubernetesObject) -> None:
         metadata = item.metadata
         for owner in metadata.owner_references:
             if owner.controller and owner.kind in self._by_owner:
@@ -180,7 +180,7 @@ class ControllerManager:
                     controller.pod_changed(key, event)
                 self._add(controller, key)
 
-    def _tell_watchers(self, event: ChangeEvent, watchers: Iterable[Controller]) -> None:
+    def _notify_watchers(self, event: ChangeEvent, watchers: Iterable[Controller]) -> None:
         for watcher in watchers:
             for key in watcher.keys_for(event):
                 self._add(watcher, key)

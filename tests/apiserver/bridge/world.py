@@ -98,7 +98,7 @@ class World(Client):
         """Return the rows of a table in a namespace."""
         return [cast("Document", msgspec.json.decode(item.raw)) for item in self.store.between(table, namespace)]
 
-    def told(self, kind: str, namespace: str = "default") -> list[str]:
+    def reported(self, kind: str, namespace: str = "default") -> list[str]:
         """Return the events about objects of a kind, in the order in which they were written."""
         items = sorted(self.store.between("events", namespace), key=lambda item: item.revision)
         events = [msgspec.json.decode(item.raw) for item in items]

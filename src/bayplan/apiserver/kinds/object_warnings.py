@@ -179,18 +179,18 @@ def _network(text: str, field: str) -> Iterator[str]:
     network, address = parse_cidr(text.strip()), parse_ip(text.strip().partition("/")[0])
     if network is None or address is None:
         return
-    told = False
+    warned = False
     if address != network.network_address:
         single = f"{address}/{network.max_prefixlen}"
-        told = True
+        warned = True
         yield (
             f"{field}: CIDR value {quote(text)} is ambiguous in this context "
             f"(should be {quote(str(network))} or {quote(single)}?)"
         )
     if network.version == 4 and re.search(r"(^|[./])0[0-9]", text):
-        told = True
+        warned = True
         yield f"{field}: non-standard CIDR value {quote(text)} is invalid: use {quote(str(network))}"
-    if not told and network.version == 6 and str(network) != text:
+    if not warned and network.version == 6 and str(network) != text:
         yield f"{field}: IPv6 CIDR value {quote(text)} should be in RFC 5952 canonical format ({quote(str(network))})"
 
 

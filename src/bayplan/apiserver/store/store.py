@@ -224,7 +224,7 @@ class Store:
         self.published = self.table(write.table).published = write.revision
         listeners = self._listeners.get(write.table)
         if listeners is not None:
-            listeners.tell(write)
+            listeners.emit(write)
 
     def settled(self, revision: int) -> Awaitable[None] | None:
         """Return what to await until a revision may be shown to anybody; None when it may."""
