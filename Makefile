@@ -9,6 +9,7 @@ SIZE ?= small
 ARGS ?=
 ORACLE ?=
 HELM_VERSION := v3.22.0
+ACTIONLINT_VERSION := v1.7.12
 # What touches the dependencies: files, HTTP, WebSockets, metrics, tables, the terminal.
 LOWEST_TESTS := tests/base tests/formats/test_documents.py tests/formats/test_yaml_text.py tests/http_api tests/apiserver/http tests/extender tests/live tests/client \
 	tests/analysis tests/cli tests/app tests/project/test_private_parts.py
@@ -19,7 +20,7 @@ PYTHON ?= $(shell for name in python3 python3.14 python3.13 python3.12 python3.1
 
 .DEFAULT_GOAL := help
 # `test-lowest` is no part of `make test`: it takes minutes and the network.
-.PHONY: help build build-checked compiled run test test-lowest test-arm other-controllers test-cluster test-crash test-sync test-fuzz-api test-hostile test-readers lint format page-types conformance agreement oracle fuzz proofs bench bench-against-real docs docs-cli scenario-schema constraints wheel clean
+.PHONY: help build build-checked compiled run test test-lowest test-arm other-controllers test-cluster test-crash test-sync test-fuzz-api test-hostile test-readers coverage lint lint-workflows format page-types conformance agreement oracle fuzz proofs bench bench-against-real docs docs-cli scenario-schema constraints wheel sdist clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' Makefile
@@ -80,12 +81,21 @@ test-arm: $(VENV)/.ready-dev ## compare Go's arithmetic on an emulated arm64 wit
 	@$(PIP) ziglang
 	@$(BIN)/python -m tests.building.arm64
 
+coverage: $(VENV)/.ready-dev ## run the tests uncompiled and measure which lines run; fails below the floor in pyproject.toml
+	@mkdir -p build/coverage && rm -f build/coverage/.data*
+	@BAYPLAN_UNCOMPILED=1 COVERAGE_PROCESS_START=pyproject.toml $(BIN)/python -m coverage run -m pytest -q -n 2 $(ARGS)
+	@$(BIN)/python -m coverage combine --quiet && $(BIN)/python -m coverage html --quiet && $(BIN)/python -m coverage report
+
 lint: $(VENV)/.ready-dev ## formatting, ruff, mypy --strict, layers; the page's modules: tsc --strict, ESLint
 	@$(BIN)/ruff format --check --quiet .
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-cache
 	@$(BIN)/python scripts/lint_page.py
+
+lint-workflows: ## check the workflow files with actionlint (needs Go)
+	@command -v go >/dev/null || { echo "Go 1.26 or newer is needed (https://go.dev/dl)" >&2; exit 2; }
+	@go run github.com/rhysd/actionlint/cmd/actionlint@$(ACTIONLINT_VERSION)
 
 format: $(VENV)/.ready-dev ## format the code and sort the imports
 	@$(BIN)/ruff check --fix --select I --quiet . ; $(BIN)/ruff format .
@@ -136,6 +146,9 @@ constraints: $(VENV)/.ready-dev ## write constraints.txt from what is installed
 
 wheel: $(VENV)/.ready ## build the wheel into dist/
 	@$(BIN)/python -m pip --disable-pip-version-check --quiet wheel --no-deps --no-build-isolation --wheel-dir dist .
+
+sdist: $(VENV)/.ready ## build the source distribution into dist/
+	@$(BIN)/python -c "from hatchling.build import build_sdist; print('dist/' + build_sdist('dist'))"
 
 clean: ## remove the environment and all caches
 	@rm -rf $(VENV) build src/bayplan/_compiled dist out .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -1,4 +1,7 @@
-"""Adds the compiled modules to a wheel, if a compiler works here; without one the wheel is pure Python, and warns."""
+"""Hooks of the package's build: compiled modules, and the addresses of the project.
+
+If a compiler works, a wheel contains the compiled modules; without one it is pure Python, and the build warns.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +11,32 @@ from pathlib import Path
 from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+from hatchling.metadata.plugin.interface import MetadataHookInterface
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 VARIABLE = "BAYPLAN_COMPILE"
 """``0``: never compile. ``1``: fail if nothing can compile. Otherwise: compile if possible."""
+
+ADDRESS_VARIABLE = "BAYPLAN_URL"
+"""Address of the repository, for `project.urls`; the release workflow sets it, as a fork has a different one."""
+
+
+class ProjectUrlsHook(MetadataHookInterface):
+    """Sets `project.urls`."""
+
+    PLUGIN_NAME = "custom"
+
+    def update(self, metadata: dict[str, Any]) -> None:
+        """Add the addresses, or none without `BAYPLAN_URL`. Hatchling calls this when it reads the metadata."""
+        address = os.environ.get(ADDRESS_VARIABLE, "").rstrip("/")
+        if address:
+            metadata["urls"] = {
+                "Source": address,
+                "Issues": f"{address}/issues",
+                "Changelog": f"{address}/blob/main/CHANGELOG.md",
+                "Security": f"{address}/security/policy",
+            }
 
 
 class CompiledModulesHook(BuildHookInterface[Any]):

@@ -70,9 +70,9 @@ def main() -> int:
     for at in range(0, len(numbers), CASES_A_PROCESS):
         cases = _cases(oracle, options.kind, options.seed, numbers[at : at + CASES_A_PROCESS])
         for trial in try_cases(oracle.answers, cases, options.kind):
-            told = trial.want.get("cycles") or trial.want.get("sampled") or trial.want.get("steps")
+            reported = trial.want.get("cycles") or trial.want.get("sampled") or trial.want.get("steps")
             told_nothing += trial.refused
-            steps += len(told) if isinstance(told, list) else 1
+            steps += len(reported) if isinstance(reported, list) else 1
             if trial.differences:
                 differing.append(trial)
                 if len(differing) <= options.show:

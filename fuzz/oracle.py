@@ -50,8 +50,8 @@ class Oracle:
         lines = done.stdout.splitlines()
         if done.returncode == 0 and len(lines) == len(chunk):
             for line in lines:
-                told: JsonObject = msgspec.json.decode(line)
-                yield told
+                reported: JsonObject = msgspec.json.decode(line)
+                yield reported
         elif len(chunk) > 1:
             # A panic in a goroutine of a plugin ends the program: find the case.
             half = len(chunk) // 2

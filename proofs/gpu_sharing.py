@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from bayplan.contrib.gpu_sharing import POLICIES
-from bayplan.formats import openb
+from bayplan.formats.inputs import load_inputs
 from proofs.gpu_protocol import Curve, ProtocolRun
 
 FIRST_SEED = 42
@@ -42,7 +42,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     published = read_published(options.folder / "fgd_reference.csv", options.tasks)
     (tasks,) = options.folder.glob(f"openb_pod_list_{options.tasks}.csv*")
-    trace = openb.load([str(options.folder / "openb_node_list_gpu_node.csv"), str(tasks)])
+    trace = load_inputs([str(options.folder / "openb_node_list_gpu_node.csv"), str(tasks)]).trace
+    assert trace is not None
     curves: dict[str, list[Curve]] = {}
     for policy in POLICIES:
         if options.policy and policy.name not in options.policy:

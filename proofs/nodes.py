@@ -16,7 +16,7 @@ from bayplan.answers.drain_rules import DrainOptions, stays_behind
 from bayplan.answers.node_addition import nodes_to_add
 from bayplan.answers.node_offers import NodeOffer
 from bayplan.answers.node_removal import RemovalAnswer, nodes_to_remove
-from bayplan.app.notebook import Cluster
+from bayplan.library import Cluster
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod, PodStatus
@@ -62,13 +62,13 @@ def check_removal(case: BusyCluster, proof: Proof) -> None:
 
 def replay(case: BusyCluster, answer: RemovalAnswer) -> list[str]:
     """Cordon all nodes, then drain and delete them in order; return the pods that find no node, or not the predicted one."""
-    told = {move.pod: move.to_node for move in answer.moves}
+    reported = {move.pod: move.to_node for move in answer.moves}
     cluster = case.fresh()
     wrong = []
     for pod, node in _drains(cluster, [row.node for row in answer.removed]):
-        if not node or told.pop(pod) != node:
+        if not node or reported.pop(pod) != node:
             wrong.append(pod)
-    return wrong + sorted(told)
+    return wrong + sorted(reported)
 
 
 def _drains(cluster: Cluster, names: Sequence[str]) -> Iterator[tuple[str, str]]:

@@ -447,8 +447,8 @@ def pair(cases: str, answers: str, out: str) -> None:
     from bayplan.conformance.extenders import as_compared, names_of
 
     records = []
-    questions, told = Path(cases).read_text().splitlines(), Path(answers).read_text().splitlines()
-    for question, answer in zip(questions, told, strict=True):
+    questions, reported = Path(cases).read_text().splitlines(), Path(answers).read_text().splitlines()
+    for question, answer in zip(questions, reported, strict=True):
         asked, want = json.loads(question), json.loads(answer)
         for pod in want["extended"]:
             for exchange in pod["exchanges"]:

@@ -78,8 +78,8 @@ GI = 1 << 30
 def test_the_cluster_in_one_sentence(
     pods: int, waiting: int, gated: int, nodes: int, reasons: list[ReasonCount], want: str
 ) -> None:
-    told = cluster_sentence(pods=pods, waiting=waiting, gated=gated, nodes=nodes, reasons=reasons, gaps=[CPU])
-    assert told == want
+    sentence = cluster_sentence(pods=pods, waiting=waiting, gated=gated, nodes=nodes, reasons=reasons, gaps=[CPU])
+    assert sentence == want
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_the_cluster_in_one_sentence(
 def test_a_node_in_one_sentence(
     ready: bool, cordoned: bool, pods: int, full_by: list[str], named_by: int, want: str
 ) -> None:
-    told = node_sentence(
+    sentence = node_sentence(
         name="n",
         ready=ready,
         cordoned=cordoned,
@@ -111,7 +111,7 @@ def test_a_node_in_one_sentence(
         free=[("cpu", 1000, 4000), ("memory", 3 * GI, 4 * GI)],
         named_by=named_by,
     )
-    assert told == want
+    assert sentence == want
 
 
 @pytest.mark.parametrize(
@@ -149,10 +149,10 @@ def test_the_queue_in_one_sentence(counts: dict[str, int], retry_ns: int | None,
     ],
 )
 def test_a_comparison_in_one_sentence(moved: int, only_a: int, only_b: int, nodes_b: int, want: str) -> None:
-    told = comparison_sentence(
+    sentence = comparison_sentence(
         a="A", b="B", pods=50, moved=moved, only_a=only_a, only_b=only_b, nodes_a=9, nodes_b=nodes_b
     )
-    assert told == want
+    assert sentence == want
 
 
 @pytest.mark.parametrize(

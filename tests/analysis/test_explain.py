@@ -27,7 +27,7 @@ from tests.analysis.consoles import printed
 from tests.analysis.runs import SECOND_NS, node, pod, run
 
 
-def told(result: SimulationResult, name: str, **options: object) -> Explanation:
+def explained(result: SimulationResult, name: str, **options: object) -> Explanation:
     source = SimulationSource(result)
     return explain(source, find_pods(name, source.pods), **options)  # type: ignore[arg-type]
 
@@ -55,7 +55,7 @@ class OddNodes(PerNodePlugin):
 
 def test_the_winner_is_explained_by_what_made_the_difference() -> None:
     nodes = [node("n0").obj(), node("n1").obj(), node("n2").taint("slow", effect="PreferNoSchedule").obj()]
-    found = told(run(*nodes, node("n3", cpu="500m").obj(), pod("p").obj(), seed=3), "p")
+    found = explained(run(*nodes, node("n3", cpu="500m").obj(), pod("p").obj(), seed=3), "p")
     detail = found.detail
     assert detail is not None
     assert found.verdict.startswith(
@@ -87,7 +87,7 @@ def test_the_winner_is_explained_by_what_made_the_difference() -> None:
 )
 def test_a_single_feasible_node_was_not_scored(nodes: list[str], want: str) -> None:
     made = [node(name, cpu="100m" if name == "small" else "4").obj() for name in nodes]
-    found = told(run(*made, pod("p").obj()), "p")
+    found = explained(run(*made, pod("p").obj()), "p")
     assert found.verdict == want
     assert found.detail is not None
     assert not found.detail.scored
@@ -95,7 +95,7 @@ def test_a_single_feasible_node_was_not_scored(nodes: list[str], want: str) -> N
 
 
 def test_a_pod_that_brought_its_node_has_no_decision() -> None:
-    found = told(run(node("n0").obj(), pod("p").node("n0").obj()), "p")
+    found = explained(run(node("n0").obj(), pod("p").node("n0").obj()), "p")
     assert found.verdict == "default/p is on n0, with which it came; no decision was taken about it"
     assert (found.attempts, found.detail) == ([], None)
     assert "attempt" not in text_of(found)
@@ -104,9 +104,9 @@ def test_a_pod_that_brought_its_node_has_no_decision() -> None:
 def test_what_became_of_a_pod_is_told() -> None:
     done = pod("done").annotation({"bayplan.io/run-time": "30s"}).obj()
     result = run(node("n0").obj(), done, pod("gone").obj(), later={60: [Delete(Pod, "default/gone")]})
-    assert told(result, "done").verdict.startswith("default/done has succeeded on n0: ")
-    assert told(result, "done").ended_ns == 30 * SECOND_NS
-    assert told(result, "gone").verdict.startswith("default/gone was on n0: ")
+    assert explained(result, "done").verdict.startswith("default/done has succeeded on n0: ")
+    assert explained(result, "done").ended_ns == 30 * SECOND_NS
+    assert explained(result, "gone").verdict.startswith("default/gone was on n0: ")
 
 
 # --- pods that wait ----------------------------------------------------------------------------------------------------
@@ -115,7 +115,7 @@ def test_what_became_of_a_pod_is_told() -> None:
 def test_a_waiting_pod_is_explained_by_plugin_and_reason_in_upstreams_words() -> None:
     nodes = [node(f"n{number}", cpu="1").obj() for number in range(3)]
     nodes += [node("t").taint("dedicated", "gpu").obj(), node("c").unschedulable().obj()]
-    found = told(run(*nodes, pod("p", cpu="3").obj()), "p")
+    found = explained(run(*nodes, pod("p", cpu="3").obj()), "p")
     assert found.verdict == "default/p waits: none of 5 nodes fits; nearest of 3 that it may use is n0, short of 2 cpu"
     assert found.message.startswith("0/5 nodes are available: 1 node(s) had untolerated taint(s), ")
     assert found.detail is not None
@@ -133,7 +133,7 @@ def test_a_rejection_by_pre_filter_comes_before_all_nodes() -> None:
     fields = [{"key": "metadata.name", "operator": "In", "values": [name]} for name in ("n0", "n1")]
     required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchFields": fields}]}}
     result = run(node("n0").obj(), node("n1").obj(), pod("p").spec(affinity={"nodeAffinity": required}).obj())
-    found = told(result, "p", node="n0")
+    found = explained(result, "p", node="n0")
     assert found.detail is not None
     assert found.detail.rejected_by_pre_filter
     assert found.detail.rejections[0].plugin == "NodeAffinity"
@@ -150,39 +150,39 @@ def test_a_rejection_by_pre_filter_comes_before_all_nodes() -> None:
     ids=["gated", "unattended"],
 )
 def test_a_pod_that_was_never_tried_says_why(made: object, want: str) -> None:
-    found = told(run(node("n0").obj(), made.obj()), "p")  # type: ignore[attr-defined]
+    found = explained(run(node("n0").obj(), made.obj()), "p")  # type: ignore[attr-defined]
     assert found.verdict == want
     assert found.detail is None
 
 
 def test_without_nodes_there_is_nothing_to_reject() -> None:
-    found = told(run(pod("p").obj()), "p")
+    found = explained(run(pod("p").obj()), "p")
     assert found.verdict == "default/p waits: no nodes available to schedule pods"
     assert "there was no node" in text_of(found)
 
 
 def test_attempts_are_told_in_order_and_one_is_shown_in_full() -> None:
     result = run(node("n0", cpu="1").obj(), pod("p", cpu="3").obj(), later={60: [node("n1").obj(), node("n2").obj()]})
-    found = told(result, "p")
+    found = explained(result, "p")
     assert [(each.outcome, each.time_ns) for each in found.attempts] == [
         ("unschedulable", 0),
         ("scheduled", 60 * SECOND_NS),
     ]
     assert found.detail is not None
     assert found.detail.attempt == found.attempts[-1]
-    first = told(result, "p", attempt=1)
+    first = explained(result, "p", attempt=1)
     assert first.detail is not None
     assert (first.detail.nodes, first.detail.attempt.attempt) == (1, 1)
     assert "2 attempts" in text_of(found)
     with pytest.raises(InputError, match=r"--attempt of default/p: expected one of 1, \d+, got 7"):
-        told(result, "p", attempt=7)
+        explained(result, "p", attempt=7)
 
 
 def test_a_pod_that_was_made_anew_is_explained_in_its_last_life() -> None:
     result = run(
         node("n0").obj(), pod("p").obj(), later={30: [Delete(Pod, "default/p")], 60: [pod("p", cpu="9").obj()]}
     )
-    found = told(result, "p")
+    found = explained(result, "p")
     assert found.verdict.startswith("default/p waits")
     assert [each.time_ns for each in found.attempts] == [60 * SECOND_NS]
     assert found.notes == ["the pod was made anew 1 times under this name; this is about the last one"]
@@ -193,7 +193,7 @@ def test_a_pod_that_was_made_anew_is_explained_in_its_last_life() -> None:
 
 def changes(result: SimulationResult, attempt: int | None = None) -> list[tuple[str, list[str]]]:
     """Return what our HTTP API tries (`bayplan.analysis.remedies`); `bayplan.answers` has searches of its own."""
-    found = told(result, "p", attempt=attempt)
+    found = explained(result, "p", attempt=attempt)
     assert found.detail is not None
     source, number = SimulationSource(result), found.detail.attempt.number
     life = find_pods("p", source.pods)[-1]
@@ -284,22 +284,22 @@ def test_nothing_is_claimed_of_nodes_that_fail_twice_or_are_gone() -> None:
 def test_a_preemption_names_the_node_and_the_victims() -> None:
     small = [pod(f"small-{number}", cpu="2").obj() for number in range(2)]
     result = run(node("n0").obj(), *small, later={60: [pod("p", cpu="3").priority(1000).obj()]})
-    found = told(result, "p", attempt=1)
+    found = explained(result, "p", attempt=1)
     assert found.detail is not None
     attempt = found.detail.attempt
     assert attempt.nominated_node == "n0"
     assert sorted(attempt.victims) == ["default/small-0", "default/small-1"]
     assert "Nominated to n0, for which default/small-" in " ".join(text_of(found).split())
-    last = told(result, "p")
+    last = explained(result, "p")
     assert (last.node, last.fate) == ("n0", "placed")
-    assert told(result, "small-0").fate in ("deleted", "pending")
+    assert explained(result, "small-0").fate in ("deleted", "pending")
 
 
 # --- single nodes, custom plugins, levels -------------------------------------------------------------------------------
 
 
 def one_node(result: SimulationResult, name: str) -> NodeDetail:
-    found = told(result, "p", node=name)
+    found = explained(result, "p", node=name)
     assert found.node_detail is not None
     return found.node_detail
 
@@ -328,7 +328,7 @@ def test_one_node_is_followed_through_all_plugins() -> None:
 
 def test_custom_plugins_are_told_of_like_any_other() -> None:
     nodes = [node(f"n{number}").obj() for number in (0, 2, 4, 7, 9)]
-    found = told(run(*nodes, pod("p").obj(), plugins=[OddNodes]), "p")
+    found = explained(run(*nodes, pod("p").obj(), plugins=[OddNodes]), "p")
     assert found.node == "n4"
     detail = found.detail
     assert detail is not None
@@ -341,27 +341,27 @@ def test_custom_plugins_are_told_of_like_any_other() -> None:
 
 
 def test_summaries_alone_are_said_to_be_not_enough() -> None:
-    found = told(run(node("n0").obj(), pod("p").obj(), level=RecordLevel.SUMMARY), "p")
+    found = explained(run(node("n0").obj(), pod("p").obj(), level=RecordLevel.SUMMARY), "p")
     assert found.detail is None
     assert len(found.attempts) == 1
     assert "run it again with --records full" in " ".join(text_of(found).split())
 
 
 def test_a_run_without_records_says_so() -> None:
-    found = told(run(node("n0").obj(), pod("p").obj(), level=RecordLevel.OFF), "p")
+    found = explained(run(node("n0").obj(), pod("p").obj(), level=RecordLevel.OFF), "p")
     assert found.verdict == "default/p is on n0"
     assert "this run was not recorded; run it again with --records full" in text_of(found)
 
 
 def test_an_explanation_is_plain_data() -> None:
-    found = told(run(node("n0").obj(), node("n1").obj(), pod("p").obj()), "p", node="n1")
+    found = explained(run(node("n0").obj(), node("n1").obj(), pod("p").obj()), "p", node="n1")
     assert msgspec.json.decode(msgspec.json.encode(found.as_dict()), type=Explanation) == found
 
 
 def test_texts_fit_into_80_columns_and_all_nodes_are_named_on_demand() -> None:
     nodes = [node(f"a-node-with-a-long-name-{number:02}.cluster.example", cpu="1").obj() for number in range(30)]
     nodes += [node(f"worker-{number}").obj() for number in range(8)]
-    found = told(run(*nodes, pod("p", cpu="2").obj()), "p", best=100)
+    found = explained(run(*nodes, pod("p", cpu="2").obj()), "p", best=100)
     lines = text_of(found, 80).splitlines()
     assert "and 26 more" in " ".join(text_of(found, 80).split())
     everything = text_of(found, 80, all_nodes=True)
@@ -377,12 +377,12 @@ def test_ranked_rows_put_the_chosen_node_first_among_equals() -> None:
     rest = [decision.names[row] for row in rows[1:]]
     assert rest == sorted(rest)
     source = SimulationSource(result)
-    (attempt,) = told(result, "p").attempts
+    (attempt,) = explained(result, "p").attempts
     assert len(attempt_detail(source, attempt, decision, rows, source.pods[0], 2).best) == 2
 
 
 def test_a_missing_claim_is_to_be_created() -> None:
-    found = told(run(node("n0").obj(), pod("p").claim("data").obj()), "p")
+    found = explained(run(node("n0").obj(), pod("p").claim("data").obj()), "p")
     assert found.verdict == 'default/p waits: persistentvolumeclaim "data" not found'
     result = run(node("n0").obj(), pod("p").claim("data").obj())
     text = "a PersistentVolumeClaim default/data: the pod uses it, and it does not exist"
@@ -391,6 +391,6 @@ def test_a_missing_claim_is_to_be_created() -> None:
 
 def test_an_attempt_that_ends_before_the_first_node_has_none_tried() -> None:
     later = {5: [node("n1").obj()], 30: [node("n2").obj()]}
-    found = told(run(node("n0").obj(), pod("p").claim("data").obj(), later=later), "p")
+    found = explained(run(node("n0").obj(), pod("p").claim("data").obj(), later=later), "p")
     assert [each.evaluated_nodes for each in found.attempts] == [0] * len(found.attempts)
     assert "none tried" in text_of(found)

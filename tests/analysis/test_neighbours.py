@@ -98,16 +98,16 @@ def test_the_pods_that_are_named_are_in_the_way(
     want: list[tuple[str, list[str]]],
 ) -> None:
     there = [other.obj() for other in others]
-    told = remedies(*cluster, *there, pod.obj())
-    assert [each for each in told if "gone" in each[0] or "fewer" in each[0]] == want
+    reported = remedies(*cluster, *there, pod.obj())
+    assert [each for each in reported if "gone" in each[0] or "fewer" in each[0]] == want
     left = [other for other in there if other.metadata.name not in gone]
     assert is_placed(*cluster, *left, pod.obj())
 
 
 def test_a_friend_that_is_missing() -> None:
     pod = make_pod("p").pod_affinity({"app": "db"}, "zone").obj()
-    told = remedies(*ONE_ZONE, pod)
-    assert told == [("a pod with app=db in the same topology.kubernetes.io/zone (the pod's affinity)", ["a", "b"])]
+    reported = remedies(*ONE_ZONE, pod)
+    assert reported == [("a pod with app=db in the same topology.kubernetes.io/zone (the pod's affinity)", ["a", "b"])]
     assert is_placed(*ONE_ZONE, running("db", "a", app="db").obj(), pod)
 
 
@@ -125,8 +125,8 @@ def test_a_friend_that_is_missing() -> None:
 def test_nothing_is_said_where_it_could_not_be_checked(pod: PodBuilder) -> None:
     others = [running(name, "a", app="web").obj() for name in ("r", "s", "t")]
     small = make_node("c").capacity(cpu="1m").zone("y").obj()
-    told = remedies(*ONE_ZONE, small, *others, pod.req(cpu="1").obj())
-    assert [text for text, _ in told if "fewer" in text] == []
+    reported = remedies(*ONE_ZONE, small, *others, pod.req(cpu="1").obj())
+    assert [text for text, _ in reported if "fewer" in text] == []
 
 
 @pytest.mark.parametrize(

@@ -130,9 +130,9 @@ def test_the_verdict_says_what_the_last_decision_said() -> None:
     result = busy_run()
     source = SimulationSource(result)
     for life in result.pods:
-        told = pod_verdict(source, life, attempts_of(source, life, [life]))
-        assert told.startswith(f"{life.key} ")
-        assert life.node in told
+        sentence = pod_verdict(source, life, attempts_of(source, life, [life]))
+        assert sentence.startswith(f"{life.key} ")
+        assert life.node in sentence
 
 
 SMALL = [node(f"n{number}", cpu=f"{number + 1}") for number in range(3)]
@@ -184,5 +184,5 @@ def test_why_a_pod_waits_in_one_sentence(
 ) -> None:
     result = run(*(each.obj() for each in nodes), made.obj(), level=level)
     source, life = SimulationSource(result), result.pods[0]
-    told = pod_verdict(source, life, attempts_of(source, life, [life]))
-    assert told == f"default/p waits: {want}"
+    sentence = pod_verdict(source, life, attempts_of(source, life, [life]))
+    assert sentence == f"default/p waits: {want}"

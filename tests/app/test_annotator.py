@@ -156,8 +156,10 @@ def test_recorded_scenarios_give_the_recorded_annotations(name: str, tmp_path: P
             if key.endswith("finalscore-result") and name in WRONG_WEIGHTS:
                 continue
             # The peer's pods are tried more often, so an attempt of ours may be an earlier one of its.
-            told = [comparable(key, entry[key]) for entry in history_of(recorded)] + [comparable(key, recorded[key])]
-            assert comparable(key, found[key]) in told, f"{pod} {key}"
+            reported = [comparable(key, entry[key]) for entry in history_of(recorded)] + [
+                comparable(key, recorded[key])
+            ]
+            assert comparable(key, found[key]) in reported, f"{pod} {key}"
             compared += 1
     assert compared or decided_by_lot == 0
 
@@ -180,15 +182,15 @@ def check_form(found: dict[str, str]) -> None:
 @contextmanager
 def serving_extender(scenario: dict[str, Any]) -> Iterator[str]:
     """Answer as the extender of the scenario did."""
-    told = scenario["extender"]
+    reported = scenario["extender"]
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             names = asked["NodeNames"]
-            answer: object = [{"Host": name, "Score": told["scores"][name]} for name in names]
+            answer: object = [{"Host": name, "Score": reported["scores"][name]} for name in names]
             if self.path.endswith("filter"):
-                failed = {name: told["failText"] for name in names if name == "n0"}
+                failed = {name: reported["failText"] for name in names if name == "n0"}
                 passed = [name for name in names if name not in failed]
                 answer = {"NodeNames": passed, "FailedNodes": failed, "FailedAndUnresolvableNodes": {}, "Error": ""}
             body = json.dumps(answer).encode()

@@ -44,7 +44,7 @@ def test_what_fails_beside_the_work_ends_it(work: object, watch: object, steer: 
         assert callable(work)
         assert callable(watch)
         beside: Awaitable[None] | None = steer() if callable(steer) else None
-        await asyncio.wait_for(cluster_sync._until_told_to_end(work(), watch(), beside), 10)
+        await asyncio.wait_for(cluster_sync._until_stopped(work(), watch(), beside), 10)
 
     if want:
         with pytest.raises(OSError, match=want):

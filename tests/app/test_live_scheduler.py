@@ -110,10 +110,10 @@ def test_it_places_pods_and_says_so(tmp_path: Path) -> None:
         assert (found.pop("large"), found.pop("theirs")) == ("", "")
         assert set(found.values()) == {"a", "b"}
         assert notes(server, "Scheduled")["p0"] == f"Successfully assigned default/p0 to {found['p0']}"
-        told = condition(pods(server)["large"], "PodScheduled")
-        assert (told["status"], told["reason"]) == ("False", "Unschedulable")
-        assert told["message"] == notes(server, "FailedScheduling")["large"]
-        assert told["message"].startswith("0/2 nodes are available: 2 Insufficient cpu.")
+        reported = condition(pods(server)["large"], "PodScheduled")
+        assert (reported["status"], reported["reason"]) == ("False", "Unschedulable")
+        assert reported["message"] == notes(server, "FailedScheduling")["large"]
+        assert reported["message"].startswith("0/2 nodes are available: 2 Insufficient cpu.")
         measured = metrics(process)
         attempts = 'scheduler_schedule_attempts_total{profile="default-scheduler",result="%s"}'
         assert (measured[attempts % "scheduled"], measured[attempts % "unschedulable"]) == (40, 1)
@@ -213,10 +213,10 @@ def test_devices_behind_an_extended_resource_are_claimed(tmp_path: Path) -> None
         wanting["spec"]["containers"][0]["resources"] = {"requests": amounts, "limits": amounts}
         call(server, "POST", PODS, wanting)
         wait_until(lambda: placed(server)["p"] == "b")
-        told = pods(server)["p"]["status"]["extendedResourceClaimStatus"]
+        reported = pods(server)["p"]["status"]["extendedResourceClaimStatus"]
         mapping = {"containerName": "c", "resourceName": "example.com/gpu", "requestName": "container-0-request-1"}
-        assert told["requestMappings"] == [mapping]
-        path = f"/apis/{api}/namespaces/default/resourceclaims/{told['resourceClaimName']}"
+        assert reported["requestMappings"] == [mapping]
+        path = f"/apis/{api}/namespaces/default/resourceclaims/{reported['resourceClaimName']}"
         claim = call(server, "GET", path)
         assert [each["device"] for each in claim["status"]["allocation"]["devices"]["results"]] == ["gpu-0"]
         assert [each["name"] for each in claim["status"]["reservedFor"]] == ["p"]

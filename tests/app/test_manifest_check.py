@@ -109,5 +109,5 @@ def test_the_command_reports_and_says_by_its_exit_code_whether_all_is_well(
     assert main(["check", str(good), str(bad)]) == 1
     assert "ConfigMap default/A: refused: ConfigMap" in capsys.readouterr().out
     assert main(["check", str(bad), "--json"]) == 1
-    (told,) = json.loads(capsys.readouterr().out)
-    assert (told["kind"], told["name"]) == ("ConfigMap", "A")
+    (reported,) = json.loads(capsys.readouterr().out)
+    assert (reported["kind"], reported["name"]) == ("ConfigMap", "A")

@@ -144,10 +144,10 @@ def test_feature_gates_are_kube_schedulers(trace: list[str]) -> None:
 
 
 def test_progress_is_told() -> None:
-    told: list[Progress] = []
+    reported: list[Progress] = []
     prepared = prepare_simulation(SimulationOptions(paths=[str(example_path())], record_level=RecordLevel.OFF))
-    result = prepared.run(told.append)
-    assert told
-    assert told[-1].decisions <= result.counters.decisions
+    result = prepared.run(reported.append)
+    assert reported
+    assert reported[-1].decisions <= result.counters.decisions
     assert result.wall.simulate_seconds > 0
     assert result.wall.load_seconds > 0

@@ -72,9 +72,9 @@ def test_a_dump_is_taken_as_it_is_and_nothing_is_scheduled(tmp_path: Path) -> No
     source = open_source(SourceOptions(paths=[path]))
     assert source.kind is SourceKind.DUMP
     assert placed(source.objects) == {"default/runs": "a", "default/waits": ""}
-    told = {each.about: each.text for each in source.assumptions}
-    assert told["time"] == "the newest time in the input is 2026-05-01T10:00:00Z; nothing has changed since"
-    assert told["configuration"].startswith("kube-scheduler's defaults decide, as")
+    reported = {each.about: each.text for each in source.assumptions}
+    assert reported["time"] == "the newest time in the input is 2026-05-01T10:00:00Z; nothing has changed since"
+    assert reported["configuration"].startswith("kube-scheduler's defaults decide, as")
 
 
 def test_manifests_that_were_in_no_cluster_are_applied_for_a_minute(tmp_path: Path) -> None:

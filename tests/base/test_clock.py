@@ -65,14 +65,14 @@ def test_what_is_changed_holds_from_then_on() -> None:
 
 
 def test_who_sleeps_is_told_of_every_change() -> None:
-    steady, told = Steady(), list[int]()
+    steady, reported = Steady(), list[int]()
     clock = Clock(start_ns=0, steady=steady)
-    clock.on_change(lambda: told.append(clock.now_ns()))
+    clock.on_change(lambda: reported.append(clock.now_ns()))
     clock.pause()
     clock.jump(7)
     clock.resume()
     clock.set_speed(2.0)
-    assert told == [0, 7, 7, 7]
+    assert reported == [0, 7, 7, 7]
 
 
 @pytest.mark.parametrize("speed", [0.0, -1.0, float("nan"), float("inf")])

@@ -123,5 +123,5 @@ def test_the_table_of_extras_is_that_of_the_package() -> None:
     for package, extra in EXTRAS.items():
         distribution = names.get(package, package).replace("_", "-")
         assert any(each.lower().startswith(distribution) for each in optional[extra]), f"{package} is not in [{extra}]"
-    told = set(EXTRAS.values()) | {"all", "dev", "fast"}
-    assert told == set(optional)
+    reported = set(EXTRAS.values()) | {"all", "dev", "fast"}
+    assert reported == set(optional)

@@ -213,9 +213,9 @@ def test_a_policy_is_refused_in_upstreams_words(text: str, want: str) -> None:
 
 
 def test_several_problems_are_told_together() -> None:
-    told = _refusal(START + "priorities: [{name: EqualPriority}, {name: ImageLocalityPriority, weight: -1}]")
-    assert "Priority EqualPriority should" in told
-    assert "Priority ImageLocalityPriority should" in told
+    reported = _refusal(START + "priorities: [{name: EqualPriority}, {name: ImageLocalityPriority, weight: -1}]")
+    assert "Priority EqualPriority should" in reported
+    assert "Priority ImageLocalityPriority should" in reported
 
 
 # The effects of a Policy.

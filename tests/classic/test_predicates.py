@@ -179,8 +179,8 @@ def test_conditions_before_taints_stood_for_them(
 )
 def test_check_node_label_presence(labels: dict[str, str], presence: bool, fits: bool) -> None:
     argument = {"labelsPresence": {"labels": ["rack", "disk"], "presence": presence}}
-    told = reasons("CheckNodeLabelPresence", node().label(labels), make_pod("p"), argument=argument)
-    assert told == ([] if fits else ["node(s) didn't have the requested labels"])
+    reported = reasons("CheckNodeLabelPresence", node().label(labels), make_pod("p"), argument=argument)
+    assert reported == ([] if fits else ["node(s) didn't have the requested labels"])
 
 
 @pytest.mark.parametrize(
@@ -308,8 +308,8 @@ def _gce(name: str, *, read_only: bool = False) -> dict[str, object]:
 )
 def test_no_disk_conflict(mine: dict[str, object], theirs: dict[str, object], fits: bool) -> None:
     running = make_pod("r").spec(volumes=[theirs]).node("n1")
-    told = reasons("NoDiskConflict", node(), make_pod("p").spec(volumes=[mine]), running)
-    assert told == ([] if fits else ["node(s) had no available disk"])
+    reported = reasons("NoDiskConflict", node(), make_pod("p").spec(volumes=[mine]), running)
+    assert reported == ([] if fits else ["node(s) had no available disk"])
 
 
 @pytest.mark.parametrize(
@@ -324,8 +324,10 @@ def test_no_disk_conflict(mine: dict[str, object], theirs: dict[str, object], fi
 def test_max_volume_counts(limit: str, disks: list[str], fits: bool) -> None:
     running = make_pod("r").spec(volumes=[_gce("r")]).node("n1")
     target = node().capacity({"attachable-volumes-gce-pd": limit})
-    told = reasons("MaxGCEPDVolumeCount", target, make_pod("p").spec(volumes=[_gce(name) for name in disks]), running)
-    assert told == ([] if fits else ["node(s) exceed max volume count"])
+    reported = reasons(
+        "MaxGCEPDVolumeCount", target, make_pod("p").spec(volumes=[_gce(name) for name in disks]), running
+    )
+    assert reported == ([] if fits else ["node(s) exceed max volume count"])
 
 
 def _bound_claim(**labels: str) -> list[Item]:
@@ -365,6 +367,6 @@ def test_check_volume_binding_needs_the_node_of_a_bound_volume() -> None:
     term = {"matchExpressions": [{"key": "rack", "operator": "In", "values": ["b"]}]}
     volume["spec"] = {**volume["spec"], "nodeAffinity": {"required": {"nodeSelectorTerms": [term]}}}
     pod = make_pod("p").spec(volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}])
-    told = reasons("CheckVolumeBinding", node().label(rack="a"), pod, volume, claim)
-    assert told == ["node(s) had volume node affinity conflict"]
+    reported = reasons("CheckVolumeBinding", node().label(rack="a"), pod, volume, claim)
+    assert reported == ["node(s) had volume node affinity conflict"]
     assert reasons("CheckVolumeBinding", node().label(rack="b"), pod, volume, claim) == []

@@ -79,8 +79,8 @@ def test_preemption_nominates_evicts_and_tells() -> None:
     nominations = [(action.pod.metadata.name, action.node_name) for action in actions if isinstance(action, Nominate)]
     assert nominations == [("vip", "n1"), ("lower", "")]
     assert [action.pod.metadata.name for action in actions if isinstance(action, Evict)] == ["victim"]
-    (told,) = [action for action in actions if isinstance(action, Emit) and action.reason == "Preempted"]
-    assert (told.type, told.note) == ("Normal", "Preempted by default/vip on node n1")
+    (event,) = [action for action in actions if isinstance(action, Emit) and action.reason == "Preempted"]
+    assert (event.type, event.note) == ("Normal", "Preempted by default/vip on node n1")
     assert [item.key for item in scheduler.queue.nominator.on_node("n1")][-1] == "default/vip"
 
 
@@ -103,8 +103,8 @@ def test_a_failed_binding_is_told_in_the_words_of_the_time() -> None:
     scheduler = scheduler_of([node()])
     _schedule(scheduler, make_pod("p"))
     actions = scheduler.binding_failed("default/p", "conflict", 0)
-    (told,) = [action for action in actions if isinstance(action, Emit)]
-    assert (told.reason, told.note) == ("FailedScheduling", "Binding rejected: conflict")
+    (event,) = [action for action in actions if isinstance(action, Emit)]
+    assert (event.reason, event.note) == ("FailedScheduling", "Binding rejected: conflict")
     assert scheduler.state.pods == {}
     assert len(scheduler.queue) == 1
 

@@ -65,10 +65,10 @@ def test_the_providers_choose_opposite_nodes(cluster: str, capsys: pytest.Captur
 
 @pytest.mark.parametrize("option", ["--policy-config-file", "--config"])
 def test_a_policy_file_decides(cluster: str, policy: str, option: str, capsys: pytest.CaptureFixture[str]) -> None:
-    told = _explained(capsys, cluster, "--mode", "classic", option, policy)
-    assert "busy" in told.splitlines()[0]
-    assert "MostRequestedPriority" in told
-    assert "LeastRequestedPriority" not in told
+    reported = _explained(capsys, cluster, "--mode", "classic", option, policy)
+    assert "busy" in reported.splitlines()[0]
+    assert "MostRequestedPriority" in reported
+    assert "LeastRequestedPriority" not in reported
 
 
 def test_a_result_names_the_release_and_is_explained_alike(
@@ -94,9 +94,9 @@ def test_a_result_names_all_predicates_where_all_were_asked(
     options = (cluster, "--mode", "classic", "--config", str(policy))
     assert main(["simulate", *options, "--out", out]) == 0
     capsys.readouterr()
-    told = _explained(capsys, out)
-    assert told == _explained(capsys, *options)
-    assert [f"2  {rule['name']}: " in told for rule in rules] == [True, True]
+    reported = _explained(capsys, out)
+    assert reported == _explained(capsys, *options)
+    assert [f"2  {rule['name']}: " in reported for rule in rules] == [True, True]
 
 
 @pytest.mark.parametrize(

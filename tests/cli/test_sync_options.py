@@ -30,8 +30,8 @@ POLICIES = [
 def status(**changes: Any) -> SyncStatus:
     """Return a status of a session that has nothing left to do."""
     figures: dict[str, Any] = {"created": 0, "updated": 0, "deleted": 0, "waiting": 0, "lag_seconds": 0.0}
-    told: dict[str, Any] = {"problems": [], "source": {}, "left_out": {}}
-    return SyncStatus(**{"ready": True, "idle": True, **figures, **told, **changes})
+    reported: dict[str, Any] = {"problems": [], "source": {}, "left_out": {}}
+    return SyncStatus(**{"ready": True, "idle": True, **figures, **reported, **changes})
 
 
 @pytest.mark.parametrize(("words", "want"), POLICIES, ids=[" ".join(row[0]) for row in POLICIES])

@@ -21,7 +21,7 @@ def pod(name: str) -> Pod:
     return Pod(metadata=ObjectMeta(name=name, namespace="n", uid=name))
 
 
-def told(name: str) -> Emit:
+def reported(name: str) -> Emit:
     return Emit(pod(name), "Normal", "Reason", "Testing", "note")
 
 
@@ -76,7 +76,7 @@ FAILED = SetCondition(A, "Unschedulable", "no room")
     ("actions", "answers", "want"),
     [
         pytest.param([Bind(A, "n1")], [201], ["POST pods/a/binding"], id="a binding"),
-        pytest.param([told("c"), Bind(A, "n1")], [201, 201], ["POST pods/a/binding", "event"], id="events come last"),
+        pytest.param([reported("c"), Bind(A, "n1")], [201, 201], ["POST pods/a/binding", "event"], id="events come last"),
         pytest.param(
             [FAILED, Bind(A, "n1")], [200, 201], ["PATCH pods/a/status", "POST pods/a/binding"],
             id="answers at once let one pod's exchanges follow one another",

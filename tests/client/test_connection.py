@@ -118,14 +118,14 @@ def test_a_server_that_is_not_there_is_an_answer_too(tmp_path: Path) -> None:
 
 def test_a_reflector_follows_a_real_server(tmp_path: Path) -> None:
     async def use(connection: ApiConnection) -> list[tuple[str, str]]:
-        told: list[tuple[str, str]] = []
+        reported: list[tuple[str, str]] = []
         enough = asyncio.Event()
 
         def take(changes: Sequence[Change[Namespace]]) -> None:
             for old, new in changes:
                 name = (new or old or Namespace()).key
-                told.append(("+" if old is None else "-" if new is None else "=", name))
-                if told[-1] == ("+", "last"):
+                reported.append(("+" if old is None else "-" if new is None else "=", name))
+                if reported[-1] == ("+", "last"):
                     enough.set()
 
         decoder = ObjectDecoder()
@@ -133,13 +133,13 @@ def test_a_reflector_follows_a_real_server(tmp_path: Path) -> None:
         task = asyncio.ensure_future(reflector.run())
         await asyncio.wait_for(reflector.synced.wait(), 20)
         assert "default" in reflector.items
-        told.clear()
+        reported.clear()
         for name in ("first", "last"):
             body = msgspec.json.encode({"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": name}})
             assert (await connection.send(ApiRequest("POST", NAMESPACES, body))).ok
         await asyncio.wait_for(enough.wait(), 20)
         task.cancel()
-        return [each for each in told if each[0] == "+"]
+        return [each for each in reported if each[0] == "+"]
 
     with serving() as server:
         assert connected(kubeconfig(tmp_path, server.url), use) == [("+", "first"), ("+", "last")]

@@ -28,8 +28,8 @@ def event(name: str = "p", *, version: str = "7", note: str = "no room", reason:
     return PodEvent(pod, "Warning", reason, "Scheduling", note, "default-scheduler")
 
 
-def recorded(recorder: EventRecorder, told: PodEvent) -> EventRecording:
-    recording = recorder.record(told)
+def recorded(recorder: EventRecorder, reported: PodEvent) -> EventRecording:
+    recording = recorder.record(reported)
     assert recording is not None
     return recording
 
@@ -99,8 +99,8 @@ def test_placements_are_not_kept_as_they_never_come_again() -> None:
 def test_counts_are_written_now_and_then_and_at_the_end_of_a_series() -> None:
     time = Time()
     recorder = EventRecorder("host", time)
-    for told in (event(), event(), event(), event("q")):
-        recorder.record(told)
+    for reported in (event(), event(), event(), event("q")):
+        recorder.record(reported)
     assert recorder.next_wakeup_ns() == START_NS + FINISH_NS
     time.now_ns = START_NS + FINISH_NS
     assert recorder.tick() == []
@@ -114,8 +114,8 @@ def test_counts_are_written_now_and_then_and_at_the_end_of_a_series() -> None:
 def test_a_series_that_goes_on_is_written_every_half_hour() -> None:
     time = Time()
     recorder = EventRecorder("host", time)
-    for told in (event(), event()):
-        recorder.record(told)
+    for reported in (event(), event()):
+        recorder.record(reported)
     written: list[Any] = []
     while time.now_ns < START_NS + REFRESH_NS:
         time.now_ns += FINISH_NS // 2

@@ -408,5 +408,5 @@ def test_claims_of_extended_resources_are_made_and_the_pod_is_told() -> None:
         f"POST {POD_PATH}/p/binding",
     ]
     mapping = {"containerName": "c", "resourceName": "example.com/gpu", "requestName": "container-0-request-1"}
-    told = {"requestMappings": [mapping], "resourceClaimName": "p-x"}
-    assert host.bodies[f"PATCH {POD_PATH}/p/status"] == {"status": {"extendedResourceClaimStatus": told}}
+    reported = {"requestMappings": [mapping], "resourceClaimName": "p-x"}
+    assert host.bodies[f"PATCH {POD_PATH}/p/status"] == {"status": {"extendedResourceClaimStatus": reported}}

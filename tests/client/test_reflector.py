@@ -96,7 +96,7 @@ class Followed:
     """The output of a reflector, and its end."""
 
     def __init__(self) -> None:
-        self.told: list[tuple[str, str]] = []
+        self.reported: list[tuple[str, str]] = []
         self.state: dict[str, tuple[str, str]] = {}
 
     def take(self, changes: Sequence[Change[Namespace]]) -> None:
@@ -110,10 +110,10 @@ class Followed:
             if new is None:
                 assert old is not None
                 del self.state[old.key]
-                self.told.append(("-", old.key))
+                self.reported.append(("-", old.key))
             else:
                 self.state[new.key] = (new.metadata.uid, new.metadata.resource_version)
-                self.told.append(("+" if old is None else "=", new.key))
+                self.reported.append(("+" if old is None else "=", new.key))
 
 
 def follow(script: Callable[[], Script]) -> tuple[Followed, Script, Reflector[Namespace]]:
@@ -137,7 +137,7 @@ LIST = [event("ADDED", "a", 3), event("ADDED", "b", 5), bookmark(7, ends_list=Tr
 
 
 @pytest.mark.parametrize(
-    ("streams", "pages", "told", "asked"),
+    ("streams", "pages", "reported", "asked"),
     [
         pytest.param(
             [[*LIST, event("ADDED", "c", 8), event("MODIFIED", "a", 9), event("DELETED", "b", 10)]], [],
@@ -197,10 +197,10 @@ LIST = [event("ADDED", "a", 3), event("ADDED", "b", 5), bookmark(7, ends_list=Tr
     ],
 )  # fmt: skip
 def test_changes_lead_to_the_newest_state(
-    streams: list[list[Line | Exception]], pages: list[ApiResponse], told: list[tuple[str, str]], asked: list[str]
+    streams: list[list[Line | Exception]], pages: list[ApiResponse], reported: list[tuple[str, str]], asked: list[str]
 ) -> None:
     followed, server, reflector = follow(lambda: Script(streams, pages))
-    assert followed.told == told
+    assert followed.reported == reported
     assert server.asked == asked
     assert followed.state.keys() == reflector.items.keys()
     assert reflector.synced.is_set()

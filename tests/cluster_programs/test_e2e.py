@@ -104,7 +104,7 @@ class Steps:
         self._steps = cast("list[JsonObject]", case["steps"])
         self._uids = dict(objects_with_uids(case["observed"]))
         self._kubeconfig = kubeconfig
-        self.told: list[str] = []
+        self.reported: list[str] = []
         self.outcome: tuple[list[JsonObject], list[JsonObject]] | None = None
         self.failure: BaseException | None = None
         self.ended = threading.Event()
@@ -117,7 +117,7 @@ class Steps:
         """Do the rest once the scheduler works, then note what there is, and end it."""
         try:
             deadline = time.monotonic() + WAIT_SECONDS
-            while "scheduling" not in self.told and not self.ended.is_set():
+            while "scheduling" not in self.reported and not self.ended.is_set():
                 assert time.monotonic() < deadline
                 time.sleep(0.02)
             asyncio.run(self._run(self._steps[self._start + 1 :], last=True))
@@ -198,9 +198,11 @@ class Steps:
     ) -> None:
         text = json.dumps(document)
         for uid in UID.findall(text):
-            told, _, key = self._uids.get(uid, "").partition(" ")
-            if told:
-                found = await connection.send(ApiRequest("GET", f"{self._collection(told)}/{key.rpartition('/')[2]}"))
+            reported, _, key = self._uids.get(uid, "").partition(" ")
+            if reported:
+                found = await connection.send(
+                    ApiRequest("GET", f"{self._collection(reported)}/{key.rpartition('/')[2]}")
+                )
                 text = text.replace(uid, json.loads(found.body)["metadata"]["uid"])
         response = await connection.send(ApiRequest(method, path, text.encode(), kind))
         assert response.ok, response.message
@@ -235,8 +237,8 @@ def test_a_recorded_run_is_lived_again(
 
     def assembled(*arguments: Any, queue_type: type[SchedulingQueue] = SchedulingQueue, **more: Any) -> Scheduler:
         # Among equally good nodes the recorded one is taken.
-        pick, told = following(case, queue_type)
-        return assemble_scheduler(*arguments, **more, pick=pick, queue_type=told)
+        pick, reported = following(case, queue_type)
+        return assemble_scheduler(*arguments, **more, pick=pick, queue_type=reported)
 
     monkeypatch.setattr(scheduler_settings, "assemble_scheduler", assembled)
     config = tmp_path / "config.yaml"
@@ -248,7 +250,7 @@ def test_a_recorded_run_is_lived_again(
     thread = threading.Thread(target=steps.after)
     thread.start()
     try:
-        assert LiveScheduler(options, steps.told.append).run() == 0
+        assert LiveScheduler(options, steps.reported.append).run() == 0
     finally:
         steps.ended.set()
         thread.join()

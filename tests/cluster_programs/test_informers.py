@@ -55,8 +55,8 @@ def test_informers_see_what_is_there_and_every_change(tmp_path: Path) -> None:
         assert sorted(begun) == [("", "synced", ""), ("nodes", "added", "n1"), ("pods", "added", "before")]
         for number in range(300):
             call(server, "POST", PODS, pod(f"pod-{number:03}"))
-        told = informers.until(lambda line: line.get("name") == "pod-299")
-        assert told == [("pods", "added", f"pod-{number:03}") for number in range(300)]
+        reported = informers.until(lambda line: line.get("name") == "pod-299")
+        assert reported == [("pods", "added", f"pod-{number:03}") for number in range(300)]
         call(server, "PATCH", f"{PODS}/before", {"metadata": {"labels": {"x": "y"}}}, MERGE)
         assert informers.until(lambda line: True) == [("pods", "updated", "before")]
         call(server, "DELETE", f"{PODS}/before")
@@ -82,9 +82,9 @@ def test_informers_go_on_after_a_restart_of_a_durable_server(tmp_path: Path) -> 
         call(hidden, "DELETE", f"{PODS}/gone")
         call(hidden, "POST", PODS, pod("new"))
     with serving(store=store, at=port) as server:
-        told = informers.until(lambda line: line["event"] == "deleted" or line.get("name") == "new")
-        told += informers.until(lambda line: line["event"] == "deleted" or line.get("name") == "new")
-        assert sorted(each for each in told if each[1] in ("added", "deleted")) == [
+        reported = informers.until(lambda line: line["event"] == "deleted" or line.get("name") == "new")
+        reported += informers.until(lambda line: line["event"] == "deleted" or line.get("name") == "new")
+        assert sorted(each for each in reported if each[1] in ("added", "deleted")) == [
             ("pods", "added", "new"),
             ("pods", "deleted", "gone"),
         ]

@@ -62,7 +62,7 @@ class Kubectl:
         done = subprocess.run(command, input=manifest, capture_output=True, text=True, timeout=60, check=False)
         return Result(done.returncode, done.stdout, done.stderr)
 
-    def told(self, *arguments: str, manifest: str = "") -> str:
+    def output(self, *arguments: str, manifest: str = "") -> str:
         """Run a command that must succeed, and return its output."""
         result = self(*arguments, manifest=manifest)
         assert result.code == 0, result.err
@@ -79,23 +79,23 @@ def kubectl(tmp_path: Path) -> Iterator[Kubectl]:
 
 
 def test_apply_creates_changes_and_leaves_alone(kubectl: Kubectl) -> None:
-    assert kubectl.told("apply", "-f", "-", manifest=DEPLOYMENT) == "deployment.apps/web created\nservice/web created"
-    assert kubectl.told("apply", "-f", "-", manifest=DEPLOYMENT).endswith("web unchanged")
+    assert kubectl.output("apply", "-f", "-", manifest=DEPLOYMENT) == "deployment.apps/web created\nservice/web created"
+    assert kubectl.output("apply", "-f", "-", manifest=DEPLOYMENT).endswith("web unchanged")
     changed = DEPLOYMENT.replace("web:1", "web:2").replace(", labels: {team: a}", "")
     assert "+      - image: web:2" in kubectl("diff", "-f", "-", manifest=changed).out
-    assert kubectl.told("apply", "-f", "-", manifest=changed).startswith("deployment.apps/web configured")
+    assert kubectl.output("apply", "-f", "-", manifest=changed).startswith("deployment.apps/web configured")
     found = call(kubectl.server, "GET", "/apis/apps/v1/namespaces/default/deployments/web")
     assert found["spec"]["template"]["spec"]["containers"][0]["image"] == "web:2"
     assert "labels" not in found["metadata"]
     # kubectl hands the fields of its client-side applies over to its server-side ones.
-    assert kubectl.told("apply", "--server-side", "-f", "-", manifest=changed).startswith(
+    assert kubectl.output("apply", "--server-side", "-f", "-", manifest=changed).startswith(
         "deployment.apps/web serverside"
     )
     other = ("apply", "--server-side", "--field-manager=other", "-f", "-")
     refused = kubectl(*other, manifest=DEPLOYMENT)
     assert refused.code == 1
     assert 'conflict with "kubectl": .spec.template.spec.containers[name="c"].image' in refused.err
-    assert kubectl.told(*other, "--force-conflicts", manifest=DEPLOYMENT).startswith("deployment.apps/web serverside")
+    assert kubectl.output(*other, "--force-conflicts", manifest=DEPLOYMENT).startswith("deployment.apps/web serverside")
     assert (
         kubectl("apply", "-f", "-", manifest=DEPLOYMENT.replace("replicas", "replcas")).err.count("unknown field") == 1
     )
@@ -109,9 +109,9 @@ def test_get_shows_tables(kubectl: Kubectl) -> None:
         ["bound", "0/1", "Running", "n1"],
     ]
     assert [row[:2] for row in kubectl("get", "nodes").rows] == [["NAME", "STATUS"], ["n1", "Ready"], ["n2", "Ready"]]
-    assert kubectl.told("get", "pods", "--field-selector", "spec.nodeName=n1", "-o", "name") == "pod/bound"
-    assert kubectl.told("get", "pods", "-l", "app=bound", "-o", "jsonpath={.items[*].metadata.name}") == "bound"
-    assert kubectl.told("get", "pods", "-A", "--sort-by=.metadata.name", "--no-headers").splitlines()[0].split()[
+    assert kubectl.output("get", "pods", "--field-selector", "spec.nodeName=n1", "-o", "name") == "pod/bound"
+    assert kubectl.output("get", "pods", "-l", "app=bound", "-o", "jsonpath={.items[*].metadata.name}") == "bound"
+    assert kubectl.output("get", "pods", "-A", "--sort-by=.metadata.name", "--no-headers").splitlines()[0].split()[
         0:2
     ] == [
         "default",
@@ -135,11 +135,11 @@ def test_a_pending_pod_is_described_with_its_events(kubectl: Kubectl) -> None:
         "reportingInstance": "default-scheduler-1",
     }
     call(kubectl.server, "POST", "/apis/events.k8s.io/v1/namespaces/default/events", event)
-    told = kubectl.told("describe", "pod", "big")
-    assert re.search(r"^Node: +<none>$", told, re.MULTILINE)
-    assert re.search(r"Warning +FailedScheduling .* default-scheduler +0/2 nodes are available: 2 Insufficient", told)
-    assert re.search(r"cpu +250m \(0%\)", kubectl.told("describe", "node", "n1"))
-    assert kubectl.told("get", "events", "--no-headers").split()[1:3] == ["Warning", "FailedScheduling"]
+    output = kubectl.output("describe", "pod", "big")
+    assert re.search(r"^Node: +<none>$", output, re.MULTILINE)
+    assert re.search(r"Warning +FailedScheduling .* default-scheduler +0/2 nodes are available: 2 Insufficient", output)
+    assert re.search(r"cpu +250m \(0%\)", kubectl.output("describe", "node", "n1"))
+    assert kubectl.output("get", "events", "--no-headers").split()[1:3] == ["Warning", "FailedScheduling"]
 
 
 @pytest.mark.parametrize(
@@ -161,30 +161,32 @@ def test_what_can_not_be_done_is_refused_clearly(command: str, want: str, kubect
 
 
 def test_changes_by_command(kubectl: Kubectl) -> None:
-    kubectl.told("apply", "-f", "-", manifest=DEPLOYMENT)
-    assert kubectl.told("scale", "deployment/web", "--replicas=5") == "deployment.apps/web scaled"
-    assert kubectl.told("get", "deployment/web", "-o", "jsonpath={.spec.replicas}") == "5"
+    kubectl.output("apply", "-f", "-", manifest=DEPLOYMENT)
+    assert kubectl.output("scale", "deployment/web", "--replicas=5") == "deployment.apps/web scaled"
+    assert kubectl.output("get", "deployment/web", "-o", "jsonpath={.spec.replicas}") == "5"
     assert kubectl("scale", "deployment/web", "--replicas=1", "--current-replicas=3").code == 1
-    assert kubectl.told("set", "image", "deployment/web", "c=web:3").endswith("image updated")
-    assert kubectl.told("label", "node", "n1", "zone=a").endswith("labeled")
-    assert kubectl.told("get", "nodes", "-l", "zone=a", "-o", "name") == "node/n1"
-    assert kubectl.told("annotate", "node", "n1", "note=x").endswith("annotated")
-    assert kubectl.told("taint", "node", "n1", "k=v:NoSchedule").endswith("tainted")
-    assert kubectl.told("taint", "node", "n1", "k-").endswith("untainted")
-    assert kubectl.told("patch", "node", "n1", "--type=json", "-p", '[{"op":"remove","path":"/metadata/labels/zone"}]')
-    assert kubectl.told("get", "nodes", "-l", "zone=a", "-o", "name") == ""
-    assert kubectl.told("expose", "deployment/web", "--port=80", "--name=other").endswith("exposed")
-    assert kubectl.told("autoscale", "deployment/web", "--max=3", "--cpu=50%").endswith("autoscaled")
-    assert kubectl.told("replace", "--force", "-f", "-", manifest=DEPLOYMENT).endswith("replaced")
+    assert kubectl.output("set", "image", "deployment/web", "c=web:3").endswith("image updated")
+    assert kubectl.output("label", "node", "n1", "zone=a").endswith("labeled")
+    assert kubectl.output("get", "nodes", "-l", "zone=a", "-o", "name") == "node/n1"
+    assert kubectl.output("annotate", "node", "n1", "note=x").endswith("annotated")
+    assert kubectl.output("taint", "node", "n1", "k=v:NoSchedule").endswith("tainted")
+    assert kubectl.output("taint", "node", "n1", "k-").endswith("untainted")
+    assert kubectl.output(
+        "patch", "node", "n1", "--type=json", "-p", '[{"op":"remove","path":"/metadata/labels/zone"}]'
+    )
+    assert kubectl.output("get", "nodes", "-l", "zone=a", "-o", "name") == ""
+    assert kubectl.output("expose", "deployment/web", "--port=80", "--name=other").endswith("exposed")
+    assert kubectl.output("autoscale", "deployment/web", "--max=3", "--cpu=50%").endswith("autoscaled")
+    assert kubectl.output("replace", "--force", "-f", "-", manifest=DEPLOYMENT).endswith("replaced")
 
 
 def test_a_node_is_cordoned_and_drained_and_budgets_are_honoured(kubectl: Kubectl) -> None:
-    assert kubectl.told("cordon", "n2") == "node/n2 cordoned"
+    assert kubectl.output("cordon", "n2") == "node/n2 cordoned"
     assert kubectl("get", "nodes").rows[2][1] == "Ready,SchedulingDisabled"
-    assert kubectl.told("uncordon", "n2") == "node/n2 uncordoned"
+    assert kubectl.output("uncordon", "n2") == "node/n2 uncordoned"
     refused = kubectl("drain", "n1")
     assert "cannot delete Pods that declare no controller (use --force to override): default/bound" in refused.err
-    kubectl.told("create", "pdb", "keep", "--selector=app=bound", "--min-available=1")
+    kubectl.output("create", "pdb", "keep", "--selector=app=bound", "--min-available=1")
     status = {
         "observedGeneration": 1,
         "disruptionsAllowed": 0,
@@ -196,9 +198,9 @@ def test_a_node_is_cordoned_and_drained_and_budgets_are_honoured(kubectl: Kubect
     call(kubectl.server, "PATCH", path, {"status": status}, MERGE)
     held = kubectl("drain", "n1", "--force", "--timeout=2s")
     assert "Cannot evict pod as it would violate the pod's disruption budget" in held.err
-    kubectl.told("delete", "pdb", "keep")
+    kubectl.output("delete", "pdb", "keep")
     # No kubelet runs the pod, so none would stop it either; without a grace period it is deleted at once.
-    assert kubectl.told("drain", "n1", "--force", "--grace-period=0").endswith("node/n1 drained")
+    assert kubectl.output("drain", "n1", "--force", "--grace-period=0").endswith("node/n1 drained")
     assert kubectl("get", "pod", "bound").code == 1
 
 
@@ -207,36 +209,36 @@ def test_waiting_follows_changes(kubectl: Kubectl) -> None:
     assert late.err.strip() == "error: timed out waiting for the condition on pods/big"
     condition = {"type": "Ready", "status": "True"}
     call(kubectl.server, "PATCH", f"{PODS}/big/status", {"status": {"conditions": [condition]}}, MERGE)
-    assert kubectl.told("wait", "--for=condition=Ready", "pod/big", "--timeout=5s") == "pod/big condition met"
-    kubectl.told("apply", "-f", "-", manifest=DEPLOYMENT)
+    assert kubectl.output("wait", "--for=condition=Ready", "pod/big", "--timeout=5s") == "pod/big condition met"
+    kubectl.output("apply", "-f", "-", manifest=DEPLOYMENT)
     waiting = kubectl("rollout", "status", "deployment/web", "--timeout=1s")
     assert "Waiting for deployment spec update to be observed" in waiting.out
     status = {"observedGeneration": 1, "replicas": 2, "updatedReplicas": 2, "availableReplicas": 2, "readyReplicas": 2}
     path = "/apis/apps/v1/namespaces/default/deployments/web/status"
     call(kubectl.server, "PATCH", path, {"status": status}, MERGE)
-    assert kubectl.told("rollout", "status", "deployment/web") == 'deployment "web" successfully rolled out'
+    assert kubectl.output("rollout", "status", "deployment/web") == 'deployment "web" successfully rolled out'
 
 
 def test_the_api_explains_itself(kubectl: Kubectl) -> None:
-    assert "FIELD: nodeName <string>" in kubectl.told("explain", "pod.spec.nodeName")
-    assert "-required-" in kubectl.told("explain", "deployment.spec")
+    assert "FIELD: nodeName <string>" in kubectl.output("explain", "pod.spec.nodeName")
+    assert "-required-" in kubectl.output("explain", "deployment.spec")
     rows = {row[0] for row in kubectl("api-resources", "--no-headers").rows}
     assert {"pods", "nodes", "deployments", "resourceclaims", "customresourcedefinitions"} <= rows
-    assert "apps/v1" in kubectl.told("api-versions").splitlines()
-    assert "Server Version: v1.36.3" in kubectl.told("version")
-    assert kubectl.told("get", "--raw", "/readyz") == "ok"
-    assert kubectl.told("auth", "can-i", "create", "pods") == "yes"
+    assert "apps/v1" in kubectl.output("api-versions").splitlines()
+    assert "Server Version: v1.36.3" in kubectl.output("version")
+    assert kubectl.output("get", "--raw", "/readyz") == "ok"
+    assert kubectl.output("auth", "can-i", "create", "pods") == "yes"
 
 
 def test_deleting_waits_until_things_are_gone(kubectl: Kubectl) -> None:
-    kubectl.told("apply", "-f", "-", manifest=DEPLOYMENT)
-    told = kubectl.told("delete", "-f", "-", manifest=DEPLOYMENT)
-    assert told.splitlines() == [
+    kubectl.output("apply", "-f", "-", manifest=DEPLOYMENT)
+    output = kubectl.output("delete", "-f", "-", manifest=DEPLOYMENT)
+    assert output.splitlines() == [
         'deployment.apps "web" deleted from default namespace',
         'service "web" deleted from default namespace',
     ]
-    assert kubectl.told("delete", "pod", "bound", "--now", "--wait=false").startswith('pod "bound" deleted')
-    assert kubectl.told("get", "pod", "bound", "--no-headers").split()[2] == "Terminating"
+    assert kubectl.output("delete", "pod", "bound", "--now", "--wait=false").startswith('pod "bound" deleted')
+    assert kubectl.output("get", "pod", "bound", "--no-headers").split()[2] == "Terminating"
     kubectl("delete", "pod", "bound", "--force", "--grace-period=0")
-    assert kubectl.told("delete", "pods", "--all").startswith('pod "big" deleted')
+    assert kubectl.output("delete", "pods", "--all").startswith('pod "big" deleted')
     assert kubectl("get", "pods").err.strip() == "No resources found in default namespace."

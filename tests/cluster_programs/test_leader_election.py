@@ -83,14 +83,14 @@ def asked(calls: list[dict[str, Any]]) -> list[tuple[object, ...]]:
     for call in calls:
         if call["path"].startswith(LEASES):
             spec = (call["body"] or {}).get("spec")
-            told = (
+            reported = (
                 (bool(spec["holderIdentity"]), spec["leaseDurationSeconds"], spec["leaseTransitions"]) if spec else None
             )
-            rows.append((call["method"], call["path"], call["status"], told))
+            rows.append((call["method"], call["path"], call["status"], reported))
     return [row for row, _ in groupby(rows)]
 
 
-def told(calls: list[dict[str, Any]]) -> list[tuple[object, ...]]:
+def reported(calls: list[dict[str, Any]]) -> list[tuple[object, ...]]:
     """Return the events about leases, without the parts that differ in each run."""
     found: list[tuple[object, ...]] = []
     for call in calls:
@@ -132,4 +132,4 @@ def test_three_lives_of_a_scheduler_ask_what_is_recorded(cluster: AuditedCluster
     assert 13 <= waited <= 25, "the lease of 15 s runs out, and is asked for every 2 s and a little more"
     calls = cluster.audited()
     assert asked(calls) == asked(recorded["observed"]["calls"])
-    assert told(calls) == told(recorded["observed"]["calls"])
+    assert reported(calls) == reported(recorded["observed"]["calls"])

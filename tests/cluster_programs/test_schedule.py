@@ -76,12 +76,12 @@ def test_it_schedules_a_thousand_pods(tmp_path: Path) -> None:
         found = real.items(PODS)
         assert {condition(each, "PodScheduled")["status"] for each in found} == {"True"}
         assert len(set(placed(real).values())) == NODES
-        told = {each["regarding"]["name"]: each for each in events(real, "Scheduled")}
+        reported = {each["regarding"]["name"]: each for each in events(real, "Scheduled")}
         for each in found:
             name = each["metadata"]["name"]
-            assert told[name]["note"] == f"Successfully assigned default/{name} to {each['spec']['nodeName']}"
-            assert told[name]["regarding"]["uid"] == each["metadata"]["uid"]
-            assert (told[name]["action"], told[name]["reportingController"]) == ("Binding", "default-scheduler")
+            assert reported[name]["note"] == f"Successfully assigned default/{name} to {each['spec']['nodeName']}"
+            assert reported[name]["regarding"]["uid"] == each["metadata"]["uid"]
+            assert (reported[name]["action"], reported[name]["reportingController"]) == ("Binding", "default-scheduler")
         assert process.end() == 0
 
 
@@ -119,8 +119,8 @@ def test_a_victim_is_told_why_before_it_goes(tmp_path: Path) -> None:
         wait_until(lambda: bool(events(real, "Preempted")), PATIENCE)
         by_name = {each["metadata"]["name"]: each for each in real.items(PODS)}
         assert "deletionTimestamp" in by_name["low"]["metadata"]
-        told = condition(by_name["low"], "DisruptionTarget")
-        assert told["message"] == "default-scheduler: preempting to accommodate a higher priority pod"
+        reported = condition(by_name["low"], "DisruptionTarget")
+        assert reported["message"] == "default-scheduler: preempting to accommodate a higher priority pod"
         assert by_name["high"]["status"]["nominatedNodeName"] == "node-0"
         assert condition(by_name["high"], "PodScheduled")["message"] == "0/1 nodes are available: 1 Insufficient cpu."
         real.ask("DELETE", f"{PODS}/low", {"gracePeriodSeconds": 0})

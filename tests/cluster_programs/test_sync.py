@@ -297,8 +297,8 @@ def test_two_simulators_follow_one_source_with_different_schedulers(tmp_path: Pa
             one, other = nodes_of(a), nodes_of(b)
             differ = [name for name in names if one[name] != other[name]]
             assert len(set(one.values())) > len(set(other.values()))
-            told = a.ask("GET", f"/bayplan/v1/compare?a=now&b={b.url}&limit=200")
-            assert sorted(each["pod"] for each in told["items"]) == sorted(f"default/{name}" for name in differ)
+            reported = a.ask("GET", f"/bayplan/v1/compare?a=now&b={b.url}&limit=200")
+            assert sorted(each["pod"] for each in reported["items"]) == sorted(f"default/{name}" for name in differ)
 
 
 def test_pods_that_run_in_the_source_are_not_started_here_and_end_when_they_end_there(tmp_path: Path) -> None:

@@ -102,9 +102,9 @@ def test_a_deployment_rolls_out_scales_and_goes_back(kubectl: Session) -> None:
     assert "Progressing    True    NewReplicaSetAvailable" in shown
     assert "Scaled up replica set web-" in shown
     pod = kubectl.names("pods")[0]
-    told = kubectl("describe", pod)
+    reported = kubectl("describe", pod)
     for words in ("Successfully assigned default/", "Container started", "Controlled By:  ReplicaSet/web-"):
-        assert words in told
+        assert words in reported
 
 
 def test_a_drain_waits_for_a_budget(kubectl: Session) -> None:

@@ -73,9 +73,9 @@ def test_every_filter_alone_comes_after_a_pre_filter_of_its_own(request_: str, w
     pod = scenes.pod("p", resources={"requests": {"memory": request_}}, overhead={"memory": "3Gi"})
     answer = answer_cycle_case({"id": "x", "objects": [scenes.node()], "pods": [pod]})
     assert at(answer, "cycles", 0, "filter") == {}
-    told = at(answer, "cycles", 0, "filterAll")
-    assert isinstance(told, dict)
-    assert (at(told, "NodeResourcesFit", "n1", "reasons") if told else []) == want
+    reported = at(answer, "cycles", 0, "filterAll")
+    assert isinstance(reported, dict)
+    assert (at(reported, "NodeResourcesFit", "n1", "reasons") if reported else []) == want
 
 
 @pytest.mark.parametrize(

@@ -21,11 +21,11 @@ DECISIONS = ("annotations", "classic", "config", "cycles", "e2e", "extenders", "
 
 @pytest.mark.parametrize("name", recorded_files(FOLDER))
 def test_recorded_cases_agree_as_far_as_the_table_says(name: str) -> None:
-    reached, told = measure(FOLDER, name), read_table(FOLDER).files[name]
-    assert reached.keys() == told.keys()
+    reached, reported = measure(FOLDER, name), read_table(FOLDER).files[name]
+    assert reached.keys() == reported.keys()
     for family, found in reached.items():
-        assert (found.cases, found.agreed) == (told[family].cases, told[family].agreed), f"{family}: run make agreement"
-        assert found.parts == told[family].parts, f"{family}: run make agreement"
+        assert (found.cases, found.agreed) == (reported[family].cases, reported[family].agreed), f"{family}: run make agreement"
+        assert found.parts == reported[family].parts, f"{family}: run make agreement"
 
 
 def test_the_table_is_about_the_files_of_the_folder() -> None:

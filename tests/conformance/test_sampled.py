@@ -30,7 +30,7 @@ def case_of(*pods: JsonObject, percentage: int = 0, follow: list[Json] | None = 
     return case
 
 
-def told(case: JsonObject, part: str) -> list[Json]:
+def reported(case: JsonObject, part: str) -> list[Json]:
     sampled = answer_sampled_case(case)["sampled"]
     assert isinstance(sampled, list)
     return [at(pod, part) for pod in sampled]
@@ -46,13 +46,13 @@ def told(case: JsonObject, part: str) -> list[Json]:
 )
 def test_how_many_nodes_are_looked_at(percentage: int, want: list[int]) -> None:
     case = case_of(scenes.pod("p", scenes.cpu("1")), scenes.pod("q", scenes.cpu("1")), percentage=percentage)
-    assert told(case, "evaluated") == want
-    assert told(case, "feasible") == want
+    assert reported(case, "evaluated") == want
+    assert reported(case, "feasible") == want
 
 
 def test_the_search_goes_on_where_the_one_before_ended() -> None:
     case = case_of(scenes.pod("p", scenes.cpu("1")), scenes.pod("q", scenes.cpu("1")))
-    first, second = told(case, "hosts")
+    first, second = reported(case, "hosts")
     assert first == NAMES[:100]
     # The node with p scores lower than the other nodes now.
     assert second == sorted(NAMES[100:] + NAMES[1:80])
@@ -60,14 +60,14 @@ def test_the_search_goes_on_where_the_one_before_ended() -> None:
 
 def test_the_node_that_the_case_names_is_taken_where_it_is_among_the_best() -> None:
     pods = [scenes.pod("p", scenes.cpu("4")), scenes.pod("q", nodeName="n042"), scenes.pod("s", scenes.cpu("1"))]
-    assert told(case_of(*pods), "host") == ["n000", "n042", "n001"]
-    assert told(case_of(*pods, follow=["n042", None, "n042"]), "host") == ["n042", "n042", "n000"]
+    assert reported(case_of(*pods), "host") == ["n000", "n042", "n001"]
+    assert reported(case_of(*pods, follow=["n042", None, "n042"]), "host") == ["n042", "n042", "n000"]
 
 
 def test_a_pod_that_fits_nowhere_is_told_so() -> None:
     case = case_of(scenes.pod("p", scenes.cpu("9")))
-    assert told(case, "message") == ["0/120 nodes are available: 120 Insufficient cpu."]
-    assert (told(case, "host"), told(case, "evaluated"), told(case, "feasible")) == ([None], [0], [0])
+    assert reported(case, "message") == ["0/120 nodes are available: 120 Insufficient cpu."]
+    assert (reported(case, "host"), reported(case, "evaluated"), reported(case, "feasible")) == ([None], [0], [0])
 
 
 def recorded() -> RecordedCase:

@@ -111,12 +111,12 @@ class _Answering(PreFilterPlugin[None]):
 def test_rule_12_how_pre_filters_fold(
     answers: Sequence[PreFilterResult | Status], want: Status, asked: list[str]
 ) -> None:
-    told: list[str] = []
-    plugins = [_Answering(f"P{number}", answer, told) for number, answer in enumerate(answers)]
+    reported: list[str] = []
+    plugins = [_Answering(f"P{number}", answer, reported) for number, answer in enumerate(answers)]
     profile = cast(Profile, SimpleNamespace(pre_filter=plugins))
     outcome = PreFilters(profile, {plugin.name: None for plugin in plugins}, make_state([])).run(CycleState())
     assert outcome.status == want
-    assert told == asked
+    assert reported == asked
 
 
 def test_rule_18_reasons_of_extended_resources_are_a_set() -> None:

@@ -43,14 +43,14 @@ def places(case: RecordedCase) -> Iterator[tuple[str, Place]]:
                 yield "score", (*first, "scores", plugin, part, name)
     for name, _ in _items(at(cycles, 0, "total")):
         yield "total", (*first, "total", name)
-    for name, told in _items(at(cycles, 0, "filter")):
+    for name, reported in _items(at(cycles, 0, "filter")):
         yield "code", (*first, "filter", name, "code")
         yield "plugin", (*first, "filter", name, "plugin")
-        yield from (("reason", (*first, "filter", name, "reasons", n)) for n in range(_length(at(told, "reasons"))))
+        yield from (("reason", (*first, "filter", name, "reasons", n)) for n in range(_length(at(reported, "reasons"))))
     for plugin, nodes in _items(at(cycles, 0, "filterAll")):
-        for name, told in _items(nodes):
+        for name, reported in _items(nodes):
             yield "code", (*first, "filterAll", plugin, name, "code")
-            reasons = range(_length(at(told, "reasons")))
+            reasons = range(_length(at(reported, "reasons")))
             yield from (("reason", (*first, "filterAll", plugin, name, "reasons", n)) for n in reasons)
     for part in ("chosen", "message"):
         if at(cycles, 0, part) is not None:
@@ -67,12 +67,12 @@ def _places_of_preemption(preemption: Json, path: Place) -> Iterator[tuple[str, 
     yield from (("reason", (*path, "reasons", n)) for n in range(_length(preemption["reasons"])))
     if preemption.get("nominatedNode"):
         yield "node", (*path, "nominatedNode")
-    for name, told in _items(preemption["candidates"]):
-        assert isinstance(told, dict)
+    for name, reported in _items(preemption["candidates"]):
+        assert isinstance(reported, dict)
         # Fields that the README calls ambiguous are not compared.
-        if not told.get("ambiguous"):
+        if not reported.get("ambiguous"):
             yield "candidate", (*path, "candidates", name, "numPDBViolations")
-            victims = range(_length(told["victims"]))
+            victims = range(_length(reported["victims"]))
             yield from (("victim", (*path, "candidates", name, "victims", n)) for n in victims)
 
 

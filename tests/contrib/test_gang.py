@@ -14,7 +14,7 @@ from bayplan.engine.scheduler import Scheduler
 from bayplan.objects.pod import Pod
 from bayplan.state.cluster_state import ClusterState
 from bayplan.testing import check_plugin, make_node, make_pod
-from tests.engine.recorders import SECOND, confirm, make_scheduler, on_nodes, small_node, told, waits
+from tests.engine.recorders import SECOND, as_tuples, confirm, make_scheduler, on_nodes, small_node, waits
 
 
 def member(name: str, group: str, size: object = 2, *, cpu: str = "1") -> Pod:
@@ -29,14 +29,14 @@ def arrive(scheduler: Scheduler, *pods: Pod, at_s: int = 0) -> list[tuple[str, .
     """Let pods come and everything that is ready be tried; return the scheduler's actions, without nominations."""
     actions: list[tuple[str, ...]] = []
     for pod in pods:
-        actions += told(scheduler.handle(None, pod, at_s * SECOND))
+        actions += as_tuples(scheduler.handle(None, pod, at_s * SECOND))
     return actions + run(scheduler, at_s)
 
 
 def run(scheduler: Scheduler, at_s: int) -> list[tuple[str, ...]]:
-    actions: list[tuple[str, ...]] = told(scheduler.tick(at_s * SECOND))
+    actions: list[tuple[str, ...]] = as_tuples(scheduler.tick(at_s * SECOND))
     while (report := scheduler.schedule_one(at_s * SECOND)) is not None:
-        actions += told(report.actions)
+        actions += as_tuples(report.actions)
     return [each for each in actions if each[0] != "nominate"]
 
 
@@ -58,10 +58,10 @@ def test_members_wait_on_their_nodes_until_the_last_one_has_one() -> None:
     pods = [member(name, "g", 3) for name in "abc"]
     for pod in pods:
         scheduler.handle(None, pod, 0)
-    assert bound(told(scheduler.schedule_one(0).actions)) == []  # type: ignore[union-attr]
-    assert bound(told(scheduler.schedule_one(0).actions)) == []  # type: ignore[union-attr]
+    assert bound(as_tuples(scheduler.schedule_one(0).actions)) == []  # type: ignore[union-attr]
+    assert bound(as_tuples(scheduler.schedule_one(0).actions)) == []  # type: ignore[union-attr]
     assert [waiting.pending_plugins for waiting in scheduler.waiting_pods] == [("Gang",), ("Gang",)]
-    assert bound(told(scheduler.schedule_one(0).actions)) == ["c", "a", "b"]  # type: ignore[union-attr]
+    assert bound(as_tuples(scheduler.schedule_one(0).actions)) == ["c", "a", "b"]  # type: ignore[union-attr]
     assert len(scheduler.waiting_pods) == 0
 
 
@@ -112,7 +112,7 @@ def test_when_the_first_runs_out_of_patience_all_give_up() -> None:
     assert [waiting.pod.metadata.name for waiting in scheduler.waiting_pods] == ["a", "b"]
     assert scheduler.next_wakeup_ns(0) == 60 * SECOND
     late = "0/1 nodes are available: 1 rejected due to timeout after waiting 1m0s at plugin Gang."
-    assert conditions(told(scheduler.tick(60 * SECOND))) == {
+    assert conditions(as_tuples(scheduler.tick(60 * SECOND))) == {
         "a": late,
         "b": "0/1 nodes are available: 1 gang default/g was given up.",
     }
@@ -146,7 +146,7 @@ def test_deleting_a_member_sends_the_others_back() -> None:
         scheduler.handle(None, pod, 0)
     scheduler.schedule_one(0)
     scheduler.schedule_one(0)
-    actions = told(scheduler.handle(pods[0], None, SECOND))
+    actions = as_tuples(scheduler.handle(pods[0], None, SECOND))
     assert conditions(actions)["b"] == "0/1 nodes are available: 1 gang default/g was given up."
     assert on_nodes(scheduler) == {}
 

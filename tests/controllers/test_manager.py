@@ -34,7 +34,7 @@ class Scripted(Controller):
         super().__init__(tools)
         self.problems = list(problems)
         self.calls: list[tuple[str, float]] = []
-        self.told: list[str] = []
+        self.reported: list[str] = []
 
     def reconcile(self, key: str, now_ns: int) -> int | None:
         self.calls.append((key, now_ns / SECOND_NS))
@@ -44,7 +44,7 @@ class Scripted(Controller):
         return None
 
     def failed(self, key: str, problem: InputError) -> None:
-        self.told.append(key)
+        self.reported.append(key)
 
 
 def managed(*problems: Exception | None, retries: bool) -> tuple[ControllerManager, Scripted, ObjectStore]:
@@ -103,7 +103,7 @@ def test_a_server_takes_steps(
         while (wakeup_ns := manager.next_wakeup()) is not None:
             assert manager.step(wakeup_ns)
     assert controller.calls == want
-    assert controller.told == ["n/a"] * sum(isinstance(each, InputError) for each in problems)
+    assert controller.reported == ["n/a"] * sum(isinstance(each, InputError) for each in problems)
     assert manager.failures == {}
     assert [*manager.problems] == ["Scripted n/a"] * sum(isinstance(each, ZeroDivisionError) for each in problems)
 

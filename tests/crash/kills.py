@@ -21,7 +21,7 @@ from tests.crash.writer import NAMESPACE, Document, Writer, number_of
 
 CONNECTIONS = 16
 KINDS = ("configmaps", "pods")
-_LONGEST_ROUND = 0.8
+_MAX_ROUND = 0.8
 _KILLED_AT_START = 0.1
 
 
@@ -169,7 +169,7 @@ class Run:
         """Write and watch, and kill the server at a random moment."""
         watching = [asyncio.create_task(each.watch(port, self._revision)) for each in self._watchers]
         writing = [asyncio.create_task(each.write(port)) for each in self._writers]
-        done, _ = await asyncio.wait(writing, timeout=self._random.uniform(0.0, _LONGEST_ROUND))
+        done, _ = await asyncio.wait(writing, timeout=self._random.uniform(0.0, _MAX_ROUND))
         server.kill()
         await asyncio.gather(*writing, *watching)
         assert not done, "a connection was closed before the kill"

@@ -76,8 +76,10 @@ class SyncCounter:
         self._vfs.open = ctypes.cast(self._open, ctypes.c_void_p).value
         assert library.sqlite3_vfs_register(ctypes.byref(self._vfs), _MAKE_DEFAULT) == 0
 
-    def _count_opened(self, vfs: int, path: int, address: int, flags: int, told: ctypes._Pointer[ctypes.c_int]) -> int:
-        code: int = self._system_open(ctypes.addressof(self._found.contents), path, address, flags, told)
+    def _count_opened(
+        self, vfs: int, path: int, address: int, flags: int, reported: ctypes._Pointer[ctypes.c_int]
+    ) -> int:
+        code: int = self._system_open(ctypes.addressof(self._found.contents), path, address, flags, reported)
         file = _File.from_address(address)
         if code == 0 and file.methods:
             system = file.methods.contents

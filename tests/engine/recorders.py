@@ -202,7 +202,7 @@ def small_node(name: str) -> Node:
     return make_node(name).capacity(cpu="2", memory="4Gi").obj()
 
 
-def told(actions: Sequence[Action]) -> list[tuple[str, ...]]:
+def as_tuples(actions: Sequence[Action]) -> list[tuple[str, ...]]:
     """Return actions as tuples of texts."""
     found: list[tuple[str, ...]] = []
     for action in actions:
@@ -238,4 +238,4 @@ def confirm(scheduler: Scheduler, name: str, node_name: str, now_ns: int) -> lis
     """Let a pod come back bound to a node; return the scheduler's actions."""
     pod = scheduler.pods[f"default/{name}"]
     bound = structs.replace(pod, spec=structs.replace(pod.spec, node_name=node_name))
-    return told(scheduler.handle(pod, bound, now_ns))
+    return as_tuples(scheduler.handle(pod, bound, now_ns))

@@ -21,12 +21,12 @@ from bayplan.testing import make_pod
 from tests.engine.recorders import (
     SECOND,
     Log,
+    as_tuples,
     confirm,
     make_recorder,
     make_scheduler,
     on_nodes,
     small_node,
-    told,
     waits,
 )
 
@@ -41,7 +41,7 @@ def bound(**options: Any) -> tuple[Scheduler, Log]:
     scheduler.handle(None, make_pod("p").req(cpu="2").obj(), 0)
     report = scheduler.schedule_one(0)
     assert report is not None
-    assert told(report.actions) == [("bind", "p", "n1")]
+    assert as_tuples(report.actions) == [("bind", "p", "n1")]
     return scheduler, log
 
 
@@ -76,7 +76,7 @@ def test_a_pod_that_comes_back_on_another_node_was_bound_by_somebody_else() -> N
 def test_a_binding_that_the_host_could_not_make_is_taken_back(how: dict[str, str], message: str) -> None:
     scheduler, log = bound()
     actions = scheduler.binding_failed(P, CONFLICT, SECOND, **how)
-    assert told(actions) == [
+    assert as_tuples(actions) == [
         ("event", "p", "Warning FailedScheduling Scheduling", message),
         ("condition", "p", "SchedulerError", message),
     ]
@@ -106,7 +106,7 @@ def test_a_pod_that_is_gone_when_its_binding_fails_does_not_come_back() -> None:
     scheduler, _ = bound()
     scheduler.pods.pop(P)
     note = 'running Bind plugin "DefaultBinder": pods "p" not found'
-    assert told(scheduler.binding_failed(P, 'pods "p" not found', SECOND))[0][3] == note
+    assert as_tuples(scheduler.binding_failed(P, 'pods "p" not found', SECOND))[0][3] == note
     assert waits(scheduler) == {}
     assert scheduler.queue.in_flight() == []
 
@@ -143,7 +143,7 @@ def test_a_nomination_that_stands_already_is_not_asked_for(nominated: str, want:
     scheduler.handle(None, replace(pod, status=replace(pod.status, nominated_node_name=nominated)), 0)
     report = scheduler.schedule_one(0)
     assert report is not None
-    assert told(report.actions) == want
+    assert as_tuples(report.actions) == want
 
 
 def test_without_the_gate_nobody_is_nominated_for_a_wait() -> None:
@@ -214,7 +214,7 @@ def together(
         scheduler.handle(None, make_pod(name).obj(), 0)
         report = scheduler.schedule_one(0)
         assert report is not None
-        found.append([each for each in told(report.actions) if each[0] != "nominate"])
+        found.append([each for each in as_tuples(report.actions) if each[0] != "nominate"])
     return scheduler, found
 
 
@@ -238,7 +238,7 @@ def test_a_plugin_sends_waiting_pods_back() -> None:
 
 def test_one_that_runs_out_of_time_takes_the_others_with_it() -> None:
     scheduler, _ = together(nothing, reject_all, "a", "b", "c")
-    messages = [each[3] for each in told(scheduler.tick(10 * SECOND)) if each[0] == "condition"]
+    messages = [each[3] for each in as_tuples(scheduler.tick(10 * SECOND)) if each[0] == "condition"]
     late = "0/1 nodes are available: 1 rejected due to timeout after waiting 10s at plugin Together."
     assert messages == [late, *["0/1 nodes are available: 1 not together."] * 2]
     assert len(scheduler.waiting_pods) == 0
@@ -261,7 +261,7 @@ def test_only_the_first_word_about_a_waiting_pod_counts() -> None:
     waiting.allow("Together")
     # It is time to act on that at once, even though its patience lasts for ten seconds.
     assert scheduler.next_wakeup_ns(SECOND) == SECOND
-    messages = [each[3] for each in told(scheduler.tick(SECOND)) if each[0] == "condition"]
+    messages = [each[3] for each in as_tuples(scheduler.tick(SECOND)) if each[0] == "condition"]
     assert messages == ["0/1 nodes are available: 1 first."]
 
 

@@ -23,7 +23,7 @@ from bayplan.objects.pod import Pod
 from bayplan.objects.service import Service
 from bayplan.objects.storage import PersistentVolumeClaim
 from bayplan.testing import PodBuilder, make_node, make_pod
-from tests.engine.recorders import SECOND, make_recorder, make_scheduler, on_nodes, small_node, told, waits
+from tests.engine.recorders import SECOND, as_tuples, make_recorder, make_scheduler, on_nodes, small_node, waits
 
 
 def start(*objects: KubernetesObject) -> Scheduler:
@@ -178,7 +178,7 @@ def test_a_pod_that_ends_frees_its_node_and_wakes_who_waits_for_room(phase: str)
     scheduler.tick(3 * SECOND)
     report = scheduler.schedule_one(3 * SECOND)
     assert report is not None
-    assert told(report.actions) == [("bind", "q", "n1")]
+    assert as_tuples(report.actions) == [("bind", "q", "n1")]
 
 
 def test_finished_pods_are_not_seen_at_all() -> None:

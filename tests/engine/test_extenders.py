@@ -72,8 +72,8 @@ def test_a_record_holds_what_each_extender_said() -> None:
     assert decision.raw[-1].tolist() == [0, 7, 0, 2]
     assert decision.weighted[-1].tolist() == [0, 210, 0, 60]
     assert decision.total.tolist() == [-1, int(decision.weighted[:, 1].sum()), -1, int(decision.weighted[:, 3].sum())]
-    told = [decision.first_failure(row) for row in range(4)]
-    assert [None if status is None else (status.plugin, status.code.text, status.reasons) for status in told] == [
+    reported = [decision.first_failure(row) for row in range(4)]
+    assert [None if status is None else (status.plugin, status.code.text, status.reasons) for status in reported] == [
         ("http://f", "Unschedulable", ("node(s) were n0",)),
         None,
         ("http://f", "UnschedulableAndUnresolvable", ()),

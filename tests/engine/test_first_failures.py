@@ -73,7 +73,7 @@ def ready(scheduler: Scheduler, pod: Pod) -> Plan:
     return plan
 
 
-def told(failures: FirstFailures) -> dict[str, object]:
+def reported(failures: FirstFailures) -> dict[str, object]:
     return {
         "values": failures.values.tolist(),
         "feasible": failures.feasible.tolist(),
@@ -101,7 +101,7 @@ def test_values_follow_every_change(seed: int) -> None:
         got = first_failures(plan, crowd, scheduler.nominated_pods.log)
         fresh = FirstFailures(plan, RowLog())
         fresh.refresh(crowd)
-        assert told(got) == told(fresh)
+        assert reported(got) == reported(fresh)
         check_against_filters(plan, got, {row: crowd.pods_at(row) for row in crowd.rows.tolist()})
         shut += len(got.shut)
         scheduler.state.check_invariants()

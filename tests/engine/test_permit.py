@@ -17,12 +17,12 @@ from bayplan.testing import make_node, make_pod
 from tests.engine.recorders import (
     SECOND,
     Log,
+    as_tuples,
     confirm,
     make_recorder,
     make_scheduler,
     on_nodes,
     small_node,
-    told,
     waits,
 )
 
@@ -42,7 +42,7 @@ def start(*answers: tuple[Status, int], **options: Any) -> tuple[Scheduler, Log]
     report = scheduler.schedule_one(SECOND)
     assert report is not None
     assert report.node_name == "n1"
-    assert told(report.actions) == [("nominate", "p", "n1")]
+    assert as_tuples(report.actions) == [("nominate", "p", "n1")]
     return scheduler, log
 
 
@@ -69,7 +69,7 @@ def test_a_pod_that_all_allow_is_bound_with_what_reserve_wrote() -> None:
     assert scheduler.allow_waiting_pod(P, "C", 2 * SECOND) == []
     assert scheduler.allow_waiting_pod(P, "B", 2 * SECOND) == []
     actions = scheduler.allow_waiting_pod(P, "A", 3 * SECOND)
-    assert told(actions) == [("bind", "p", "n1")]
+    assert as_tuples(actions) == [("bind", "p", "n1")]
     assert ("A", "pre_bind", "p", "n1", "n1") in log
     assert kinds(log)[-1] == "C.bind"
     confirm(scheduler, "p", "n1", 3 * SECOND)
@@ -102,7 +102,7 @@ def test_patience_ends_for_the_plugin_that_has_least_of_those_that_wait() -> Non
     scheduler.allow_waiting_pod(P, "B", 6 * SECOND - 1)
     assert scheduler.next_wakeup_ns(6 * SECOND) == 91 * SECOND
     message = "0/1 nodes are available: 1 rejected due to timeout after waiting 1m30s at plugin A."
-    assert told(scheduler.tick(91 * SECOND)) == [
+    assert as_tuples(scheduler.tick(91 * SECOND)) == [
         ("event", "p", "Warning FailedScheduling Scheduling", message),
         ("condition", "p", "Unschedulable", message),
     ]
@@ -117,7 +117,7 @@ def test_patience_ends_for_the_plugin_that_has_least_of_those_that_wait() -> Non
 def test_nobody_waits_longer_than_upstream_lets_them() -> None:
     scheduler, _ = start((WAIT, 3600 * SECOND))
     assert scheduler.next_wakeup_ns(SECOND) == SECOND + MAX_PERMIT_TIMEOUT_NS
-    actions = told(scheduler.tick(SECOND + MAX_PERMIT_TIMEOUT_NS))
+    actions = as_tuples(scheduler.tick(SECOND + MAX_PERMIT_TIMEOUT_NS))
     assert "after waiting 15m0s at plugin A" in actions[0][3]
 
 
@@ -132,7 +132,7 @@ def test_nobody_waits_longer_than_upstream_lets_them() -> None:
 )
 def test_a_waiting_pod_can_be_refused(status: Status, message: str, place: str) -> None:
     scheduler, _ = start((WAIT, 10 * SECOND))
-    actions = told(scheduler.reject_waiting_pod(P, status, 2 * SECOND))
+    actions = as_tuples(scheduler.reject_waiting_pod(P, status, 2 * SECOND))
     assert actions[0] == ("event", "p", "Warning FailedScheduling Scheduling", message)
     assert on_nodes(scheduler) == {}
     assert waits(scheduler) == {"p": place}
@@ -189,7 +189,7 @@ def test_a_pod_that_is_refused_at_once_never_was_on_its_node() -> None:
 
 def test_deleting_a_waiting_pod_frees_its_node() -> None:
     scheduler, log = start((WAIT, 10 * SECOND))
-    actions = told(scheduler.handle(scheduler.pods[P], None, 2 * SECOND))
+    actions = as_tuples(scheduler.handle(scheduler.pods[P], None, 2 * SECOND))
     assert actions[0][3] == "0/1 nodes are available: 1 removed."
     assert kinds(log)[-1] == "A.unreserve"
     assert on_nodes(scheduler) == {}
@@ -236,7 +236,7 @@ def test_a_victim_that_waits_is_refused_instead_of_evicted() -> None:
     scheduler.handle(None, make_pod("q").obj(), SECOND)
     report = scheduler.schedule_one(SECOND)
     assert report is not None
-    assert told(report.actions)[2:] == [
+    assert as_tuples(report.actions)[2:] == [
         ("nominate", "q", "n1"),
         ("event", "p", "Warning FailedScheduling Scheduling", "waiting on permit for pod: preempted"),
         ("condition", "p", "SchedulerError", "waiting on permit for pod: preempted"),

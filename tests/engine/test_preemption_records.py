@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bayplan.framework.preemption.account import MOST_CANDIDATES, MOST_NODES, PreemptionAccount
+from bayplan.framework.preemption.account import MAX_CANDIDATES, MAX_NODES, PreemptionAccount
 from bayplan.library import Cluster
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
@@ -63,26 +63,26 @@ def test_other_nodes_come_with_the_reason(count: int) -> None:
     full = [running(f"high-{number}", f"n{number:02}", 1000, cpu="2") for number in range(1, count, 2)]
     found = account(*nodes, *pods, *half, *full, node("tiny", "1"))
     assert (found.chosen, found.candidates) == ("", ())
-    told = {(refusal.status.plugin, refusal.status.reasons): refusal for refusal in found.refusals}
-    assert {key: refusal.count for key, refusal in told.items()} == {
+    reported = {(refusal.status.plugin, refusal.status.reasons): refusal for refusal in found.refusals}
+    assert {key: refusal.count for key, refusal in reported.items()} == {
         ("", ("No preemption victims found for incoming pod",)): count // 2,
         ("NodeResourcesFit", ("Insufficient cpu",)): count // 2,
     }
-    assert set(told["NodeResourcesFit", ("Insufficient cpu",)].nodes) == {
+    assert set(reported["NodeResourcesFit", ("Insufficient cpu",)].nodes) == {
         f"n{number:02}" for number in range(1, count, 2)
     }
     assert found.others == 1
 
 
 def test_of_many_only_some_are_kept_and_all_are_counted() -> None:
-    cheap, dear = MOST_CANDIDATES + 8, MOST_NODES + 6
+    cheap, dear = MAX_CANDIDATES + 8, MAX_NODES + 6
     nodes = [node(f"n{number:03}") for number in range(cheap + dear)]
     pods = [running(f"r{number}", f"n{number:03}", 1 if number < cheap else 1000) for number in range(cheap + dear)]
     found = account(*nodes, *pods)
-    assert (len(found.candidates), found.candidate_count) == (MOST_CANDIDATES, cheap)
+    assert (len(found.candidates), found.candidate_count) == (MAX_CANDIDATES, cheap)
     assert found.candidates[0].node == found.chosen
     [refusal] = found.refusals
-    assert (len(refusal.nodes), refusal.count) == (MOST_NODES, dear)
+    assert (len(refusal.nodes), refusal.count) == (MAX_NODES, dear)
 
 
 def test_nodes_that_were_not_tried_are_counted() -> None:

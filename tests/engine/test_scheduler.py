@@ -19,12 +19,12 @@ from bayplan.testing import make_pod
 from tests.engine.recorders import (
     SECOND,
     Log,
+    as_tuples,
     confirm,
     make_recorder,
     make_scheduler,
     on_nodes,
     small_node,
-    told,
     waits,
 )
 
@@ -63,7 +63,7 @@ def test_every_extension_point_is_called_in_order() -> None:
     ]
     assert report is not None
     assert (report.outcome, report.node_name, report.message) == (Outcome.SCHEDULED, "n2", "")
-    assert told(report.actions) == [("bind", "p", "n2")]
+    assert as_tuples(report.actions) == [("bind", "p", "n2")]
     assert on_nodes(scheduler) == {"p": "n2"}
     assert scheduler.assumed == {}
     record = scheduler.records[0]
@@ -136,7 +136,7 @@ def test_failures_after_the_choice_of_a_node(says: dict[str, Any], want: tuple[s
     assert report is not None
     outcome = Outcome.ERROR if reason == "SchedulerError" else Outcome.UNSCHEDULABLE
     assert (report.outcome, report.node_name, report.message) == (outcome, "", message)
-    assert told(report.actions) == [
+    assert as_tuples(report.actions) == [
         ("event", "p", "Warning FailedScheduling Scheduling", message),
         ("condition", "p", reason, message),
     ]
@@ -184,7 +184,7 @@ def test_binding_goes_to_the_next_plugin_until_one_binds() -> None:
     scheduler.handle(None, make_pod("p").obj(), 0)
     report = scheduler.schedule_one(0)
     assert report is not None
-    assert told(report.actions) == [("bind", "p", "n1")]
+    assert as_tuples(report.actions) == [("bind", "p", "n1")]
     confirm(scheduler, "p", "n1", 0)
     assert points(log)[-5:] == ["A.bind", "B.bind", "A.post_bind", "B.post_bind", "C.post_bind"]
 
@@ -240,7 +240,7 @@ def test_failures_before_the_choice_of_a_node(says: dict[str, Any], want: tuple[
     scheduler, log = start(says)
     report = scheduler.schedule_one(SECOND)
     assert report is not None
-    assert told(report.actions) == [
+    assert as_tuples(report.actions) == [
         ("event", "p", "Warning FailedScheduling Scheduling", message),
         ("condition", "p", reason, message),
     ]
@@ -255,7 +255,7 @@ def test_without_nodes_nothing_is_asked() -> None:
     scheduler.handle(None, make_pod("p").obj(), 0)
     report = scheduler.schedule_one(0)
     assert report is not None
-    assert told(report.actions)[1] == ("condition", "p", "Unschedulable", "no nodes available to schedule pods")
+    assert as_tuples(report.actions)[1] == ("condition", "p", "Unschedulable", "no nodes available to schedule pods")
     assert set(points(log)) == {"A.pre_enqueue"}
     # No plugin rejected it, so it is tried again after its backoff.
     assert waits(scheduler) == {"p": "backoff"}
@@ -265,7 +265,7 @@ def test_long_notes_are_cut_as_upstream_cuts_them() -> None:
     scheduler, _ = start({"pre_filter": unresolvable("x" * 2000)})
     report = scheduler.schedule_one(0)
     assert report is not None
-    (event, condition) = told(report.actions)
+    (event, condition) = as_tuples(report.actions)
     assert len(event[3]) == MAX_EVENT_NOTE
     assert event[3].endswith("x ...")
     assert condition[3] == "0/2 nodes are available: " + "x" * 2000 + "."
@@ -305,7 +305,7 @@ def test_post_filter(answers: list[tuple[Any, Status]], message: str, nominated:
     plain = "0/2 nodes are available: 2 node(s) were refused."
     assert report.message == plain + message
     assert next(entry for entry in log if entry[1] == "post_filter") == ("A", "post_filter", "p", plain)
-    assert [action[2] for action in told(report.actions) if action[0] == "nominate"] == (
+    assert [action[2] for action in as_tuples(report.actions) if action[0] == "nominate"] == (
         [nominated] if nominated else []
     )
     assert scheduler.records[0].nominated_node == (nominated or "")
@@ -323,7 +323,7 @@ def test_victims_are_evicted_and_lower_nominations_cleared() -> None:
         scheduler.handle(None, item, 0)
     report = scheduler.schedule_one(0)
     assert report is not None
-    assert told(report.actions)[2:] == [
+    assert as_tuples(report.actions)[2:] == [
         ("nominate", "p", "n1"),
         ("nominate", "lower", ""),
         ("evict", "v", "p", "n1"),
@@ -343,7 +343,7 @@ def test_a_pod_that_is_being_deleted_is_passed_over() -> None:
     assert report is not None
     assert report.outcome is Outcome.SKIPPED
     note = "skip schedule deleting pod: default/p"
-    assert told(report.actions) == [("event", "p", "Warning FailedScheduling Scheduling", note)]
+    assert as_tuples(report.actions) == [("event", "p", "Warning FailedScheduling Scheduling", note)]
     assert points(log) == ["A.pre_enqueue"]
     assert waits(scheduler) == {}
     assert scheduler.queue.in_flight() == []

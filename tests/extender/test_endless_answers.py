@@ -22,7 +22,7 @@ from bayplan.http_api.refusal import Refusal
 from bayplan.http_api.remote_server import RemoteServer
 
 PIECE = b" " * (1 << 20)
-MOST_PIECES = 4096
+MAX_PIECES = 4096
 
 
 class Endless(BaseHTTPRequestHandler):
@@ -48,7 +48,7 @@ class Endless(BaseHTTPRequestHandler):
             self.wfile.write(b"{}")
             return
         try:
-            for _ in range(MOST_PIECES):
+            for _ in range(MAX_PIECES):
                 self.wfile.write(body)
                 Endless.sent += len(body)
         except OSError:

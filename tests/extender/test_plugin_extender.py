@@ -208,9 +208,9 @@ def test_http(path: str, labels: dict[str, str], content: str | None, status: in
 
 @pytest.mark.parametrize("path", ["/filter", "/preempt"])
 def test_also_a_request_that_fails_is_told(path: str, file: Path) -> None:
-    told: list[tuple[str, object]] = []
-    ask(served(file, "Picky"), path, "{}", asked=lambda verb, arguments, answer: told.append((verb, answer)))
-    assert told == [(path.removeprefix("/"), {"Error": "Pod: expected a pod, got none"})]
+    reported: list[tuple[str, object]] = []
+    ask(served(file, "Picky"), path, "{}", asked=lambda verb, arguments, answer: reported.append((verb, answer)))
+    assert reported == [(path.removeprefix("/"), {"Error": "Pod: expected a pod, got none"})]
 
 
 @pytest.mark.parametrize(

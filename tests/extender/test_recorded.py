@@ -27,8 +27,8 @@ def test_the_comparison_sees_every_part() -> None:
     found = answer(case)
     extended = found.body["extended"]
     assert isinstance(extended, list)
-    [told] = extended
-    assert isinstance(told, dict)
-    for part in told.keys() - {"hosts"}:
-        changed = type(found)({**found.body, "extended": [{**told, part: "something else", "hosts": ["n9"]}]})
+    [reported] = extended
+    assert isinstance(reported, dict)
+    for part in reported.keys() - {"hosts"}:
+        changed = type(found)({**found.body, "extended": [{**reported, part: "something else", "hosts": ["n9"]}]})
         assert compare(case, changed).differences != [], part

@@ -20,7 +20,7 @@ TEMPLATE = (
 )
 
 
-def told(text: str, folder: Path, *, strict: bool = False) -> list[str]:
+def reported(text: str, folder: Path, *, strict: bool = False) -> list[str]:
     file = folder / "f.yaml"
     file.write_text(text)
     return [str(each).replace(str(file), "f") for each in load_inputs([str(file)], strict=strict).manifest.warnings]
@@ -64,7 +64,7 @@ def told(text: str, folder: Path, *, strict: bool = False) -> list[str]:
 )
 def test_refused(text: str, want: str, tmp_path: Path) -> None:
     with pytest.raises(InputError) as refused:
-        told(text, tmp_path)
+        reported(text, tmp_path)
     assert str(refused.value).replace(str(tmp_path / "f.yaml"), "f") == want
 
 
@@ -100,10 +100,10 @@ def test_refused(text: str, want: str, tmp_path: Path) -> None:
     ],
 )
 def test_warned_about_and_refused_when_strict(text: str, want: list[str], tmp_path: Path) -> None:
-    assert told(text, tmp_path) == want
+    assert reported(text, tmp_path) == want
     if want:
         with pytest.raises(InputError, match="refused because of --strict"):
-            told(text, tmp_path, strict=True)
+            reported(text, tmp_path, strict=True)
 
 
 @pytest.mark.parametrize(

@@ -69,7 +69,7 @@ def test_configuration_texts_come_to_every_stage_and_ours_answers_each() -> None
 
 
 @pytest.mark.parametrize(
-    ("kind", "told", "want"),
+    ("kind", "reported", "want"),
     [
         pytest.param(QUEUE, {"unstable": True}, True, id="a trace whose outcome hangs on the order of a map"),
         pytest.param(QUEUE, {"error": "panic"}, True, id="a trace that makes the real queue panic"),
@@ -79,8 +79,8 @@ def test_configuration_texts_come_to_every_stage_and_ours_answers_each() -> None
         pytest.param(CONFIG, {"stage": "validation", "unstable": True}, True, id="errors in the order of a map"),
     ],
 )
-def test_an_answer_that_tells_nothing_is_not_compared(kind: str, told: JsonObject, want: bool) -> None:
-    assert tells_nothing(kind, told) is want
+def test_an_answer_that_tells_nothing_is_not_compared(kind: str, reported: JsonObject, want: bool) -> None:
+    assert tells_nothing(kind, reported) is want
 
 
 def test_a_trial_of_another_kind_is_compared_as_that_kind() -> None:

@@ -40,9 +40,9 @@ def ours_but_for_the_odd_node(cases: Sequence[JsonObject]) -> Iterator[JsonObjec
             assert isinstance(cycle, dict)
             scores = cycle["scores"]
             assert isinstance(scores, dict)
-            for told in scores.values():
-                assert isinstance(told, dict)
-                raw = told["raw"]
+            for reported in scores.values():
+                assert isinstance(reported, dict)
+                raw = reported["raw"]
                 assert isinstance(raw, dict)
                 if "odd" in raw:
                     raw["odd"] = -1

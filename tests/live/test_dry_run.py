@@ -55,15 +55,15 @@ class World:
         """Let time pass; return pod, node and agreement of the verdicts so far."""
         self.now_ns += int(seconds * 1e9)
         self.dry_run.turn(self.now_ns)
-        return [(told.pod.partition("/")[2], told.node, told.agrees) for told in self.verdicts]
+        return [(reported.pod.partition("/")[2], reported.node, reported.agrees) for reported in self.verdicts]
 
 
 def test_any_of_our_best_nodes_is_agreement() -> None:
     world = World(("a", "b", "c"))
     world.bind(world.create("p"), "b")
     assert world.turn() == [("p", "b", True)]
-    [told] = world.verdicts
-    assert (told.our_node, told.ties, told.best) == ("b", 3, ("a", "b", "c"))
+    [reported] = world.verdicts
+    assert (reported.our_node, reported.ties, reported.best) == ("b", 3, ("a", "b", "c"))
 
 
 def test_another_node_is_a_difference_and_from_then_on_so() -> None:
@@ -98,7 +98,7 @@ def test_a_refusal_is_compared_with_its_words() -> None:
     world.refuse(world.create("p", cpu="5"), words)
     world.refuse(world.create("q", cpu="5"), "in other words")
     world.turn()
-    assert [(told.agrees, told.same_message) for told in world.verdicts] == [(True, True), (True, False)]
+    assert [(reported.agrees, reported.same_message) for reported in world.verdicts] == [(True, True), (True, False)]
     world.refuse(world.create("r"), words)
     assert world.turn(20)[2:] == [("r", "", False)]
     assert (

@@ -84,7 +84,7 @@ def shape(spec: dict[str, Any]) -> tuple[Any, ...]:
 
 def test_three_lives_leave_the_lease_as_it_was_recorded() -> None:
     recorded = json.loads(RECORDING.read_text())
-    [told] = [step["lease"] for step in recorded["steps"] if "lease" in step]
+    [reported] = [step["lease"] for step in recorded["steps"] if "lease" in step]
     server, seen = LeaseServer(), list[Any]()
 
     def look() -> None:
@@ -108,7 +108,7 @@ def test_three_lives_leave_the_lease_as_it_was_recorded() -> None:
     killed_ns = server.now_ns
     assert server.run(third.acquire(), later(server, 30))
     look()
-    assert [shape(spec) for spec in seen] == [shape(item["spec"]) for item in told]
+    assert [shape(spec) for spec in seen] == [shape(item["spec"]) for item in reported]
     assert [spec["holderIdentity"] for spec in seen] == ["first", "first", "", "second", "second", "third"]
     assert 15 <= (server.now_ns - killed_ns) / SECOND <= 20
 

@@ -46,7 +46,7 @@ def test_a_failure_ends_its_own_cycle_with_an_error(at: str, how: str, want: str
     number = cluster.decisions.numbers_of("default/bad")[-1]
     assert cluster.decisions[number].outcome is Outcome.ERROR
     assert cluster.host.status().queue["backoff"] == 1
-    assert {told[0] for told in incidents(cluster)} == {point_of(at)}
+    assert {reported[0] for reported in incidents(cluster)} == {point_of(at)}
     cluster.check()
     assert not cluster.host.status().engine_failures
 
@@ -128,7 +128,7 @@ def test_a_plugin_whose_calls_never_end_is_not_called_any_more() -> None:
     cluster = small_cluster(plugin, deadline_seconds=0.05)
     cluster.add(*(small_pod(f"bad-{number}") for number in range(6)), small_pod("good"))
     cluster.run()
-    assert [told[1] for told in incidents(cluster)][-1] == "not called: 4 earlier calls have not ended"
+    assert [reported[1] for reported in incidents(cluster)][-1] == "not called: 4 earlier calls have not ended"
     # It is unknown which of its calls would end: it fails as a whole, and its pods wait.
     assert cluster.nodes_of()["good"] == ""
     cluster.check()

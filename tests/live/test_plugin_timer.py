@@ -63,23 +63,23 @@ PODS = [small_pod("a"), small_pod("large", cpu="9"), small_pod("b", cpu="2"), sm
 
 
 def test_every_extension_point_of_a_cycle_is_told_once() -> None:
-    told = Told()
-    outcomes(scheduler_with(small_pod("a")), PluginTimer(told, share=1.0))
-    assert told.plugins["NodeResourcesFit", "Filter"] == ["Success"]
-    assert told.plugins["NodeResourcesFit", "Score"] == ["Success"]
-    assert told.plugins["NodeResourcesBalancedAllocation", "Score"] == ["Success"]
-    assert told.plugins["DefaultBinder", "Bind"] == ["Success"]
-    assert {"PreFilter", "Filter", "PreScore", "Score", "Reserve", "Bind"} <= told.points.keys()
-    assert all(len(statuses) == 1 for statuses in [*told.plugins.values(), *told.points.values()])
-    assert 0 < told.seconds < 1
+    reported = Told()
+    outcomes(scheduler_with(small_pod("a")), PluginTimer(reported, share=1.0))
+    assert reported.plugins["NodeResourcesFit", "Filter"] == ["Success"]
+    assert reported.plugins["NodeResourcesFit", "Score"] == ["Success"]
+    assert reported.plugins["NodeResourcesBalancedAllocation", "Score"] == ["Success"]
+    assert reported.plugins["DefaultBinder", "Bind"] == ["Success"]
+    assert {"PreFilter", "Filter", "PreScore", "Score", "Reserve", "Bind"} <= reported.points.keys()
+    assert all(len(statuses) == 1 for statuses in [*reported.plugins.values(), *reported.points.values()])
+    assert 0 < reported.seconds < 1
 
 
 def test_a_pod_that_fits_nowhere_is_told_of_post_filter() -> None:
-    told = Told()
-    outcomes(scheduler_with(small_pod("large", cpu="9")), PluginTimer(told, share=1.0))
-    assert told.plugins["DefaultPreemption", "PostFilter"] == ["Unschedulable"]
-    assert told.points["PostFilter"] == ["Unschedulable"]
-    assert "Score" not in told.points
+    reported = Told()
+    outcomes(scheduler_with(small_pod("large", cpu="9")), PluginTimer(reported, share=1.0))
+    assert reported.plugins["DefaultPreemption", "PostFilter"] == ["Unschedulable"]
+    assert reported.points["PostFilter"] == ["Unschedulable"]
+    assert "Score" not in reported.points
 
 
 @pytest.mark.parametrize(
@@ -90,9 +90,9 @@ def test_a_pod_that_fits_nowhere_is_told_of_post_filter() -> None:
     ],
 )
 def test_a_sample_of_cycles_is_looked_at(draws: list[float], want: int) -> None:
-    told = Told()
-    outcomes(scheduler_with(*PODS), PluginTimer(told, draw=iter(draws).__next__))
-    assert len(told.points.get("PreFilter", [])) == want
+    reported = Told()
+    outcomes(scheduler_with(*PODS), PluginTimer(reported, draw=iter(draws).__next__))
+    assert len(reported.points.get("PreFilter", [])) == want
 
 
 def test_cycles_that_are_looked_at_decide_the_same() -> None:
@@ -121,7 +121,7 @@ def test_plugins_are_as_they_were_afterwards_also_those_with_guards() -> None:
 
 
 def test_what_others_ask_of_a_plugin_meanwhile_is_not_counted() -> None:
-    told = Told()
+    reported = Told()
     scheduler = scheduler_with(small_pod("a"))
     plugins = scheduler.profiles["default-scheduler"].plugins
     asked: list[object] = []
@@ -136,7 +136,7 @@ def test_what_others_ask_of_a_plugin_meanwhile_is_not_counted() -> None:
         return before(*arguments)
 
     fit.pre_filter = look  # type: ignore[method-assign, assignment]
-    outcomes(scheduler, PluginTimer(told, share=1.0))
+    outcomes(scheduler, PluginTimer(reported, share=1.0))
     assert asked
-    assert told.plugins["NodeResourcesFit", "PreFilter"] == ["Success"]
-    assert ("NodePorts", "Sign") not in told.plugins
+    assert reported.plugins["NodeResourcesFit", "PreFilter"] == ["Success"]
+    assert ("NodePorts", "Sign") not in reported.plugins

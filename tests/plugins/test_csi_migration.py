@@ -65,10 +65,10 @@ def term(*requirements: tuple[str, str]) -> Document:
 def test_inline_volumes(source: Document, want: str) -> None:
     inline = with_volumes(source).spec.volumes[0]
     assert is_migratable(inline)
-    assert told(inline) == want
+    assert reported(inline) == want
 
 
-def told(inline: Volume) -> str:
+def reported(inline: Volume) -> str:
     """Return driver and handle, or why there are none."""
     try:
         found = translate_inline_volume(inline)

@@ -112,13 +112,14 @@ def test_hints_answer_as_recorded(kind: type[Plugin[Any]]) -> None:
             case, want = recorded["case"], recorded["want"]
             if case.get("plugin") != kind.name or want["error"]:
                 continue
-            for told in want.get("events") or []:
+            for reported in want.get("events") or []:
                 actions = ActionType(0)
-                for text in told["event"]["actions"]:
+                for text in reported["event"]["actions"]:
                     actions |= ACTION_BY_TEXT[text]
-                event = ClusterEvent(told["event"]["resource"], actions)
+                event = ClusterEvent(reported["event"]["resource"], actions)
                 wanted = [
-                    HintAnswer.ERROR if hint["error"] else HintAnswer[hint["answer"].upper()] for hint in told["hints"]
+                    HintAnswer.ERROR if hint["error"] else HintAnswer[hint["answer"].upper()]
+                    for hint in reported["hints"]
                 ]
                 found = answers(case, event)
                 if found != wanted:

@@ -78,8 +78,10 @@ def test_pre_filter(objects: list[KubernetesObject], want: Status) -> None:
     state = put(make_state(NODES), *objects)
     plugin = make_plugin(VolumeZone, state)
     assert pre_filter(plugin, using("c"), state) == want
-    told = {} if want is SKIP else dict.fromkeys([node.metadata.name for node in NODES], (want.code.text, want.reasons))
-    assert filters(plugin, using("c"), state, None) == told
+    reported = (
+        {} if want is SKIP else dict.fromkeys([node.metadata.name for node in NODES], (want.code.text, want.reasons))
+    )
+    assert filters(plugin, using("c"), state, None) == reported
 
 
 @pytest.mark.parametrize(

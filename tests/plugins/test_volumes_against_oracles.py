@@ -50,7 +50,7 @@ def missing_volume(world: World) -> bool:
     return any(claim.spec.volume_name and claim.spec.volume_name not in names for claim in world.claims(world.pod))
 
 
-def told(world: World, rule: Any, code: str) -> dict[str, Verdict]:
+def reported(world: World, rule: Any, code: str) -> dict[str, Verdict]:
     """Return the result of a naive rule for each node, in a plugin's form."""
     found = {node.metadata.name: rule(world, node) for node in world.nodes}
     return {name: (code, (text,)) for name, text in found.items() if text}
@@ -60,7 +60,7 @@ def told(world: World, rule: Any, code: str) -> dict[str, Verdict]:
 @given(worlds())
 def test_volume_restrictions(world: World) -> None:
     state = state_of(world)
-    want = told(world, oracle.disk_conflict, "Unschedulable")
+    want = reported(world, oracle.disk_conflict, "Unschedulable")
     if oracle.exclusive_claims_in_use(world):
         in_use = ("Unschedulable", (IN_USE,))
         want = {node.metadata.name: want.get(node.metadata.name, in_use) for node in world.nodes}
@@ -75,7 +75,7 @@ def test_volume_zone(world: World) -> None:
     if missing_volume(world):
         assert found is None
     else:
-        assert found == told(world, oracle.zone_conflict, "UnschedulableAndUnresolvable")
+        assert found == reported(world, oracle.zone_conflict, "UnschedulableAndUnresolvable")
 
 
 @settings(max_examples=200, deadline=None)
@@ -83,14 +83,14 @@ def test_volume_zone(world: World) -> None:
 def test_node_volume_limits(world: World) -> None:
     state = state_of(world)
     plugin = make_plugin(NodeVolumeLimits, state)
-    want = told(world, oracle.too_many_volumes, "Unschedulable")
+    want = reported(world, oracle.too_many_volumes, "Unschedulable")
     assert verdicts(plugin, world.pod, state) == want
     # State cached between questions is updated when pods leave, for good or on trial.
     for pod, _ in world.pods[:1]:
         fewer = World(world.nodes, world.pods[1:], world.objects, world.pod)
         with state.trial():
             state.remove_pod(f"default/{pod.metadata.name}")
-            assert verdicts(plugin, world.pod, state) == told(fewer, oracle.too_many_volumes, "Unschedulable")
+            assert verdicts(plugin, world.pod, state) == reported(fewer, oracle.too_many_volumes, "Unschedulable")
         assert verdicts(plugin, world.pod, state) == want
 
 

@@ -107,6 +107,19 @@ PARTS = (
         ("section", "write_dl"),
         "tests/cli/test_help_texts.py",
     ),
+    *(
+        PrivatePart("typer", place, "cli/completion.py", names, "tests/cli/test_completion.py")
+        for place, names in (
+            ("typer._click.shell_completion:ShellComplete", ("get_completions", "get_completion_args")),
+            ("typer._click.shell_completion:CompletionItem", ("type",)),
+            ("typer._click.shell_completion:add_completion_class", ()),
+            ("typer._click.shell_completion:split_arg_string", ()),
+            ("typer._completion_classes:BashComplete", ()),
+            ("typer._completion_classes:ZshComplete", ()),
+            ("typer._completion_classes:FishComplete", ()),
+            ("typer._completion_shared:get_completion_script", ()),
+        )
+    ),
     PrivatePart(
         "kubernetes",
         "kubernetes.aio.config.kube_config:KubeConfigMerger",

@@ -10,7 +10,7 @@ from bayplan.testing import make_pod
 from tests.sim.worlds import MINUTE, SECOND, node, pod, simulate, story
 
 
-def told(result: SimulationResult) -> list[tuple[str, str, str]]:
+def reported(result: SimulationResult) -> list[tuple[str, str, str]]:
     """Return pod, reason and note of every event, without uids."""
     return [
         (event.pod.removeprefix("default/"), event.reason, re.sub(r"by pod \S+ on", "by pod UID on", event.note))
@@ -26,7 +26,7 @@ def test_the_preemptor_is_bound_when_its_victim_is_gone() -> None:
         ("low", "n", 0, 0, 90 * SECOND),
         ("vip", "n", MINUTE, 90 * SECOND, None),
     ]
-    assert told(result) == [
+    assert reported(result) == [
         ("vip", "FailedScheduling", "0/1 nodes are available: 1 Insufficient cpu."),
         ("low", "Preempted", "Preempted by pod UID on node n"),
     ]

@@ -23,6 +23,6 @@ def test_writes_that_are_too_long_ago_are_not_told() -> None:
         catalog.put(str(number % 7), PersistentVolume())
     assert catalog.written(PersistentVolume, 0) is None
     end = catalog.version(PersistentVolume)
-    told = catalog.written(PersistentVolume, end - catalog.REMEMBERED)
-    assert told is not None
-    assert len(told) == catalog.REMEMBERED
+    reported = catalog.written(PersistentVolume, end - catalog.REMEMBERED)
+    assert reported is not None
+    assert len(reported) == catalog.REMEMBERED

@@ -266,13 +266,13 @@ def test_whether_batches_are_taken_is_asked_with_patience_but_not_for_ever(
     answers: list[tuple[int, int]], want: bool
 ) -> None:
     exchange = batching.takes_batches()
-    told = [ApiResponse(status, b"") for status, times in answers for _ in range(times)]
-    told.append(ApiResponse(200, b'{"items": []}'))
+    reported = [ApiResponse(status, b"") for status, times in answers for _ in range(times)]
+    reported.append(ApiResponse(200, b'{"items": []}'))
     step: ApiRequest | float = next(exchange)
     found: bool | None = None
     while found is None:
         try:
-            step = exchange.send(told.pop(0)) if isinstance(step, ApiRequest) else next(exchange)
+            step = exchange.send(reported.pop(0)) if isinstance(step, ApiRequest) else next(exchange)
         except StopIteration as end:
             found = end.value
     assert found is want

@@ -44,9 +44,9 @@ class Beginning(World):
         """Deliver some objects before the list is complete."""
         self.follower.source_part_listed(plural, [self.source[self.ref(plural, name)] for name in names])
 
-    def list_all(self, plural: str, *told: str) -> None:
+    def list_all(self, plural: str, *reported: str) -> None:
         """Deliver the whole list, except the objects of earlier parts."""
-        refs = [self.ref(plural, name) for name in told]
+        refs = [self.ref(plural, name) for name in reported]
         rest = [each for ref, each in self.source.items() if ref.plural == plural and ref not in refs]
         self.follower.source_listed(plural, rest, refs)
 

@@ -66,7 +66,7 @@ def short(change: FeedChange) -> str:
     return f"up to {change.revision}"
 
 
-def told(streams: Sequence[Sequence[Document | Exception]], policy: SyncPolicy | None = None) -> list[str]:
+def reported(streams: Sequence[Sequence[Document | Exception]], policy: SyncPolicy | None = None) -> list[str]:
     """Return the output of a feed of services for these watches."""
 
     async def run() -> list[str]:
@@ -113,12 +113,15 @@ def test_lists_and_changes(
     streams: Sequence[Sequence[Document | Exception]], want: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reflector, "FIRST_PAUSE_SECONDS", 0.0)
-    assert told(streams) == want
+    assert reported(streams) == want
 
 
 def test_only_the_namespaces_that_are_wanted_are_told() -> None:
     stream = [event("ADDED", service("x", 3)), event("ADDED", service("y", 3, "b")), end_of_list(5)]
-    assert told([[*stream, event("ADDED", service("z", 6, "b"))]], SyncPolicy(namespaces=("b",))) == ["=y at 5", "+z"]
+    assert reported([[*stream, event("ADDED", service("z", 6, "b"))]], SyncPolicy(namespaces=("b",))) == [
+        "=y at 5",
+        "+z",
+    ]
 
 
 def test_a_feed_that_is_read_once_ends_with_its_list() -> None:

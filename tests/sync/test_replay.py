@@ -71,16 +71,16 @@ def replayed(steps: Sequence[Callable[[Clock, Pace], None]], *, speed: float = 1
     async def run() -> list[str]:
         clock = Clock()
         pace = Pace(clock.now_ns, speed=speed, start_ns=start_ns)
-        told: list[str] = []
-        task = asyncio.create_task(ReplayFeed(TAPE, pace).run(lambda change: told.append(names(change))))
+        reported: list[str] = []
+        task = asyncio.create_task(ReplayFeed(TAPE, pace).run(lambda change: reported.append(names(change))))
         for step in steps:
             await _rest()
-            told.append("|")
+            reported.append("|")
             step(clock, pace)
         await _rest()
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
-        return told
+        return reported
 
     return asyncio.run(run())
 

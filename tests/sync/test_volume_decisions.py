@@ -191,15 +191,15 @@ def test_what_controllers_here_noted_of_a_binding_outlives_other_annotations_of_
     world.here.ask("PUT", "/api/v1/persistentvolumes/disk", bound)
     if again:
         world.start()
-    told: Document = {"team": "shop"}
-    world.put("persistentvolumeclaims", claim(volume="pvc-there", annotations={**BY_CONTROLLER, **told}))
+    reported: Document = {"team": "shop"}
+    world.put("persistentvolumeclaims", claim(volume="pvc-there", annotations={**BY_CONTROLLER, **reported}))
     changed = volume("disk", made=False)
-    part(changed, "metadata")["annotations"] = told
+    part(changed, "metadata")["annotations"] = reported
     world.put("persistentvolumes", changed)
     world.follow()
     for plural, name in (("persistentvolumeclaims", "data"), ("persistentvolumes", "disk")):
         annotations = part(part(world.here.get(plural, name) or {}, "metadata"), "annotations")
-        assert {**BY_CONTROLLER, **told}.items() <= annotations.items()
+        assert {**BY_CONTROLLER, **reported}.items() <= annotations.items()
     assert outcome(world)[:2] == ("disk", "Bound")
 
 

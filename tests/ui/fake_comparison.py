@@ -27,9 +27,9 @@ def pod_comparison(cluster: FakeCluster, namespace: str, name: str) -> Plain | N
     }
 
 
-def _pack(told: dict[str, Any]) -> None:
+def _pack(reported: dict[str, Any]) -> None:
     """Turn the points for free room into points for none, and put the rows in their new order."""
-    rows = told["rows"]
+    rows = reported["rows"]
     for at, total in enumerate(rows["total"]):
         if total is None:
             continue
@@ -38,8 +38,8 @@ def _pack(told: dict[str, Any]) -> None:
             rows[name][at] = [*rows[name][at][:FIT], points, *rows[name][at][FIT + 1 :]]
         rows["total"][at] = sum(rows["weighted"][at])
     order = sorted(range(len(rows["node"])), key=lambda at: (-(rows["total"][at] or -1), rows["node"][at]))
-    told["rows"] = {name: [values[at] for at in order] for name, values in rows.items()}
-    if told["winner"]:
-        told["winner"], told["runner_up"] = told["rows"]["node"][:2]
-        told["tie_set"] = told["rows"]["node"][:1]
-        told["rows"]["tie"] = [at == 0 for at in range(len(order))]
+    reported["rows"] = {name: [values[at] for at in order] for name, values in rows.items()}
+    if reported["winner"]:
+        reported["winner"], reported["runner_up"] = reported["rows"]["node"][:2]
+        reported["tie_set"] = reported["rows"]["node"][:1]
+        reported["rows"]["tie"] = [at == 0 for at in range(len(order))]

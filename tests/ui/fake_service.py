@@ -184,7 +184,7 @@ class FakeService:
             for number, _ in wrong
         ]
         difference = [] if problems else ["NodeResourcesFit: strategy LeastAllocated -> MostAllocated"]
-        told: Plain = {
+        reported: Plain = {
             "stage": "decode" if problems else None,
             "problems": problems,
             "effective": None if problems else {},
@@ -192,8 +192,8 @@ class FakeService:
             "will": "" if problems else "3 waiting pods will be tried again",
         }
         if not problems:
-            told["extension_points"] = config()["extension_points"]
-        return self._checked(request, JSONResponse(told))
+            reported["extension_points"] = config()["extension_points"]
+        return self._checked(request, JSONResponse(reported))
 
     async def _apply(self, request: Request) -> Response:
         body = await request.json()
@@ -218,8 +218,8 @@ class FakeService:
             }
             for at in range(number)
         ]
-        told = {"items": items, "created": 0 if refused else number, "refused": number if refused else 0}
-        return self._checked(request, JSONResponse(told))
+        reported = {"items": items, "created": 0 if refused else number, "refused": number if refused else 0}
+        return self._checked(request, JSONResponse(reported))
 
     async def _clock(self, request: Request) -> Response:
         if request.method == "PUT":

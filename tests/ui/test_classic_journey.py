@@ -76,8 +76,8 @@ def test_the_matrix_of_a_placed_pod_has_predicates_and_priorities(server: Runnin
 def test_a_waiting_pod_has_the_words_of_1_16(server: Running, visit: Visit) -> None:
     visitor = visit(server.url)
     visitor.go(WAITING)
-    told = server.get(WAITING.removeprefix("/ui"))
-    assert visitor.verdict == told["sentence"]
+    reported = server.get(WAITING.removeprefix("/ui"))
+    assert visitor.verdict == reported["sentence"]
     message = "0/18 nodes are available: 1 node(s) were unschedulable, 17 Insufficient cpu, 17 Insufficient memory."
     expect(visitor.page.locator("body")).to_contain_text(message)
     expect(visitor.page.locator(".mrow.failed").first).to_contain_text("GeneralPredicates")

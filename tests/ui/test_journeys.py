@@ -350,8 +350,8 @@ def test_two_matrices_share_one_scroll_and_have_the_same_node_in_each_row(fakes:
         "() => [...document.querySelectorAll('.matrix')].every((each) => each.scrollTop === 0)"
     )
     winners = visitor.page.locator(".mrow.winner .name").all_inner_texts()
-    told = visitor.page.inner_text("h1")
-    assert all(winner in told for winner in winners)
+    reported = visitor.page.inner_text("h1")
+    assert all(winner in reported for winner in winners)
 
 
 @pytest.mark.parametrize(

@@ -67,11 +67,11 @@ def cluster_facts(scheduler: Scheduler, decisions: Mapping[str, int]) -> Cluster
     state, queue, records = scheduler.state, scheduler.queue, scheduler.records
     counts = queue.pending_counts()
     waiting = [queued for queued in (*queue.active(), *queue.backing_off(), *queue.unschedulable()) if not queued.gated]
-    told: dict[str, list[str]] = {}
+    by_message: dict[str, list[str]] = {}
     latest = {record.pod: record.message for record in records if record.message}
     for queued in waiting:
-        told.setdefault(latest.get(queued.key, NOT_TRIED), []).append(queued.key)
-    messages = sorted(told.items(), key=lambda each: (-len(each[1]), each[0]))
+        by_message.setdefault(latest.get(queued.key, NOT_TRIED), []).append(queued.key)
+    messages = sorted(by_message.items(), key=lambda each: (-len(each[1]), each[0]))
     zones = {node.metadata.labels.get("topology.kubernetes.io/zone") for node in state.nodes.nodes if node is not None}
     return ClusterFacts(
         nodes=len(state.nodes),

@@ -43,8 +43,8 @@ def cluster_sentence(
         rest = pods - gated
         placed = f"All {format_count(rest, 'pod')} have their nodes" if rest > 1 else "The only pod has its node"
         return f"{placed}{held}" if rest else f"No pod has a node{held.replace(' more', '')}"
-    told = f"{waiting:,} of {format_count(pods, 'pod')} {'waits' if waiting == 1 else 'wait'}"
-    return f"{told}{_why(waiting, reasons, gaps)}{held}"
+    sentence = f"{waiting:,} of {format_count(pods, 'pod')} {'waits' if waiting == 1 else 'wait'}"
+    return f"{sentence}{_why(waiting, reasons, gaps)}{held}"
 
 
 def _why(waiting: int, reasons: Sequence[ReasonCount], gaps: Sequence[Gap]) -> str:
@@ -93,13 +93,13 @@ def node_sentence(
         state.append(f"full by {' and '.join(full_by)}")
     elif not pods:
         state.append("empty")
-    told = f"{name} is {', '.join(state)}" if state else f"{name} has {format_count(pods, 'pod')}"
+    sentence = f"{name} is {', '.join(state)}" if state else f"{name} has {format_count(pods, 'pod')}"
     if free:
         resource, left, offered = free[0]
-        told += f": {format_amount(resource, left)} of {format_amount(resource, offered)} {resource} free"
+        sentence += f": {format_amount(resource, left)} of {format_amount(resource, offered)} {resource} free"
     if named_by:
-        told += f"; {format_count(named_by, 'waiting pod')} {'was' if named_by == 1 else 'were'} rejected here"
-    return told
+        sentence += f"; {format_count(named_by, 'waiting pod')} {'was' if named_by == 1 else 'were'} rejected here"
+    return sentence
 
 
 def queue_sentence(counts: dict[str, int], *, next_retry_in_ns: int | None, next_pod: str) -> str:
@@ -109,19 +109,19 @@ def queue_sentence(counts: dict[str, int], *, next_retry_in_ns: int | None, next
         counts: pods by tier: active, backoff, unschedulable, gated.
         next_retry_in_ns: when the next backoff ends; None if no pod is in backoff. next_pod: the pod in question.
     """
-    told = []
+    pieces = []
     if counts.get("active"):
-        told.append(f"{counts['active']:,} to be tried now")
+        pieces.append(f"{counts['active']:,} to be tried now")
     if counts.get("backoff"):
         when = ""
         if next_retry_in_ns is not None:
             when = f", next try in {format_duration(max(next_retry_in_ns, 0))}" + (f" ({next_pod})" if next_pod else "")
-        told.append(f"{counts['backoff']:,} in backoff{when}")
+        pieces.append(f"{counts['backoff']:,} in backoff{when}")
     if counts.get("unschedulable"):
-        told.append(f"{counts['unschedulable']:,} unschedulable")
+        pieces.append(f"{counts['unschedulable']:,} unschedulable")
     if counts.get("gated"):
-        told.append(f"{counts['gated']:,} gated")
-    return "; ".join(told) if told else "No pod waits"
+        pieces.append(f"{counts['gated']:,} gated")
+    return "; ".join(pieces) if pieces else "No pod waits"
 
 
 def source_sentence(*, name: str, kind: str, state: str, lag_seconds: int) -> str:
@@ -160,9 +160,9 @@ def comparison_sentence(
     if not differ:
         return f"{a} and {b} place all {format_count(pods, 'pod')} alike"
     parts = ((moved, "on another node"), (only_a, f"placed only by {a}"), (only_b, f"placed only by {b}"))
-    told = f"{differ:,} of {format_count(pods, 'pod')} {'differs' if differ == 1 else 'differ'}: "
-    told += ", ".join(f"{count:,} {how}" for count, how in parts if count)
+    sentence = f"{differ:,} of {format_count(pods, 'pod')} {'differs' if differ == 1 else 'differ'}: "
+    sentence += ", ".join(f"{count:,} {how}" for count, how in parts if count)
     if nodes_a != nodes_b:
         fewer = a if nodes_a < nodes_b else b
-        told += f"; {fewer} uses {format_count(abs(nodes_a - nodes_b), 'node')} fewer"
-    return told
+        sentence += f"; {fewer} uses {format_count(abs(nodes_a - nodes_b), 'node')} fewer"
+    return sentence

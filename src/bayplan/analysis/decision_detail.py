@@ -78,15 +78,15 @@ def attempt_detail(
 def _extenders(decision: Decision) -> list[ExtenderReport]:
     return [
         ExtenderReport(
-            extender=said.name,
-            asked=len(said.asked),
-            rejected=len(said.refused),
-            scored=said.scores is not None,
-            filter_error=said.filter_error,
-            ignored=said.ignored,
-            prioritize_error=said.prioritize_error,
+            extender=each.name,
+            asked=len(each.asked),
+            rejected=len(each.refused),
+            scored=each.scores is not None,
+            filter_error=each.filter_error,
+            ignored=each.ignored,
+            prioritize_error=each.prioritize_error,
         )
-        for said in decision.extenders
+        for each in decision.extenders
     ]
 
 

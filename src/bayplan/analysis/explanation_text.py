@@ -33,7 +33,7 @@ SHOWN_REMEDIES = 7
 SHOWN_EVENTS = 5
 """Maximum number of entries shown; the rest is counted. ``--json`` prints all."""
 
-LONGEST_HEADING = 24
+MAX_HEADING_LENGTH = 24
 """Maximum width of the heading of a score column; longer node names are wrapped."""
 
 
@@ -238,7 +238,7 @@ def _columns_that_fit(best: Sequence[NodeScore], width: int) -> int:
     """Return how many nodes fit into the table of scores, at least one."""
     left = width - 4 - max(len(_scorer(score)) for score in best[0].scores) if best[0].scores else width
     for number, each in enumerate(best):
-        left -= 2 + max(min(len(each.node), LONGEST_HEADING), *(len(_score(score)) for score in each.scores), 0)
+        left -= 2 + max(min(len(each.node), MAX_HEADING_LENGTH), *(len(_score(score)) for score in each.scores), 0)
         if left < 0:
             return max(number, 1)
     return len(best)

@@ -139,14 +139,14 @@ def filter_matrix(decision: Decision, whole: Mapping[str, Status] | None = None)
         codes[number, row] = True
     names = list(decision.filters)
     rows = [*codes]
-    for said in decision.pre_filters:
-        if said.node_names is None:
+    for pre_filter_result in decision.pre_filters:
+        if pre_filter_result.node_names is None:
             continue
-        left_out = np.array([name not in said.node_names for name in decision.names], dtype=np.bool_)
-        if said.plugin not in names:
-            names.append(said.plugin)
+        left_out = np.array([name not in pre_filter_result.node_names for name in decision.names], dtype=np.bool_)
+        if pre_filter_result.plugin not in names:
+            names.append(pre_filter_result.plugin)
             rows.append(np.zeros(count, dtype=np.bool_))
-        number = names.index(said.plugin)
+        number = names.index(pre_filter_result.plugin)
         rows[number] = rows[number] | left_out
     all_rows = [*(np.ones(count, dtype=np.bool_) for _ in rejected), *rows]
     failing = np.array(all_rows, dtype=np.bool_).reshape(len(all_rows), count)

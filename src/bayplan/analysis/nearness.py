@@ -20,7 +20,7 @@ INSUFFICIENT = "Insufficient "
 TOO_MANY_PODS = "Too many pods"
 """Reasons of NodeResourcesFit."""
 
-_MOST_SHORT = 1_000_000
+_MAX_SHORT = 1_000_000
 
 
 class Nearness:
@@ -66,7 +66,7 @@ class Nearness:
             for resource, wanted in self._requests.items():
                 missing = wanted - left.get(resource, 0)
                 if missing > 0 and wanted > 0:
-                    self.short[row] += min(missing * 1000 // wanted, _MOST_SHORT)
+                    self.short[row] += min(missing * 1000 // wanted, _MAX_SHORT)
 
     def order(self) -> Index:
         """Return all rows: fitting ones by total, the chosen one first among ties; then the others, the nearest first.

@@ -60,11 +60,11 @@ def _candidates(found: PreemptionReport, all_nodes: bool) -> Table:
 
 def _victims(candidate: CandidateReport, all_nodes: bool) -> str:
     victims = candidate.victims if all_nodes else candidate.victims[:SHOWN_VICTIMS]
-    told = []
+    victim_texts = []
     for victim in victims:
         started = "not started" if victim.started_ns is None else f"started {_start(victim.started_ns)}"
-        told.append(f"{victim.pod} (priority {victim.priority:,}, {started})")
-    listed = format_list(told, more=len(candidate.victims) - len(victims))
+        victim_texts.append(f"{victim.pod} (priority {victim.priority:,}, {started})")
+    listed = format_list(victim_texts, more=len(candidate.victims) - len(victims))
     return f"{'chosen: ' if candidate.chosen else ''}{listed} must go"
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import NamedTuple
 
-LONGEST_REASON = 200
+MAX_REASON_LENGTH = 200
 
 _HEAD = re.compile(r"0/\d+ nodes are available: ?")
 _NEXT = re.compile(r", (?=\d+ )")
@@ -34,27 +34,27 @@ def reasons_of(message: str) -> tuple[Reason, ...]:
     The result of preemption is left out: it concerns the same nodes.
     """
     head = _HEAD.match(message)
-    told = message[head.end() :] if head is not None else message
+    text = message[head.end() :] if head is not None else message
     if head is not None:
-        told = _POST_FILTER.sub("", told, count=1)
-    told = told.removesuffix(".")
-    if not told:
-        return (Reason(message.strip()[:LONGEST_REASON], 0),) if message.strip() else ()
+        text = _POST_FILTER.sub("", text, count=1)
+    text = text.removesuffix(".")
+    if not text:
+        return (Reason(message.strip()[:MAX_REASON_LENGTH], 0),) if message.strip() else ()
     if head is None:
-        return (Reason(told[:LONGEST_REASON], 0),)
+        return (Reason(text[:MAX_REASON_LENGTH], 0),)
     found = []
-    for part in _NEXT.split(told):
+    for part in _NEXT.split(text):
         counted = _COUNTED.fullmatch(part)
-        text, nodes = (part, 0) if counted is None else (counted[2], int(counted[1]))
-        found.append(Reason(text[:LONGEST_REASON], nodes))
+        reason, nodes = (part, 0) if counted is None else (counted[2], int(counted[1]))
+        found.append(Reason(reason[:MAX_REASON_LENGTH], nodes))
     return tuple(sorted(found, key=lambda reason: -reason.nodes))
 
 
 def short_reasons(message: str, most: int = 2) -> str:
     """Return the first reasons with their counts, short enough for a table row: ``Insufficient cpu (4,640), ...``."""
     reasons = reasons_of(message)
-    told = [f"{each.text} ({each.nodes:,})" if each.nodes else each.text for each in reasons[:most]]
-    return ", ".join(told) + (", ..." if len(reasons) > most else "")
+    shown = [f"{each.text} ({each.nodes:,})" if each.nodes else each.text for each in reasons[:most]]
+    return ", ".join(shown) + (", ..." if len(reasons) > most else "")
 
 
 class ReasonCount(NamedTuple):

@@ -20,7 +20,7 @@ from bayplan.state.arrays import Index, Ints
 
 NOTHING: Ints = np.zeros(0, dtype=np.int64)
 
-MOST_COMPARED = 256
+MAX_COMPARED = 256
 """Maximum number of distinct raw scores for which to check whether a normalised score depends on the raw one alone."""
 
 NOT_NORMALIZED = -1
@@ -192,7 +192,7 @@ class _RecordWriter:
 def _is_elementwise(keyframe: Keyframe, part: int, scale: Params, raw: Ints) -> bool:
     """Return whether equal raw scores have equal normalised scores on all rows."""
     rows = len(keyframe.names)
-    for value in raw[:: max(1, len(raw) // MOST_COMPARED)].tolist():
+    for value in raw[:: max(1, len(raw) // MAX_COMPARED)].tolist():
         same = np.asarray(keyframe.normalize(part, scale, np.full(rows, value, dtype=np.int64)))
         if len(same) and not (same == same[0]).all():
             return False

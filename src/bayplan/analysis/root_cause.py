@@ -115,7 +115,7 @@ class _Words:
         """Return the sentence about a filter that rejects every node."""
         if plugin in self._matrix.whole:
             return self._matrix.whole[plugin].message or f"{plugin} rejects it"
-        says: dict[str, Callable[[], str]] = {
+        texts: dict[str, Callable[[], str]] = {
             NODE_AFFINITY: self._labels,
             TAINTS: self._taints,
             CORDON: lambda: "every node is cordoned",
@@ -124,7 +124,7 @@ class _Words:
             "VolumeZone": self._volumes,
             "NodePorts": self._ports,
         }
-        found = says[plugin]() if plugin in says else ""
+        found = texts[plugin]() if plugin in texts else ""
         return found or f"{plugin} rejects every node: {self._reasons(plugin)}"
 
     def of_several(self, usable: int) -> str:

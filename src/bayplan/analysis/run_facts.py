@@ -21,7 +21,7 @@ from bayplan.sim.result import PodFate, SimulationResult
 FORMAT = 1
 """The format of result directories; increased if older readers would misinterpret the files."""
 
-MOST_GROUPS = 100
+MAX_GROUPS = 100
 """Maximum number of groups of pending pods in the facts; the rest is counted."""
 
 FIRST_WARNINGS = 10_000
@@ -183,7 +183,7 @@ def run_facts(result: SimulationResult) -> RunFacts:
             record_level=records.level.name.lower(),
             record_bytes=records.nbytes,
         ),
-        pending=groups[:MOST_GROUPS],
+        pending=groups[:MAX_GROUPS],
         pending_groups=len(groups),
         waits=bound_waits(result.pods),
         still_waiting=unbound_waits(result.pods, result.end_ns),

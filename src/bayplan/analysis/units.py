@@ -64,8 +64,8 @@ def format_share(share: float) -> str:
 
 def format_list(items: Sequence[str], *, more: int = 0) -> str:
     """Return items as a sentence lists them, `more` of which are only counted: ``a``, ``a and b``, ``a, b and 3 more``."""
-    told = [*items, f"{more:,} more"] if more else items
-    return told[0] if len(told) == 1 else f"{', '.join(told[:-1])} and {told[-1]}"
+    shown = [*items, f"{more:,} more"] if more else items
+    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
 
 
 def format_count(count: int, noun: str) -> str:

@@ -36,8 +36,8 @@ def pod_verdict(source: RunSource, pod: PodTimeline, attempts: Sequence[Attempt]
     if pod.bound_ns is None and fate != "deleted":
         return f"{pod.key} is {fate}: {source.message_of(pod)}"
     if pod.bound_ns is None:
-        said = f": {pod.message}" if pod.message else ""
-        return f"{pod.key} was deleted before it got a node{said}"
+        suffix = f": {pod.message}" if pod.message else ""
+        return f"{pod.key} was deleted before it got a node{suffix}"
     ends = {"placed": "is on", "succeeded": "has succeeded on", "failed": "has failed on", "deleted": "was on"}
     place = f"{pod.key} {ends.get(fate, 'is on')} {pod.node}"
     if pod.imported and not attempts:
@@ -78,9 +78,9 @@ def _why_waiting(source: RunSource, pod: PodTimeline, attempts: Sequence[Attempt
     name, gap = decision.names[row], _AMOUNTS.sub("", nearness.gap(row)).replace(", short of ", " and ")
     if len(decision.names) == 1:
         return f"waits: the only node, {name}, does not fit: {gap}"
-    told = f", {gap}" if gap.startswith("short of ") else f" ({gap})"
+    detail = f", {gap}" if gap.startswith("short of ") else f" ({gap})"
     usable = "" if cause is None or cause.usable == cause.nodes else f" of {cause.usable:,} that it may use"
-    return f"waits: none of {len(decision.names):,} nodes fits; nearest{usable} is {name}{told}"
+    return f"waits: none of {len(decision.names):,} nodes fits; nearest{usable} is {name}{detail}"
 
 
 def _root_cause(source: RunSource, pod: PodTimeline, nearness: Nearness) -> RootCause | None:
@@ -106,10 +106,10 @@ def _short_message(message: str) -> str:
     if nodes is None:
         return message
     count = int(nodes[1])
-    told = short_reasons(message, most=3)
+    listed = short_reasons(message, most=3)
     if all(reason.nodes for reason in reasons_of(message)):
-        return f"{'the only node does not fit' if count == 1 else f'none of {count:,} nodes fits'}: {told}"
-    return told
+        return f"{'the only node does not fit' if count == 1 else f'none of {count:,} nodes fits'}: {listed}"
+    return listed
 
 
 def _why_there(won: Attempt, attempts: Sequence[Attempt]) -> str:
@@ -155,23 +155,23 @@ def decision_text(record: Record, margin: int | None) -> str:
         victims = f", {format_count(len(record.victims), 'pod')} must go" if record.victims else ""
         return f"{pod} waits for room on {record.nominated_node}{victims}"
     why = short_reasons(record.message) or record.outcome.name.lower()
-    told = {Outcome.UNSCHEDULABLE: "waits", Outcome.ERROR: "failed"}.get(record.outcome, "was skipped")
-    return f"{pod} {told}: {why}"
+    state = {Outcome.UNSCHEDULABLE: "waits", Outcome.ERROR: "failed"}.get(record.outcome, "was skipped")
+    return f"{pod} {state}: {why}"
 
 
 def attempt_difference(before: Attempt | None, after: Attempt) -> str:
     """Return how an attempt differs from the previous one; "" for the first, and if nothing differs."""
     if before is None:
         return ""
-    told = []
+    differences = []
     fewer = before.feasible_nodes - after.feasible_nodes
     if fewer:
         fit = "fit" if abs(fewer) > 1 else "fits"
-        told.append(f"{format_count(abs(fewer), 'node')} {'fewer' if fewer > 0 else 'more'} {fit}")
+        differences.append(f"{format_count(abs(fewer), 'node')} {'fewer' if fewer > 0 else 'more'} {fit}")
     if after.evaluated_nodes != before.evaluated_nodes:
-        told.append(f"{after.evaluated_nodes:,} nodes looked at instead of {before.evaluated_nodes:,}")
+        differences.append(f"{after.evaluated_nodes:,} nodes looked at instead of {before.evaluated_nodes:,}")
     if after.outcome != before.outcome:
-        told.append(f"{after.outcome} instead of {before.outcome}")
-    elif not told and after.message != before.message:
-        told.append(f"now {short_reasons(after.message)}")
-    return ", ".join(told)
+        differences.append(f"{after.outcome} instead of {before.outcome}")
+    elif not differences and after.message != before.message:
+        differences.append(f"now {short_reasons(after.message)}")
+    return ", ".join(differences)

@@ -15,7 +15,7 @@ from bayplan.framework.status import Status
 from bayplan.objects.pod import Pod
 from bayplan.objects.requests import accounted_requests
 
-_MOST_REJECTIONS = 12
+_MAX_REJECTIONS = 12
 """Maximum number of plugins that reject the pod as a whole, one after another."""
 
 
@@ -45,7 +45,7 @@ def judge(trial: TrialCluster, pod: Pod) -> Judgement:
     """
     whole: dict[str, Status] = {}
     decision: Decision | None = None
-    for _ in range(_MOST_REJECTIONS):
+    for _ in range(_MAX_REJECTIONS):
         gate = trial.gate(pod)
         if gate is not None and gate.plugin not in whole:
             whole[gate.plugin] = gate

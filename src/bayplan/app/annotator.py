@@ -23,7 +23,7 @@ from bayplan.live.attempt_results import attempt_results, nodes_by_interest
 from bayplan.live.decision_store import DecisionStore
 from bayplan.objects.pod import Pod
 
-MOST_REMEMBERED = 100_000
+MAX_REMEMBERED = 100_000
 _log = logging.getLogger("bayplan.annotator")
 _HEADERS = {"content-type": "application/merge-patch+json", "user-agent": "simulator/bayplan"}
 
@@ -113,7 +113,7 @@ class Annotator:
             return
         self._written[key] = numbers[-1]
         self._written.move_to_end(key)
-        if len(self._written) > MOST_REMEMBERED:
+        if len(self._written) > MAX_REMEMBERED:
             self._written.popitem(last=False)
 
     def _made(self, number: int, present: dict[str, str]) -> Written:

@@ -99,19 +99,19 @@ class ApplyResult(msgspec.Struct, frozen=True):
     problems: Sequence[str]
 
 
-def sync_cluster(options: SyncOptions, tell: Callable[[SyncStatus], None], *, once: bool) -> SyncStatus:
+def sync_cluster(options: SyncOptions, progress: Callable[[SyncStatus], None], *, once: bool) -> SyncStatus:
     """Sync from a cluster or files until SIGINT or SIGTERM; with `once`, until everything is imported.
 
     Args:
         options: see `SyncOptions`.
-        tell: is told every second how far it is.
+        progress: called every second with the status.
         once: import, and end.
 
     Raises:
         InputError: a cluster can't be reached, a file can't be read.
     """
     with exit_on_sigterm():
-        return asyncio.run(_sync(options, tell, once=once))
+        return asyncio.run(_sync(options, progress, once=once))
 
 
 def record_cluster(
@@ -121,7 +121,7 @@ def record_cluster(
     *,
     redact: bool,
     seconds: float | None,
-    tell: Callable[[int], None],
+    progress: Callable[[int], None],
 ) -> int:
     """Record a live cluster to a file until SIGINT or SIGTERM, or for a time; return the number of changes in the file.
 
@@ -131,33 +131,33 @@ def record_cluster(
         policy: which namespaces and pods.
         redact: keep only what scheduling reads.
         seconds: how long; None for until SIGINT or SIGTERM.
-        tell: called every second with the number of changes.
+        progress: called every second with the number of changes.
 
     Raises:
         InputError: the cluster can't be reached, the file can't be written.
     """
     with exit_on_sigterm():
-        return asyncio.run(_record(source, path, policy, redact=redact, seconds=seconds, tell=tell))
+        return asyncio.run(_record(source, path, policy, redact=redact, seconds=seconds, progress=progress))
 
 
-def replay_recording(options: ReplayOptions, tell: Callable[[SyncStatus], None]) -> SyncStatus | ApplyResult:
+def replay_recording(options: ReplayOptions, progress: Callable[[SyncStatus], None]) -> SyncStatus | ApplyResult:
     """Replay a recording into a Bayplan cluster; return the result.
 
     Args:
         options: see `ReplayOptions`.
-        tell: is told every second how far it is.
+        progress: called every second with the status.
 
     Raises:
         InputError: the file is no recording, the cluster can't be reached.
     """
     with exit_on_sigterm():
-        return asyncio.run(_replay(options, tell))
+        return asyncio.run(_replay(options, progress))
 
 
 # --- sync -------------------------------------------------------------------------------------------------------------
 
 
-async def _sync(options: SyncOptions, tell: Callable[[SyncStatus], None], *, once: bool) -> SyncStatus:
+async def _sync(options: SyncOptions, progress: Callable[[SyncStatus], None], *, once: bool) -> SyncStatus:
     async with AsyncExitStack() as stack:
         here = await _connect(options.here, stack)
         source: Feed
@@ -169,7 +169,7 @@ async def _sync(options: SyncOptions, tell: Callable[[SyncStatus], None], *, onc
             objects = read_objects(options.paths, stdin=sys.stdin.buffer)
             source, name = DocumentFeed(each.value for each in objects), ", ".join(options.paths)
         kind = "import" if once else "sync"
-        return await _follow(source, here, options.policy, (kind, name), tell, once=once)
+        return await _follow(source, here, options.policy, (kind, name), progress, once=once)
 
 
 def _cluster_name(options: ClusterOptions, connection: ApiConnection) -> str:
@@ -183,7 +183,7 @@ async def _follow(
     here: ApiConnection,
     policy: SyncPolicy,
     described: tuple[str, str],
-    tell: Callable[[SyncStatus], None],
+    progress: Callable[[SyncStatus], None],
     *,
     once: bool,
     steer: Awaitable[None] | None = None,
@@ -195,9 +195,9 @@ async def _follow(
     async def watch() -> None:
         while True:
             await asyncio.sleep(STATUS_SECONDS)
-            tell(session.status())
+            progress(session.status())
 
-    await _until_told_to_end(session.run(once=once), watch(), steer)
+    await _until_stopped(session.run(once=once), watch(), steer)
     return session.status()
 
 
@@ -211,7 +211,7 @@ async def _record(
     *,
     redact: bool,
     seconds: float | None,
-    tell: Callable[[int], None],
+    progress: Callable[[int], None],
 ) -> int:
     async with AsyncExitStack() as stack:
         connection = await _connect(source, stack)
@@ -227,13 +227,13 @@ async def _record(
             while True:
                 await asyncio.sleep(STATUS_SECONDS)
                 writer.flush()
-                tell(writer.changes)
+                progress(writer.changes)
 
         async def work() -> None:
             with suppress(TimeoutError):
                 await asyncio.wait_for(feed.run(take), seconds)
 
-        await _until_told_to_end(work(), watch(), None)
+        await _until_stopped(work(), watch(), None)
         return writer.changes
 
 
@@ -246,7 +246,7 @@ async def _version(connection: ApiConnection) -> str:
 # --- replay -----------------------------------------------------------------------------------------------------------
 
 
-async def _replay(options: ReplayOptions, tell: Callable[[SyncStatus], None]) -> SyncStatus | ApplyResult:
+async def _replay(options: ReplayOptions, progress: Callable[[SyncStatus], None]) -> SyncStatus | ApplyResult:
     recording = open_recording(options.path)
     pace = Pace(time.monotonic_ns, speed=options.speed, start_ns=options.start_ns)
     if options.paused:
@@ -257,12 +257,14 @@ async def _replay(options: ReplayOptions, tell: Callable[[SyncStatus], None]) ->
         if recording.header.applies:
             return await _apply(recording, pace, here, steer)
         feed = ReplayFeed(recording, pace)
-        return await _follow(feed, here, options.policy, ("replay", options.path.name), tell, once=True, steer=steer)
+        return await _follow(
+            feed, here, options.policy, ("replay", options.path.name), progress, once=True, steer=steer
+        )
 
 
 async def _apply(recording: Recording, pace: Pace, here: ApiConnection, steer: Awaitable[None] | None) -> ApplyResult:
     replay = ApplyReplay(recording, pace, here.send, _collection)
-    await _until_told_to_end(replay.run(), None, steer)
+    await _until_stopped(replay.run(), None, steer)
     return ApplyResult(replay.applied, replay.deleted, replay.problems)
 
 
@@ -283,7 +285,7 @@ async def _connect(options: ClusterOptions, stack: AsyncExitStack) -> ApiConnect
     return await stack.enter_async_context(connection)
 
 
-async def _until_told_to_end(
+async def _until_stopped(
     work: Coroutine[None, None, None], watch: Awaitable[None] | None, steer: Awaitable[None] | None
 ) -> None:
     """Run a coroutine until it is done, or SIGINT or SIGTERM arrives; `watch` and `steer` run concurrently.
@@ -291,13 +293,13 @@ async def _until_told_to_end(
     An exception in any of them ends the others and is raised.
     """
     task = asyncio.create_task(work)
-    beside = [asyncio.ensure_future(each) for each in (watch, steer) if each is not None]
+    companions = [asyncio.ensure_future(each) for each in (watch, steer) if each is not None]
     loop = asyncio.get_running_loop()
-    told = False
+    stopped = False
 
     def end() -> None:
-        nonlocal told
-        told = True
+        nonlocal stopped
+        stopped = True
         task.cancel()
 
     failures: list[BaseException] = []
@@ -308,14 +310,14 @@ async def _until_told_to_end(
             failures.append(problem)
             task.cancel()
 
-    for each in beside:
+    for each in companions:
         each.add_done_callback(ended)
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, end)
     try:
         await task
     except asyncio.CancelledError:
-        if not told and not failures:
+        if not stopped and not failures:
             raise
     except BaseExceptionGroup as problems:
         # The first failure ended the other tasks.
@@ -324,7 +326,7 @@ async def _until_told_to_end(
     finally:
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.remove_signal_handler(number)
-        for each in beside:
+        for each in companions:
             each.cancel()
     if failures:
         raise failures[0]

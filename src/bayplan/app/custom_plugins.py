@@ -194,7 +194,7 @@ def _marked_line(problem: SyntaxError) -> str:
 
 
 @contextmanager
-def failures_told(plugins: Sequence[CustomPlugin]) -> Iterator[None]:
+def reported_plugin_errors(plugins: Sequence[CustomPlugin]) -> Iterator[None]:
     """Turn exceptions that pass through the files of custom plugins into errors that name file and line.
 
     Raises:

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
-from bayplan.app.custom_plugins import CustomPlugin, failures_told, load_custom_plugins
+from bayplan.app.custom_plugins import CustomPlugin, load_custom_plugins, reported_plugin_errors
 from bayplan.app.scheduler_setup import read_configuration
 from bayplan.base.errors import InputError
 from bayplan.engine.assemble import assemble_scheduler
@@ -57,7 +57,7 @@ def make_extender(options: ExtenderOptions) -> ServedExtender:
             got = f"one with {', '.join(sorted(points))}"
             raise InputError(f"--plugin {custom.plugin.name}", wanted="a plugin that filters or scores", got=got)
     configuration = only_plugins(read_configuration(options.config, gates, registry), registry, served)
-    with failures_told(served):
+    with reported_plugin_errors(served):
         scheduler = assemble_scheduler(configuration, registry, feature_gates=gates, record_level=RecordLevel.OFF)
         for item in load_inputs(options.paths).manifest.objects() if options.paths else ():
             scheduler.handle(None, item, 0)
@@ -78,17 +78,17 @@ class ServedExtender(PluginExtender):
 
     def filter(self, arguments: Mapping[str, object]) -> dict[str, object]:
         """See `PluginExtender`."""
-        with failures_told(self.plugins):
+        with reported_plugin_errors(self.plugins):
             return super().filter(arguments)
 
     def prioritize(self, arguments: Mapping[str, object]) -> list[dict[str, object]]:
         """See `PluginExtender`."""
-        with failures_told(self.plugins):
+        with reported_plugin_errors(self.plugins):
             return super().prioritize(arguments)
 
     def preempt(self, arguments: Mapping[str, object]) -> dict[str, object]:
         """See `PluginExtender`."""
-        with failures_told(self.plugins):
+        with reported_plugin_errors(self.plugins):
             return super().preempt(arguments)
 
 

@@ -11,7 +11,7 @@ from bayplan.analysis.report import print_parts, report_console
 from bayplan.app.api_service import Service
 from bayplan.base.errors import EngineBusy
 
-LONGEST_WAIT_SECONDS = 10.0
+MAX_WAIT_SECONDS = 10.0
 REST_SECONDS = 0.3
 """A cluster counts as idle when no work is due and no decision was made for this long."""
 
@@ -49,7 +49,7 @@ async def _print(service: Service) -> None:
     }
     question = simulator.engine.submit(lambda scheduler: cluster_facts(scheduler, decisions))
     try:
-        facts = await asyncio.wait_for(asyncio.wrap_future(question), LONGEST_WAIT_SECONDS)
+        facts = await asyncio.wait_for(asyncio.wrap_future(question), MAX_WAIT_SECONDS)
     except (TimeoutError, EngineBusy):
         print("the scheduler is busy: no report")
     else:
@@ -58,7 +58,7 @@ async def _print(service: Service) -> None:
 
 async def _come_to_rest(service: Service) -> None:
     engine = service.simulator.engine
-    end = time.monotonic() + LONGEST_WAIT_SECONDS
+    end = time.monotonic() + MAX_WAIT_SECONDS
     before, now = -1, 0
     while before != now and time.monotonic() < end:
         before = now

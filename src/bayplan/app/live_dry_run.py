@@ -32,16 +32,16 @@ class LiveDryRun:
 
     Args:
         options: as for scheduling; options about writing are ignored.
-        tell: called with each line to show to users.
+        print_line: called with each line to show to users.
         report: a file for all comparisons, as JSON Lines; None for none.
 
     Raises:
         InputError: a configuration or a plugin that can't be used.
     """
 
-    def __init__(self, options: LiveOptions, tell: Callable[[str], None], report: Path | None = None) -> None:
+    def __init__(self, options: LiveOptions, print_line: Callable[[str], None], report: Path | None = None) -> None:
         self.options = options
-        self._tell = tell
+        self._print_line = print_line
         self._report = report
         self._clock = Clock()
         self._runner = PluginRunner(options.plugin_deadline_seconds, now_ns=self._clock.now_ns)
@@ -88,23 +88,23 @@ class LiveDryRun:
                     if not self._stop.is_set():
                         feed.begin()
                         dry_run.turn(self._clock.now_ns(), at_once=True)
-                        self._tell(f"watching the scheduler of {access.url}; nothing is written there")
+                        self._print_line(f"watching the scheduler of {access.url}; nothing is written there")
                         await self._watch(dry_run)
                 finally:
                     await feed.close()
                 dry_run.turn(self._clock.now_ns(), at_once=True)
-        self._tell(dry_run.agreement.sentence())
+        self._print_line(dry_run.agreement.sentence())
         return dry_run.agreement
 
     async def _watch(self, dry_run: DryRun) -> None:
-        told, told_at = 0, time.monotonic()
+        printed, printed_at = 0, time.monotonic()
         while not self._stop.is_set():
             await asyncio.sleep(TURN_SECONDS)
             dry_run.turn(self._clock.now_ns())
             found = dry_run.agreement.placed + dry_run.agreement.refused
-            if found != told and time.monotonic() - told_at > PROGRESS_SECONDS:
-                told, told_at = found, time.monotonic()
-                self._tell(dry_run.agreement.sentence())
+            if found != printed and time.monotonic() - printed_at > PROGRESS_SECONDS:
+                printed, printed_at = found, time.monotonic()
+                self._print_line(dry_run.agreement.sentence())
 
     def _make(self) -> Scheduler:
         settings = self.settings

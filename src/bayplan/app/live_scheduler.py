@@ -77,15 +77,15 @@ class LiveScheduler:
 
     Args:
         options: see `LiveOptions`.
-        tell: called with each line to show to users.
+        print_line: called with each line to show to users.
 
     Raises:
         InputError: a configuration or a plugin that can't be used.
     """
 
-    def __init__(self, options: LiveOptions, tell: Callable[[str], None]) -> None:
+    def __init__(self, options: LiveOptions, print_line: Callable[[str], None]) -> None:
         self.options = options
-        self._tell = tell
+        self._print_line = print_line
         self._clock = Clock()
         self._runner = PluginRunner(options.plugin_deadline_seconds, now_ns=self._clock.now_ns)
         self.settings: SchedulerSettings = read_settings(options.scheduler, self._runner)
@@ -130,8 +130,8 @@ class LiveScheduler:
                         return
                     if health is not None:
                         health.start()
-                        self._tell(f"probes and metrics at {health.url}")
-                    self._tell(f"following {access.url}")
+                        self._print_line(f"probes and metrics at {health.url}")
+                    self._print_line(f"following {access.url}")
                     await unless_stopped(self._stop, self._schedule(access, main, events, feed))
                 finally:
                     await feed.close()
@@ -162,11 +162,11 @@ class LiveScheduler:
             elector = self._elector = self._candidate(options)
             name = options.resource_name
             self._metrics.set_leading(name, leads=False)
-            self._tell(f"waiting for the lease {options.resource_namespace}/{name} as {elector.identity}")
+            self._print_line(f"waiting for the lease {options.resource_namespace}/{name} as {elector.identity}")
             try:
                 await carry_out(elector.acquire(), leases.send, asyncio.sleep)
                 self._metrics.set_leading(name, leads=True)
-                self._tell("leading")
+                self._print_line("leading")
                 working = asyncio.ensure_future(self._work(main, events, feed))
                 holding = asyncio.ensure_future(self._hold(elector, leases))
                 try:
@@ -194,7 +194,7 @@ class LiveScheduler:
             renewing.cancel()
         elector.leads = False
         self._lease_lost = True
-        self._tell("the lease was lost")
+        self._print_line("the lease was lost")
 
     async def _work(self, main: ApiConnection, events: ApiConnection, feed: ClusterFeed) -> None:
         """Schedule until this is cancelled, then finish what was begun."""
@@ -204,7 +204,7 @@ class LiveScheduler:
         dispatcher.connect(engine)
         feed.begin()
         engine.start()
-        self._tell("scheduling")
+        self._print_line("scheduling")
         try:
             await watch_for_sleep(self._clock)
         finally:

@@ -11,7 +11,7 @@ from bayplan.base.clock import Clock
 from bayplan.base.errors import InputError
 
 MOST = 100
-LONGEST_NAME = 100
+MAX_NAME_LENGTH = 100
 
 
 class NamedSnapshot(msgspec.Struct, frozen=True):
@@ -63,8 +63,8 @@ class NamedSnapshots:
         Raises:
             InputError: the name is taken or invalid, or there are too many snapshots.
         """
-        if not name or len(name) > LONGEST_NAME or not name.isprintable():
-            raise InputError("name of a snapshot", got=repr(name), wanted=f"1 to {LONGEST_NAME} characters")
+        if not name or len(name) > MAX_NAME_LENGTH or not name.isprintable():
+            raise InputError("name of a snapshot", got=repr(name), wanted=f"1 to {MAX_NAME_LENGTH} characters")
         if name in self._kept:
             raise InputError("name of a snapshot", got=f"'{name}', which is taken", hint="another name")
         if len(self._kept) >= MOST:

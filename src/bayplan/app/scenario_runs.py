@@ -9,7 +9,7 @@ from time import perf_counter
 import msgspec
 from msgspec.structs import replace
 
-from bayplan.app.custom_plugins import failures_told
+from bayplan.app.custom_plugins import reported_plugin_errors
 from bayplan.app.scheduler_setup import SchedulerSetup, read_setup
 from bayplan.app.waiting_explanation import why_waiting
 from bayplan.base.errors import InputError
@@ -107,7 +107,7 @@ class PreparedScenario:
     def run(self) -> ScenarioResult:
         """Run the scenario and return its result."""
         begun = perf_counter()
-        with failures_told(self._setup.custom_plugins), rare_collections():
+        with reported_plugin_errors(self._setup.custom_plugins), rare_collections():
             result = run_scenario(self.plan, self.simulator, self._configure, self._reason)
         for setup in (self._setup, *self._setups.values()):
             setup.connections.close()

@@ -31,7 +31,7 @@ from bayplan.live.plugin_guard import GuardedRegistry
 from bayplan.live.plugin_runner import PluginRunner
 from bayplan.plugins.registry import in_tree_registry
 
-NOBODY = "none.bayplan.io"
+NO_SCHEDULER = "none.bayplan.io"
 """The scheduler name of a server that leaves all pods to external schedulers: no pod names it."""
 
 
@@ -102,8 +102,8 @@ class SchedulerSettings:
         """Return a function that makes a scheduler for an empty cluster; it begins when it is made."""
         configuration = self.configuration
         if not self.options.enabled:
-            nobody = msgspec.structs.replace(configuration.profiles[0], scheduler_name=NOBODY)
-            configuration = msgspec.structs.replace(configuration, profiles=(nobody,))
+            profile = msgspec.structs.replace(configuration.profiles[0], scheduler_name=NO_SCHEDULER)
+            configuration = msgspec.structs.replace(configuration, profiles=(profile,))
 
         def make() -> Scheduler:
             return self.assemble(

@@ -9,7 +9,7 @@ from typing import BinaryIO
 
 import msgspec
 
-from bayplan.app.custom_plugins import CustomPlugin, failures_told
+from bayplan.app.custom_plugins import CustomPlugin, reported_plugin_errors
 from bayplan.app.mode import Mode
 from bayplan.app.scheduler_setup import SchedulerSetup, read_setup
 from bayplan.base.garbage_collector import rare_collections
@@ -90,7 +90,7 @@ class PreparedSimulation(msgspec.Struct):
         """
         start = perf_counter()
         simulator, until_ns = self.simulator, self.options.until_ns
-        with failures_told(self.custom_plugins), rare_collections(), self.connections:
+        with reported_plugin_errors(self.custom_plugins), rare_collections(), self.connections:
             simulator.run(until_ns=None if until_ns is None else simulator.start_ns + until_ns, progress=progress)
         result = simulator.result(self.given)
         result.wall = WallClock(self.load_seconds, perf_counter() - start)
@@ -141,7 +141,7 @@ def prepare_simulation(
     start_ns = arrivals.start_time_ns(inputs.manifest, creation_times=options.creation_times)
     runs = arrivals.run_times(inputs.trace)
     # Scheduler and cluster draw from streams of their own, so that neither shifts the numbers of the other.
-    with failures_told(setup.custom_plugins):
+    with reported_plugin_errors(setup.custom_plugins):
         scheduler = setup.make(
             seed=options.seed,
             start_ns=start_ns,

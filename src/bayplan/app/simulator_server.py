@@ -38,7 +38,7 @@ from bayplan.live.queue_metrics import figures_of
 
 TICK_SECONDS = 1.0
 SETTLE_SECONDS = 2.0
-MOST_JUMPS = 1000
+MAX_JUMPS = 1000
 """Maximum number of instants without a decision that a step of one decision skips; then it ends without one."""
 
 
@@ -201,7 +201,7 @@ class SimulatorServer:
             whether there was one: False says that nothing will ever be due.
         """
         self.clock.pause()
-        for _ in range(MOST_JUMPS):
+        for _ in range(MAX_JUMPS):
             await self.settle()
             if await asyncio.wrap_future(self.engine.step_decision()):
                 await self.settle()

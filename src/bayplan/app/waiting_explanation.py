@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from bayplan.analysis.explain import explain
 from bayplan.answers.present import PresentSource, present_pods
-from bayplan.app.notebook import Cluster
+from bayplan.answers.trial_cluster import TrialCluster
 from bayplan.app.scheduler_setup import SchedulerSetup
-from bayplan.app.sources.cluster_source import ClusterSource, SourceKind, in_order
 from bayplan.engine.records import RecordLevel
+from bayplan.engine.scheduler import Scheduler
+from bayplan.objects.pod import Pod
 from bayplan.sim.simulator import Simulator
+from bayplan.state.cluster_state import ClusterState
 
 
 def why_waiting(simulator: Simulator, setup: SchedulerSetup, key: str) -> str:
@@ -17,12 +21,16 @@ def why_waiting(simulator: Simulator, setup: SchedulerSetup, key: str) -> str:
     Args:
         simulator: with the cluster. setup: the scheduler that decides in it. key: of the pod.
     """
+
+    def make(state: ClusterState, without: Collection[str]) -> Scheduler:
+        return setup.make(
+            seed=simulator.seed, record_level=RecordLevel.OFF, state=state, sampling=False, without=without
+        )
+
     store, now_ns = simulator.cluster.store, simulator.now_ns
-    objects = [item for kind in store.kinds() for item in store.all(kind)]
-    source = ClusterSource(
-        name="", kind=SourceKind.MANIFESTS, objects=in_order(objects), scheduler=setup, now_ns=now_ns, assumptions=()
-    )
-    cluster = Cluster.of(source, seed=simulator.seed, record_level=RecordLevel.OFF)
-    pods = present_pods(objects, cluster.scheduler.profiles)
+    waiting = [pod for pod in store.all(Pod) if not pod.spec.node_name]
+    trial = TrialCluster(simulator.scheduler.state.fork(), make, waiting, now_ns)
+    objects = (item for kind in store.kinds() for item in store.all(kind))
+    pods = present_pods(objects, simulator.scheduler.profiles)
     life = next(each for each in pods if each.key == key)
-    return explain(PresentSource(cluster.trial(), pods, life, now_ns), [life]).verdict
+    return explain(PresentSource(trial, pods, life, now_ns), [life]).verdict

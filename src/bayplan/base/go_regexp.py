@@ -246,9 +246,9 @@ _CODES = {
 
 def _refusal(pattern: str, problem: Exception) -> RegexpError:
     """Return Go's error for an error of RE2."""
-    (told,) = problem.args
-    told = told.decode("utf-8", "replace") if isinstance(told, bytes) else str(told)
-    code, _, what = told.partition(": ")
+    (message,) = problem.args
+    message = message.decode("utf-8", "replace") if isinstance(message, bytes) else str(message)
+    code, _, what = message.partition(": ")
     text = _CODES.get(code)
     if text is None:
         return _TooLargeError(_TOO_LARGE.format(pattern))

@@ -2,7 +2,7 @@
 
 from bayplan.base.errors import InputError
 
-LARGEST_PORT = 65535
+MAX_PORT = 65535
 
 
 def check_port(port: int, option: str = "--port") -> None:
@@ -15,5 +15,5 @@ def check_port(port: int, option: str = "--port") -> None:
     Raises:
         InputError: there is no such port.
     """
-    if not 0 <= port <= LARGEST_PORT:
-        raise InputError(option, got=str(port), wanted=f"0 to {LARGEST_PORT}")
+    if not 0 <= port <= MAX_PORT:
+        raise InputError(option, got=str(port), wanted=f"0 to {MAX_PORT}")

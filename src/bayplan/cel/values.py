@@ -283,7 +283,7 @@ def checked_uint(number: int) -> Uint:
     raise RunProblem("unsigned integer overflow")
 
 
-_LEAST_EXPONENT, _MOST_DIGITS = -4, 21
+_MIN_EXPONENT, _MAX_DIGITS = -4, 21
 
 
 def double_text(value: float) -> str:
@@ -293,7 +293,7 @@ def double_text(value: float) -> str:
     if math.isinf(value):
         return "+Inf" if value > 0 else "-Inf"
     mantissa, _, exponent = f"{Decimal(repr(value)).normalize():e}".partition("e")
-    if int(exponent) < _LEAST_EXPONENT or int(exponent) >= _MOST_DIGITS:
+    if int(exponent) < _MIN_EXPONENT or int(exponent) >= _MAX_DIGITS:
         return f"{mantissa}e{'-' if exponent[0] == '-' else '+'}{abs(int(exponent)):02}"
     return format(Decimal(repr(value)), "f").removesuffix(".0")
 

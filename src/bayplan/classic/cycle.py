@@ -93,7 +93,7 @@ def schedule_pod(
         return result
     if not len(result.order):
         rows: Index = state.nodes.alive.nonzero()[0]
-        result.fit_error = FitError(plan, len(state.nodes), rows, result.failing[:, rows], _said_by_extenders(common))
+        result.fit_error = FitError(plan, len(state.nodes), rows, result.failing[:, rows], _extender_messages(common))
         # Messages are built on demand.
         common.failure = Status(Code.UNSCHEDULABLE)
         return result
@@ -242,7 +242,7 @@ def pass_extenders(plan: Plan, pod: Pod, extenders: Sequence[Extender], result: 
     common.feasible_nodes = len(left)
 
 
-def _said_by_extenders(common: ScheduleResult) -> dict[str, str]:
+def _extender_messages(common: ScheduleResult) -> dict[str, str]:
     """Return why extenders rejected nodes, by name."""
     statuses = common.extended.statuses if common.extended is not None else {}
     return {name: status.message for name, status in statuses.items()}

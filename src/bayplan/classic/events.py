@@ -38,9 +38,9 @@ class ClassicEvents(ClusterEvents):
 
     def _node(self, old: Node | None, new: Node | None, now_ns: int) -> None:
         known = new is not None and new.metadata.name in self._scheduler.state.nodes.row_of
-        nobody_waits = not self._queue.unschedulable()
+        none_wait = not self._queue.unschedulable()
         super()._node(old, new, now_ns)
-        if known and old is not None and new is not None and (nobody_waits or scheduling_properties_changed(old, new)):
+        if known and old is not None and new is not None and (none_wait or scheduling_properties_changed(old, new)):
             self._queue.move_all_to_active_queue(now_ns, NODE_UPDATE)
 
     def _other(self, old: KubernetesObject | None, new: KubernetesObject | None, now_ns: int) -> None:

@@ -86,7 +86,7 @@ def _check(text: str, where: str, chosen: gates.FeatureGates, registry: Registry
         _print_json({"stage": found.stage, "problems": _plain(problems), "configuration": effective})
         return found.stage is None
     for problem in problems:
-        print(problem.told(where))
+        print(problem.line(where))
     if effective is not None:
         print(_yaml(effective), end="")
         return True
@@ -120,7 +120,7 @@ def _convert(text: str, where: str, chosen: gates.FeatureGates, registry: Regist
         print(f"# {path}: {note}")
     print(converted, end="")
     for problem in problems:
-        print(problem.told("converted"), file=sys.stderr)
+        print(problem.line("converted"), file=sys.stderr)
     return found.stage is None
 
 

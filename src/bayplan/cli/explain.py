@@ -208,7 +208,7 @@ class _Question:
     def _of_present(self, pod: str, shown: Shown, source: ClusterSource) -> Explanation | Workload:
         """Explain a pod of a cluster in its current state."""
         if shown.attempt is not None:
-            got = f"{source.kind}, which tells no earlier attempts"
+            got = f"{source.kind}, which has no earlier attempts"
             raise InputError("--attempt", got=got, wanted="a result directory, or manifests to simulate")
         cluster = Cluster.of(source, seed=self._options.seed, record_level=RecordLevel.OFF)
         pods = cluster.timelines()

@@ -69,7 +69,7 @@ def serve(served: ServedExtender, host: str, port: int, *, quiet: bool, by_name:
     from bayplan.apiserver.http.limits import HttpLimits
     from bayplan.apiserver.http.protocol import limited_protocol
 
-    application = extender_application(served, asked=None if quiet else _tell)
+    application = extender_application(served, asked=None if quiet else _print_request)
     protocol = limited_protocol(HttpLimits())
     server = GracefulServer(uvicorn.Config(application, log_level="warning", proxy_headers=False, http=protocol))
     try:
@@ -97,14 +97,14 @@ extenders:
 """
 
 
-def _tell(verb: str, arguments: Mapping[str, object], answer: object) -> None:
+def _print_request(verb: str, arguments: Mapping[str, object], answer: object) -> None:
     pod = arguments.get("Pod")
     metadata = pod.get("metadata") if isinstance(pod, dict) else None
     name = f"{metadata.get('namespace', '')}/{metadata.get('name', '')}" if isinstance(metadata, dict) else "?"
-    print(f"{verb} {name}: {_told(verb, answer)}", file=sys.stdout, flush=True)
+    print(f"{verb} {name}: {_summary(verb, answer)}", file=sys.stdout, flush=True)
 
 
-def _told(verb: str, answer: object) -> str:
+def _summary(verb: str, answer: object) -> str:
     if isinstance(answer, list):
         return ", ".join(f"{entry['Host']} {entry['Score']}" for entry in answer[:8])
     if not isinstance(answer, dict):

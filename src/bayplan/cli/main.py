@@ -69,7 +69,11 @@ COMMANDS = (
     Command("conformance", "Compare with recorded decisions of kube-scheduler.", _TOOLS),
     Command("store", "Check the database file of a cluster, or repair it.", _TOOLS),
     Command("example", "Print the path of the bundled example, or copy it.", _TOOLS),
+    Command("completion", "Print the completion script of a shell.", _TOOLS),
 )
+
+COMPLETION_VARIABLE = "_BAYPLAN_COMPLETE"
+"""Environment variable with which the script of `bayplan completion` asks for completions."""
 
 
 class CommandGroup(TyperGroup):
@@ -107,6 +111,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(words: list[str]) -> int:
+    if COMPLETION_VARIABLE in os.environ:
+        return _complete()
     try:
         with named_extras():
             build_app(words)(args=words, prog_name="bayplan")
@@ -118,6 +124,22 @@ def _run(words: list[str]) -> int:
         if error.filename is None:
             raise
         return _refuse(f"{error.filename}: {error.strerror}")
+    return 0
+
+
+def _complete() -> int:
+    """Print the completions for the command line of a shell: none if the command needs an extra that is not installed."""
+    from bayplan.cli.completion import words_to_complete  # Only a shell needs it.
+
+    words = words_to_complete()
+    given = command_of(words)
+    try:
+        with named_extras():
+            build_app(words if given in {command.name for command in COMMANDS} else [])(prog_name="bayplan")
+    except SystemExit as ended:
+        return int(ended.code or 0)
+    except InputError:
+        return 1
     return 0
 
 
@@ -136,8 +158,7 @@ def build_app(words: Sequence[str]) -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     )
     app.callback(invoke_without_command=True)(_root)
-    # The options of the program itself take no values, so the first word without a dash is the command.
-    given = next((word for word in words if not word.startswith("-")), None)
+    given = command_of(words)
     if given is not None and given not in {command.name for command in COMMANDS}:
         raise _unknown_command(given)
     for command in COMMANDS:
@@ -146,6 +167,11 @@ def build_app(words: Sequence[str]) -> typer.Typer:
         else:
             app.command(command.name, short_help=command.summary)(_listed_only)
     return app
+
+
+def command_of(words: Sequence[str]) -> str | None:
+    """Return the command among the arguments: the first word without a dash, as the program's own options take no values."""
+    return next((word for word in words if not word.startswith("-")), None)
 
 
 def load(name: str) -> Callable[..., None]:

@@ -45,7 +45,7 @@ def record(
     seconds = duration_seconds(duration, "--duration") if duration else None
     shown = 0
 
-    def tell(changes: int) -> None:
+    def print_progress(changes: int) -> None:
         nonlocal shown
         if changes != shown:
             shown = changes
@@ -53,7 +53,9 @@ def record(
             print(f"\r{changes:,} changes" if not end else f"{changes:,} changes", end=end, file=sys.stderr, flush=True)
 
     source = source_options(from_, context, qps)
-    count = record_cluster(source, path, sync_policy(namespace, selector), redact=redact, seconds=seconds, tell=tell)
+    count = record_cluster(
+        source, path, sync_policy(namespace, selector), redact=redact, seconds=seconds, progress=print_progress
+    )
     if sys.stderr.isatty():
         print(file=sys.stderr)
     print(f"{path}: {count:,} lists and changes, {path.stat().st_size:,} bytes")

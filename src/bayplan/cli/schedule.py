@@ -128,7 +128,7 @@ def schedule(
         key=tls_key,
         plugin_deadline_seconds=plugin_deadline,
     )
-    code = _compare(options, report) if dry_run else LiveScheduler(options, _tell).run()
+    code = _compare(options, report) if dry_run else LiveScheduler(options, _print_line).run()
     if code:
         raise typer.Exit(code)
 
@@ -137,9 +137,9 @@ def _compare(options: "LiveOptions", report: Path | None) -> int:
     """Compare with the cluster's scheduler; return 1 if there was a difference."""
     from bayplan.app.live_dry_run import LiveDryRun
 
-    found = LiveDryRun(options, _tell, report).run()
+    found = LiveDryRun(options, _print_line, report).run()
     return int(found.placed_alike != found.placed or found.refused_alike != found.refused)
 
 
-def _tell(line: str) -> None:
+def _print_line(line: str) -> None:
     print(line, flush=True)

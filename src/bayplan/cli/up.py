@@ -122,7 +122,7 @@ def up(
     check_output_file(write_kubeconfig, "--write-kubeconfig")
     with exit_on_sigterm():
         service = make_service(options, simulator_options, paths or (), Clock(speed=speed, paused=paused))
-        service.run(on_ready=_told(service, write_kubeconfig, report=bool(paths) or once, once=once))
+        service.run(on_ready=_reporter(service, write_kubeconfig, report=bool(paths) or once, once=once))
 
 
 def kubelet_options(text: str) -> "KubeletOptions":
@@ -149,7 +149,7 @@ def kubelet_options(text: str) -> "KubeletOptions":
     return KubeletOptions(container_statuses=True, default_run_time=text)
 
 
-def _told(service: "Service", kubeconfig: Path, *, report: bool, once: bool) -> Callable[[], None]:
+def _reporter(service: "Service", kubeconfig: Path, *, report: bool, once: bool) -> Callable[[], None]:
     """Return the function to call when requests are served; it prints the addresses and the report."""
     from bayplan.apiserver.http.kubeconfig import CONTEXT, write_kubeconfig
     from bayplan.apiserver.rest.loading import summary_of
@@ -163,7 +163,7 @@ def _told(service: "Service", kubeconfig: Path, *, report: bool, once: bool) -> 
         service.close()
         raise
 
-    def tell() -> None:
+    def print_report() -> None:
         if loaded.counts:
             print(f"loaded {summary_of(loaded)}")
         print(f"serving the Kubernetes API at {server.url}")
@@ -179,4 +179,4 @@ def _told(service: "Service", kubeconfig: Path, *, report: bool, once: bool) -> 
 
             begin_report(service, lambda: server.stop() if once else print("Ctrl-C ends it", flush=True))
 
-    return tell
+    return print_report

@@ -188,16 +188,16 @@ def _amounts_of(pod: Pod) -> PodAmounts:
     init_containers = tuple(_container(each, sidecar=each.restart_policy == "Always") for each in spec.init_containers)
     requests = _amounts(stated.requests) if stated is not None else {}
     limits = _amounts(stated.limits) if stated is not None else {}
-    told: list[Amounts] = [requests, limits]
+    listed: list[Amounts] = [requests, limits]
     if not requests and not limits:
-        told = [part for each in (*containers, *init_containers) for part in (each.requests, each.limits)]
+        listed = [part for each in (*containers, *init_containers) for part in (each.requests, each.limits)]
     return PodAmounts(
         containers=containers,
         init_containers=init_containers,
         requests=requests,
         limits=limits,
         overhead=_amounts(spec.overhead),
-        best_effort=not any(each[name].sign() > 0 for each in told for name in _FOR_QUALITY if name in each),
+        best_effort=not any(each[name].sign() > 0 for each in listed for name in _FOR_QUALITY if name in each),
         terminating=spec.active_deadline_seconds is not None,
         priority_class=spec.priority_class_name,
         cross_namespace=any(term.namespaces or term.namespace_selector is not None for term in _terms(pod)),

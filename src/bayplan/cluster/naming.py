@@ -18,8 +18,8 @@ from bayplan.base.random_streams import RandomStream
 ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 
 _SUFFIX_LENGTH = 5
-_LONGEST_PREFIX = 63 - _SUFFIX_LENGTH
-_LONGEST_SUBDOMAIN = 253
+_MAX_PREFIX_LENGTH = 63 - _SUFFIX_LENGTH
+_MAX_SUBDOMAIN_LENGTH = 253
 _PAIRS = [first + second for first in ALPHABET for second in ALPHABET]
 _TRIPLES = [pair + third for pair in _PAIRS for third in ALPHABET]
 _SUFFIXES = len(_PAIRS) * len(_TRIPLES)
@@ -46,7 +46,7 @@ class NameGenerator:
             namespace: the namespace of the object, part of the key that is looked up.
             taken: the keys that exist.
         """
-        prefix = prefix[:_LONGEST_PREFIX]
+        prefix = prefix[:_MAX_PREFIX_LENGTH]
         while True:
             # One draw makes the whole suffix; 27**5 values fit 53 bits many times over, so the bias is below 2**-29.
             number = int(self._random() * _SUFFIXES)
@@ -57,18 +57,18 @@ class NameGenerator:
 
 def pod_name_prefix(owner_name: str) -> str:
     """Return the ``generateName`` of an owner's pods: its name and a dash, without the dash where that is too long."""
-    return f"{owner_name}-" if len(owner_name) < _LONGEST_SUBDOMAIN else owner_name
+    return f"{owner_name}-" if len(owner_name) < _MAX_SUBDOMAIN_LENGTH else owner_name
 
 
 def indexed_pod_name_prefix(job_name: str, index: int) -> str:
     """Return the ``generateName`` of the pod of an Indexed Job: ``<job>-<index>-``, the job's name cut to fit."""
     ending = f"-{index}-"
-    return job_name[: _LONGEST_PREFIX - len(ending)] + ending
+    return job_name[: _MAX_PREFIX_LENGTH - len(ending)] + ending
 
 
 def replica_set_name(deployment_name: str, template_hash: str) -> str:
     """Return ``<deployment>-<hash>``, the deployment's name cut so that the whole is a valid name."""
-    return f"{deployment_name[: _LONGEST_SUBDOMAIN - 1 - len(template_hash)]}-{template_hash}"
+    return f"{deployment_name[: _MAX_SUBDOMAIN_LENGTH - 1 - len(template_hash)]}-{template_hash}"
 
 
 def revision_name(owner_name: str, template_hash: str) -> str:

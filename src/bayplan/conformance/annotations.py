@@ -156,8 +156,8 @@ class _Run(E2eRun):
             points = decisions.late_points(number)
             if record.frame < 0 or points is None:
                 continue
-            said, extended = decisions.said_later(number), bool(self._connections.extenders)
-            results = attempt_results(decisions.decision(number), points, said, extended=extended)
+            outputs, extended = decisions.said_later(number), bool(self._connections.extenders)
+            results = attempt_results(decisions.decision(number), points, outputs, extended=extended)
             found.setdefault(record.pod.partition("/")[2], []).append(cast("Json", encode(results)))
         return cast("JsonObject", found)
 

@@ -84,42 +84,42 @@ class ClassicRun:
         scheduler = self.scheduler
         plan = scheduler.plans.plan_for(profile, pod)
         cycle_state = CycleState()
-        self._tell_predicates(answer, plan, pod)
+        self._record_predicates(answer, plan, pod)
         result = schedule_pod(plan, pod, cycle_state, scheduler.nominated_pods, scheduler.settings)
         failure = result.common.failure
         if failure is not None and result.fit_error is None and not result.common.scored:
             answer["message"] = failure.message
             return answer
-        self._tell_filter(answer, plan, result)
+        self._record_filter(answer, plan, result)
         if result.fit_error is not None:
             answer["message"] = result.fit_error.message()
-            self._tell_preemption(answer, pod, result)
+            self._record_preemption(answer, pod, result)
             return answer
         if failure is not None:
             answer["message"] = failure.message
             return answer
-        self._tell_priorities(answer, plan, result)
+        self._record_priorities(answer, plan, result)
         self._take_node(answer, profile, plan, pod, result, cycle_state)
         return answer
 
     # Predicates.
 
-    def _tell_predicates(self, answer: JsonObject, plan: Plan, pod: Pod) -> None:
+    def _record_predicates(self, answer: JsonObject, plan: Plan, pod: Pod) -> None:
         """Write what every configured predicate says alone of every node, nominated pods left out."""
         if not self.state.nodes.row_of:
             return
         other = Plan(self._never_asked, pod, self.state, RuleResults(self.state))
-        told: dict[str, Json] = {}
+        predicates: dict[str, Json] = {}
         for each in (plan, other):
             each.run_pre_filter_plugins(CycleState())
             each.refresh_filters()
             for number, part in enumerate(each.filtered.results):
                 failed = [(row, int(part.values[row])) for row in self._alive() if part.values[row]]
                 if failed:
-                    told[part.name] = {self._name(row): _told(each, number, verdict) for row, verdict in failed}
-        answer["predicates"] = told
+                    predicates[part.name] = {self._name(row): _recorded(each, number, verdict) for row, verdict in failed}
+        answer["predicates"] = predicates
 
-    def _tell_filter(self, answer: JsonObject, plan: Plan, result: ClassicResult) -> None:
+    def _record_filter(self, answer: JsonObject, plan: Plan, result: ClassicResult) -> None:
         failing = result.failing
         filtered: dict[str, Json] = {}
         for row in self._alive():
@@ -134,7 +134,7 @@ class ClassicRun:
 
     # Priorities.
 
-    def _tell_priorities(self, answer: JsonObject, plan: Plan, result: ClassicResult) -> None:
+    def _record_priorities(self, answer: JsonObject, plan: Plan, result: ClassicResult) -> None:
         rows = result.order.tolist()
         if priority_errors(plan, len(rows)) is not None:
             # A single node is taken all the same.
@@ -169,7 +169,7 @@ class ClassicRun:
 
     # Preemption.
 
-    def _tell_preemption(self, answer: JsonObject, pod: Pod, result: ClassicResult) -> None:
+    def _record_preemption(self, answer: JsonObject, pod: Pod, result: ClassicResult) -> None:
         """Write what preemption finds, and remember the nomination as the recording does."""
         scheduler = self.scheduler
         found = scheduler.find_preemption(pod, result)
@@ -237,7 +237,7 @@ def configuration_of(case: JsonObject) -> ClassicConfiguration:
     )
 
 
-def _told(plan: Plan, number: int, verdict: int) -> JsonObject:
+def _recorded(plan: Plan, number: int, verdict: int) -> JsonObject:
     reasons = plan.explain(number, verdict).reasons
     if verdict & ERROR_BIT:
         return {"fits": False, "reasons": [], "error": reasons[0]}

@@ -70,12 +70,12 @@ class _Replay:
         if op.pod == LAST and self._last is None:
             return {**self._state(), "result": "(none)"}
         result, error = self._do(op)
-        told = self._state()
+        answer = self._state()
         if result:
-            told["result"] = result
+            answer["result"] = result
         if error:
-            told["error"] = error
-        return told
+            answer["error"] = error
+        return answer
 
     def _named(self, key: str) -> Pod:
         if key == LAST:

@@ -113,24 +113,24 @@ def run_cycle(scheduler: Scheduler, objects: ClusterObjects, key: str) -> JsonOb
     if result.diagnosis is not None and result.diagnosis.absent_status is not None:
         # The program that made the recordings does not name the filter that refused the nominated node here.
         result.diagnosis.absent_status = absent_status(plan)
-    _tell_filters(answer, plan, result)
+    _record_filters(answer, plan, result)
     if plan.pre.status is None and repeats_overhead(pod):
         answer["filterAll"] = _every_filter(_plan_after_sums(scheduler, profile, pod))
     failure = result.failure
     # An Error of a filter ends the cycle before scores, whatever other nodes could do.
     if result.feasible_nodes and (failure is None or result.scored):
-        failure = _tell_scores(answer, plan, result) or failure
+        failure = _record_scores(answer, plan, result) or failure
     if failure is not None and result.diagnosis is None:
         answer["message"] = failure.message
         return answer
     if result.diagnosis is not None:
-        _tell_preemption(answer, scheduler, profile, pod, result, cycle_state)
+        _record_preemption(answer, scheduler, profile, pod, result, cycle_state)
         return answer
     _take_node(answer, scheduler, profile, plan, pod, result, cycle_state)
     return answer
 
 
-def _tell_filters(answer: JsonObject, plan: Plan, result: ScheduleResult) -> None:
+def _record_filters(answer: JsonObject, plan: Plan, result: ScheduleResult) -> None:
     pre, names = plan.pre, plan.state.nodes.names
     status = pre.status or Status(Code.SUCCESS)
     node_names = list[Json](sorted(pre.node_names)) if pre.node_names is not None else None
@@ -153,7 +153,7 @@ def _tell_filters(answer: JsonObject, plan: Plan, result: ScheduleResult) -> Non
     if result.nominated_failures is not None:
         result.nominated_failures.write_to(first, verdicts)
     examined = plan.examined()
-    told_filters: dict[str, Json] = {}
+    by_node: dict[str, Json] = {}
     alive = np.flatnonzero(plan.state.nodes.alive).tolist()
     for row in alive:
         if examined[row] and first[row] >= 0:
@@ -161,8 +161,8 @@ def _tell_filters(answer: JsonObject, plan: Plan, result: ScheduleResult) -> Non
             found = plan.explain(number, verdict)
             if verdict_code(verdict) is Code.ERROR:
                 found = plan.filter_error(number, verdict)
-            told_filters[names[row] or ""] = {"plugin": found.plugin, **_told(found)}
-    answer["filter"] = told_filters
+            by_node[names[row] or ""] = {"plugin": found.plugin, **_recorded(found)}
+    answer["filter"] = by_node
     answer["feasible"] = list[Json](sorted(names[row] or "" for row in alive if examined[row] and first[row] < 0))
 
 
@@ -173,8 +173,8 @@ def _every_filter(plan: Plan) -> dict[str, Json]:
     for number, part in enumerate(plan.filtered.results):
         failed = [row for row in alive if part.values[row]]
         if failed:
-            told = {names[row] or "": _told(plan.explain(number, int(part.values[row]))) for row in failed}
-            every[part.name] = dict[str, Json](told)
+            answers = {names[row] or "": _recorded(plan.explain(number, int(part.values[row]))) for row in failed}
+            every[part.name] = dict[str, Json](answers)
     return every
 
 
@@ -202,7 +202,7 @@ def _plan_after_sums(scheduler: Scheduler, profile: Profile, pod: Pod) -> Plan:
     return plan
 
 
-def _tell_scores(answer: JsonObject, plan: Plan, result: ScheduleResult) -> Status | None:
+def _record_scores(answer: JsonObject, plan: Plan, result: ScheduleResult) -> Status | None:
     """Write scores over the feasible nodes; return the Error of scoring, if there is one."""
     names = plan.state.nodes.names
     feasible = _rows_of(plan, answer["feasible"])
@@ -239,7 +239,7 @@ def _check_kept_totals(plan: Plan, result: ScheduleResult, table: ScoreTable) ->
         raise AssertionError("the kept totals of the plan differ from a full pass")
 
 
-def _tell_preemption(
+def _record_preemption(
     answer: JsonObject,
     scheduler: Scheduler,
     profile: Profile,
@@ -279,15 +279,15 @@ def _tell_preemption(
 
 def _candidates(profile: Profile, pod: Pod, diagnosis: Diagnosis, cycle_state: CycleState) -> dict[str, Json]:
     """Return what a dry run on every node finds, also where fewer candidates are enough for the plugin."""
-    told: dict[str, Json] = {}
+    answers: dict[str, Json] = {}
     for plugin in profile.post_filter:
         if isinstance(plugin, DefaultPreemption):
             for candidate in plugin.evaluator.candidates_everywhere(pod, diagnosis, cycle_state):
-                told[candidate.node_name] = {
+                answers[candidate.node_name] = {
                     "victims": list[Json](candidate.victims),
                     "numPDBViolations": candidate.pdb_violations,
                 }
-    return told
+    return answers
 
 
 def _first_of_all_starts(
@@ -367,7 +367,7 @@ def _nominated(pod: Pod, node_name: str) -> Pod:
     return structs.replace(pod, status=structs.replace(pod.status, nominated_node_name=node_name))
 
 
-def _told(status: Status) -> dict[str, Json]:
+def _recorded(status: Status) -> dict[str, Json]:
     return {"code": status.code.text, "reasons": list[Json](sorted(status.reasons))}
 
 

@@ -78,7 +78,7 @@ def following(
     bound = _recorded_bindings(case)
     popped = [""]
 
-    class ToldQueue(queue_type):  # type: ignore[misc, valid-type]  # A class as an argument is none to mypy.
+    class ScriptedQueue(queue_type):  # type: ignore[misc, valid-type]  # A class as an argument is none to mypy.
         """A queue that records which pod it popped last."""
 
         def pop(self) -> QueuedPod | None:
@@ -91,7 +91,7 @@ def following(
         row = state.nodes.row_of.get(bound.get(popped[0], ""), -1)
         return row if row in list(map(int, ties)) else first_by_name(state, ties)
 
-    return pick, ToldQueue
+    return pick, ScriptedQueue
 
 
 class E2eRun:

@@ -68,7 +68,7 @@ def answer_hint_case(case: JsonObject) -> JsonObject:
             "id": asked.id,
             "error": None,
             "plugins": {
-                name: [_told(event, hint) for event, hint in plugin.events_to_register()]
+                name: [_recorded(event, hint) for event, hint in plugin.events_to_register()]
                 for name, plugin in sorted(plugins.items())
                 if plugin.events_to_register() or not REJECTING_POINTS.isdisjoint(plugin.extension_points())
             },
@@ -122,7 +122,7 @@ def _ask(registered: Sequence[tuple[ClusterEvent, QueueingHint | None]], pod: Po
     for event, hint in matching:
         found = HintAnswer.QUEUE if hint is None else hint(pod, change.old, change.new)
         error = f"{event.resource}: unexpected objects" if found is HintAnswer.ERROR else None
-        hints.append({"registered": _told(event, hint), "answer": "Queue" if found else "Skip", "error": error})
+        hints.append({"registered": _recorded(event, hint), "answer": "Queue" if found else "Skip", "error": error})
     answers = [hint["answer"] for hint in hints]
     answer: JsonObject = {
         "event": {"resource": str(change.event.resource), "actions": _actions(change.event.actions)},
@@ -134,15 +134,15 @@ def _ask(registered: Sequence[tuple[ClusterEvent, QueueingHint | None]], pod: Po
     return answer
 
 
-def _told(event: ClusterEvent, hint: QueueingHint | None) -> JsonObject:
-    told: JsonObject = {
+def _recorded(event: ClusterEvent, hint: QueueingHint | None) -> JsonObject:
+    recorded: JsonObject = {
         "resource": str(event.resource),
         "actions": _actions(event.actions),
         "function": hint is not None,
     }
     if event.custom_label:
-        told["label"] = event.custom_label
-    return told
+        recorded["label"] = event.custom_label
+    return recorded
 
 
 def _actions(actions: ActionType) -> list[Json]:

@@ -258,10 +258,10 @@ class _Replay:
             case "listerRemove":
                 self._forget(op.pod)
             case _:
-                return self._tell_of_cluster(op)
+                return self._change_cluster(op)
         return {}
 
-    def _tell_of_cluster(self, op: _Op) -> JsonObject:
+    def _change_cluster(self, op: _Op) -> JsonObject:
         queue, now_ns = self.queue, self.now_ns
         match op.op:
             case "assignedAdd" if op.via == "queue":

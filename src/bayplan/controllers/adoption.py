@@ -48,7 +48,7 @@ class SeenObjects:
         self._uids.pop(key, None)
 
 
-_MOST_SELECTORS = 10_000
+_MAX_SELECTORS = 10_000
 
 
 class _Selectors:
@@ -67,7 +67,7 @@ class _Selectors:
                 compiled = compile_label_selector(selector)
             except SelectorError:
                 compiled = NOTHING
-            if len(self._known) >= _MOST_SELECTORS:
+            if len(self._known) >= _MAX_SELECTORS:
                 self._known.clear()
             known = self._known[id(selector)] = (selector, compiled)
         return known[1].matches(item.metadata.labels)
@@ -204,7 +204,7 @@ class PodOwnership(Controller):
             if self._selectors.match(owner.spec.selector, pod):
                 _adopt(self.writer, owner, pod)
                 return
-        if len(self._unclaimed) >= _MOST_SELECTORS:
+        if len(self._unclaimed) >= _MAX_SELECTORS:
             self._unclaimed.clear()
         changes = self._changes.get(metadata.namespace, 0)
         self._unclaimed[(metadata.namespace, id(metadata.labels))] = (metadata.labels, changes)

@@ -28,7 +28,7 @@ from bayplan.objects.pod import Pod
 from bayplan.objects.workloads import DaemonSet
 
 _FIRST_BACKOFF_NS = SECOND_NS
-_LONGEST_BACKOFF_NS = 15 * 60 * SECOND_NS
+_MAX_BACKOFF_NS = 15 * 60 * SECOND_NS
 
 
 class DaemonSetController(Controller):
@@ -302,12 +302,12 @@ def _is_outdated(memory: DaemonMemory, revision: Revision) -> bool:
 def _back_off(memory: DaemonMemory, name: str, now_ns: int) -> int:
     """Return how long a failed pod on a node has to stay; when it may go, double the time for the next one."""
     known = memory.backoff.get(name)
-    if known is None or now_ns - known[1] > 2 * _LONGEST_BACKOFF_NS:
+    if known is None or now_ns - known[1] > 2 * _MAX_BACKOFF_NS:
         memory.backoff[name] = (_FIRST_BACKOFF_NS, now_ns)
         return 0
     delay_ns, since_ns = known
     left_ns = delay_ns - (now_ns - since_ns)
     if left_ns > 0:
         return left_ns
-    memory.backoff[name] = (min(2 * delay_ns, _LONGEST_BACKOFF_NS), now_ns)
+    memory.backoff[name] = (min(2 * delay_ns, _MAX_BACKOFF_NS), now_ns)
     return 0

@@ -19,7 +19,7 @@ SUCCESS_CRITERIA_MET = "SuccessCriteriaMet"
 FAILURE_TARGET = "FailureTarget"
 
 _FIRST_BACKOFF_NS = 10 * SECOND_NS
-_LONGEST_BACKOFF_NS = 600 * SECOND_NS
+_MAX_BACKOFF_NS = 600 * SECOND_NS
 
 
 def find_condition(job: Job, type_: str) -> Condition | None:
@@ -60,7 +60,7 @@ def backoff_end_ns(failures: int, last_failure_ns: int) -> int:
     """Return until when no pod is created after failures in a row: 10 s after the first, doubling up to 10 minutes."""
     if failures <= 0:
         return 0
-    return last_failure_ns + min(_FIRST_BACKOFF_NS << min(failures - 1, 10), _LONGEST_BACKOFF_NS)
+    return last_failure_ns + min(_FIRST_BACKOFF_NS << min(failures - 1, 10), _MAX_BACKOFF_NS)
 
 
 class Backoff:

@@ -32,9 +32,9 @@ from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod
 from bayplan.objects.policy import LimitRange, PriorityClass, ResourceQuota
 
-_MOST_RECONCILES_AT_ONCE = 100_000
+_MAX_RECONCILES_AT_ONCE = 100_000
 _FIRST_WAIT_NS = SECOND_NS // 4
-_LONGEST_WAIT_NS = 16 * SECOND_NS
+_MAX_WAIT_NS = 16 * SECOND_NS
 _ANSWER_WAIT_NS = 20 * MILLISECOND_NS
 """Until something outside has answered, most likely."""
 _log = logging.getLogger("bayplan.controllers")
@@ -134,9 +134,9 @@ class ControllerManager:
                     elif node_name in evicting:
                         self._add(self._node_lifecycle, node_name)
                 if item.metadata.owner_references:
-                    self._tell_owners(event, item)
+                    self._notify_owners(event, item)
                 if self._pod_watchers:
-                    self._tell_watchers(event, self._pod_watchers)
+                    self._notify_watchers(event, self._pod_watchers)
             else:
                 self._observe(event)
         self._position = len(journal)
@@ -151,7 +151,7 @@ class ControllerManager:
         if own is not None and _asks_for_something_new(event):
             self._add(own, item.key)
         if item.metadata.owner_references:
-            self._tell_owners(event, item)
+            self._notify_owners(event, item)
         if kind is PriorityClass or kind is LimitRange or kind is ResourceQuota:
             self._admission.forget()
             for work in self._failed:
@@ -160,14 +160,14 @@ class ControllerManager:
             if self._admission.policies.gives_back(event):
                 for work in self._failed:
                     self._add(*work)
-            self._tell_watchers(event, self._pod_watchers)
+            self._notify_watchers(event, self._pod_watchers)
         else:
-            self._tell_watchers(event, self._watchers.get(kind, ()))
+            self._notify_watchers(event, self._watchers.get(kind, ()))
             self._pod_watchers = [item for item in self._others if item.watches_pods]
         if event.type == DELETED or item.metadata.finalizers:
-            self._tell_watchers(event, (self._garbage_collector,))
+            self._notify_watchers(event, (self._garbage_collector,))
 
-    def _tell_owners(self, event: ChangeEvent, item: KubernetesObject) -> None:
+    def _notify_owners(self, event: ChangeEvent, item: KubernetesObject) -> None:
         metadata = item.metadata
         for owner in metadata.owner_references:
             if owner.controller and owner.kind in self._by_owner:
@@ -177,7 +177,7 @@ class ControllerManager:
                     controller.pod_changed(key, event)
                 self._add(controller, key)
 
-    def _tell_watchers(self, event: ChangeEvent, watchers: Iterable[Controller]) -> None:
+    def _notify_watchers(self, event: ChangeEvent, watchers: Iterable[Controller]) -> None:
         for watcher in watchers:
             for key in watcher.keys_for(event):
                 self._add(watcher, key)
@@ -213,7 +213,7 @@ class ControllerManager:
         if self._due_ns is None or self._due_ns > now_ns:
             return
         self._due_ns = None
-        budget = _MOST_RECONCILES_AT_ONCE + 100 * len(self._queue)
+        budget = _MAX_RECONCILES_AT_ONCE + 100 * len(self._queue)
         while self._queue:
             budget -= 1
             if budget < 0:
@@ -278,7 +278,7 @@ class ControllerManager:
             if isinstance(problem, AwaitsAnswers):
                 wait_ns = _ANSWER_WAIT_NS
             else:
-                self._waits[work] = min(2 * wait_ns, _LONGEST_WAIT_NS)
+                self._waits[work] = min(2 * wait_ns, _MAX_WAIT_NS)
             self._set_alarm(work, now_ns + wait_ns)
 
     def _set_alarm(self, work: _Work, time_ns: int) -> None:

@@ -79,7 +79,7 @@ class NodeLifecycleController(Controller):
             return None
         if self._waits_for_kubelets:
             self._register(node)
-            if not says_whether_ready(node):
+            if not has_ready_condition(node):
                 return None
         taints = _wanted_taints(node, now_ns)
         if taints != node.spec.taints:
@@ -148,7 +148,7 @@ class NodeLifecycleController(Controller):
         self.writer.record(pod, "TaintManagerEviction", text, "taint-eviction-controller")
 
 
-def says_whether_ready(node: Node) -> bool:
+def has_ready_condition(node: Node) -> bool:
     """Return whether a node has a condition Ready, whatever its status."""
     return any(condition.type == "Ready" for condition in node.status.conditions)
 

@@ -30,7 +30,7 @@ POD_CLAIM_ANNOTATION = "resource.kubernetes.io/pod-claim-name"
 MAX_USERS = 256
 """Maximum number of consumers in the `reservedFor` list of a claim."""
 
-_LONGEST_PREFIX = 57
+_MAX_PREFIX_LENGTH = 57
 
 
 class PodClaimController(Controller):
@@ -164,7 +164,7 @@ def _name_prefix(pod: str, entry: str) -> str:
     """Return the ``generateName`` of a claim; if it is too long, pod and entry lose letters in proportion."""
     prefix = f"{pod}-{entry}-"
     length = len(prefix)
-    if length <= _LONGEST_PREFIX:
+    if length <= _MAX_PREFIX_LENGTH:
         return prefix
-    shortened = f"{pod[: len(pod) * _LONGEST_PREFIX // length]}-"
-    return shortened + entry[: len(entry) * _LONGEST_PREFIX // length]
+    shortened = f"{pod[: len(pod) * _MAX_PREFIX_LENGTH // length]}-"
+    return shortened + entry[: len(entry) * _MAX_PREFIX_LENGTH // length]

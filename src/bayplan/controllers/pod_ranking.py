@@ -31,13 +31,15 @@ def rank_for_deletion(pods: Iterable[Pod], related: Iterable[Pod], now_ns: int) 
         related: pods of all ReplicaSets of the same Deployment.
         now_ns: the current time, for ages.
     """
-    crowd = Counter(pod.spec.node_name for pod in related if is_active(pod))
+    pods_on_node = Counter(pod.spec.node_name for pod in related if is_active(pod))
 
     def compare(one: Pod, other: Pod) -> int:
         return _compare_ages(one, other, now_ns)
 
     age = cmp_to_key(compare)
-    return sorted(pods, key=lambda pod: (*_standing(pod), _deletion_cost(pod), -crowd[pod.spec.node_name], age(pod)))
+    return sorted(
+        pods, key=lambda pod: (*_standing(pod), _deletion_cost(pod), -pods_on_node[pod.spec.node_name], age(pod))
+    )
 
 
 def rank_active(pods: Iterable[Pod]) -> list[Pod]:

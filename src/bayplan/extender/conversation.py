@@ -64,7 +64,7 @@ class Conversation:
         except zlib.error:
             return ExtenderFailure("gzip: invalid header")
         except (httpx.HTTPError, httpx.InvalidURL) as problem:
-            return ExtenderFailure(f'Post "{url}": {self._told(problem)}')
+            return ExtenderFailure(f'Post "{url}": {self._explained(problem)}')
         if status != httpx.codes.OK:
             return ExtenderFailure(f"failed {verb} with extender at URL {url}, code {status}")
         try:
@@ -121,7 +121,7 @@ class Conversation:
             )
         return self._client
 
-    def _told(self, problem: Exception) -> str:
+    def _explained(self, problem: Exception) -> str:
         """Return the error of Go's HTTP client, if known; else our own."""
         url = httpx.URL(self._configuration.url_prefix)
         cause = _root(problem)

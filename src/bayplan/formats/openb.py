@@ -60,7 +60,7 @@ NAMESPACE = "default"
 
 _PODS_OF_A_NODE = "1001"
 _MILLI = 1000
-_LARGEST_NUMBER = 2**40  # Far beyond any machine, and small enough for sums of bytes in int64.
+_MAX_NUMBER = 2**40  # Far beyond any machine, and small enough for sums of bytes in int64.
 _LAST_SECOND = 2**62 // SECOND_NS
 
 _NODE_COLUMNS = ("sn", "cpu_milli", "memory_mib", "gpu", "model")
@@ -255,7 +255,7 @@ class _Row:
     def number(self, column: str) -> int:
         """Return a whole number, not negative."""
         text = self.text(column)
-        if not text.isascii() or not text.isdigit() or len(text) > 13 or (number := int(text)) > _LARGEST_NUMBER:
+        if not text.isascii() or not text.isdigit() or len(text) > 13 or (number := int(text)) > _MAX_NUMBER:
             raise self.refusal(column, wanted="a whole number, not negative")
         return number
 

@@ -141,7 +141,7 @@ def check(settings: Settings, text: str) -> SchedulerConfiguration:
     configuration = _with_custom_plugins(settings, found.configuration)
     if configuration is not None:
         return configuration
-    told = [each.told("configuration") for each in problems_of(found, text)]
+    told = [each.line("configuration") for each in problems_of(found, text)]
     raise Refusal(
         HTTPStatus.UNPROCESSABLE_ENTITY,
         f"configuration refused at {found.stage}",

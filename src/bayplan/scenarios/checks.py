@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from bayplan.analysis.percentiles import percentile
 from bayplan.analysis.units import format_count, format_duration, format_list, format_share
+from bayplan.analysis.waits import percentile
 from bayplan.base.errors import InputError
 from bayplan.base.long_durations import read_long_duration
 from bayplan.objects.requests import node_amounts

@@ -16,9 +16,8 @@ from typing import Any, cast
 from bayplan.base.errors import InputError
 from bayplan.formats import yaml_text
 from bayplan.formats.documents import Document
-from bayplan.formats.inputs import Inputs
+from bayplan.formats.inputs import Inputs, load_documents
 from bayplan.formats.manifest import Manifest
-from bayplan.formats.inputs import load_documents
 from bayplan.objects.kinds import find_kind
 from bayplan.scenarios.reading import ScenarioPlan, StepPlan
 from bayplan.scenarios.scenario import SETTLED, Patch, Scenario, Step

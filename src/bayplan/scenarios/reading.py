@@ -13,9 +13,8 @@ from bayplan.base.errors import InputError
 from bayplan.base.long_durations import read_long_duration
 from bayplan.base.near_names import near_name
 from bayplan.formats.documents import Document
-from bayplan.formats.inputs import Inputs, load_inputs
+from bayplan.formats.inputs import Inputs, load_documents, load_inputs
 from bayplan.formats.manifest import Manifest
-from bayplan.formats.inputs import load_documents
 from bayplan.objects.kinds import convert
 from bayplan.objects.meta import KubernetesObject
 from bayplan.scenarios.scenario import ACTIONS, API_VERSION, KIND, SETTLED, Check, Scenario, Step, actions_of

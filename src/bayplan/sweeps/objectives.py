@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayplan.analysis.percentiles import percentile
 from bayplan.analysis.run_facts import RunFacts
+from bayplan.analysis.waits import percentile
 from bayplan.base.durations import SECOND_NS
 from bayplan.objects.node_prices import price_of
 from bayplan.sim.result import PodFate, SimulationResult

@@ -85,11 +85,11 @@ def test_requests_are_answered_between_slices_of_a_big_scale() -> None:
 
 def test_listeners_are_told_when_the_loop_comes_round() -> None:
     async def steps(driven: Driven) -> None:
-        told: list[str] = []
-        driven.bridge.listen(lambda events: told.extend(event.object.metadata.name for event in events))
+        reported: list[str] = []
+        driven.bridge.listen(lambda events: reported.extend(event.object.metadata.name for event in events))
         await driven.post("/api/v1/nodes", NODE)
         await driven.until_idle()
-        assert "n" in told
+        assert "n" in reported
 
     drive(Clock(), steps)
 

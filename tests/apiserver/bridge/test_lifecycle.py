@@ -218,7 +218,7 @@ def test_pods_leave_a_node_that_is_not_ready_when_their_toleration_has_run_out()
     assert (effects, world.names("pods")) == (["NoSchedule", "NoExecute"], ["p"])
     world.run(2)
     assert world.names("pods") == []
-    assert "TaintManagerEviction: Marking for deletion Pod default/p" in world.told("Pod")
+    assert "TaintManagerEviction: Marking for deletion Pod default/p" in world.reported("Pod")
 
 
 # --- starts -----------------------------------------------------------------------------------------------------------

@@ -111,7 +111,7 @@ def test_the_last_status_is_the_recorded_one(
 
 
 def test_the_events_are_the_recorded_ones(recorded: list[tuple[str, Document]], world: World) -> None:
-    def told(event: Document) -> object:
+    def reported(event: Document) -> object:
         involved = cast("Document", event["involvedObject"])
         fields = {**bare(event), "involvedObject": {**involved, "resourceVersion": ""}}
         metadata = cast("dict[str, str]", fields.pop("metadata"))
@@ -119,8 +119,8 @@ def test_the_events_are_the_recorded_ones(recorded: list[tuple[str, Document]], 
         return masked({name: item for name, item in fields.items() if not name.endswith("Timestamp")})
 
     sent = [body for request, body in recorded if request == "POST /api/v1/namespaces/default/events"]
-    want = [told(body) for body in sent if cast("Document", body["involvedObject"])["kind"] != "Node"]
-    found = [told(event) for event in world.documents("events")]
+    want = [reported(body) for body in sent if cast("Document", body["involvedObject"])["kind"] != "Node"]
+    found = [reported(event) for event in world.documents("events")]
     assert sorted(found, key=str) == sorted(want, key=str)
 
 

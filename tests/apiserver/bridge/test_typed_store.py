@@ -30,17 +30,17 @@ class Told:
 def test_listeners_begin_with_all_objects_and_go_on_with_changes_in_order() -> None:
     client = Client()
     client.post(PODS, pod("a"))
-    bridge, told = Bridge(client.backend, seed=1), Told()
-    bridge.listen(told)
-    revisions = [event.resource_version for event in told.events]
+    bridge, reported = Bridge(client.backend, seed=1), Told()
+    bridge.listen(reported)
+    revisions = [event.resource_version for event in reported.events]
     assert revisions == sorted(revisions)
-    assert told.lines()[-1] == "ADDED Pod default/a"
+    assert reported.lines()[-1] == "ADDED Pod default/a"
     client.post(PODS, pod("b"))
     client.patch(f"{PODS}/b", {"metadata": {"labels": {"x": "y"}}})
     client.delete(f"{PODS}/a")
-    assert told.events == []
+    assert reported.events == []
     bridge.flush()
-    assert told.lines() == [
+    assert reported.lines() == [
         "ADDED Pod default/b",
         "MODIFIED Pod default/b",
         "MODIFIED Pod default/a",
@@ -73,17 +73,17 @@ def test_a_restored_snapshot_is_told_as_the_changes_that_lead_there() -> None:
     client.post(PODS, pod("comes-back"))
     client.post(PODS, pod("changes"))
     snapshot = client.store.snapshot()
-    bridge, told = Bridge(client.backend, seed=1), Told()
-    bridge.listen(told)
+    bridge, reported = Bridge(client.backend, seed=1), Told()
+    bridge.listen(reported)
     client.delete(f"{PODS}/comes-back")
     client.patch(f"{PODS}/changes", {"metadata": {"labels": {"x": "y"}}})
     client.post(PODS, pod("goes"))
     bridge.flush()
-    told.lines()
+    reported.lines()
     client.store.restore(snapshot)
     bridge.flush()
-    assert all(event.resource_version == client.store.revision for event in told.events)
-    assert sorted(told.lines()) == [
+    assert all(event.resource_version == client.store.revision for event in reported.events)
+    assert sorted(reported.lines()) == [
         "ADDED Pod default/comes-back",
         "DELETED Pod default/goes",
         "MODIFIED Pod default/changes",

@@ -27,9 +27,9 @@ def test_a_deployment_gets_running_pods_of_its_whole_template() -> None:
         (container,) = cast("dict[str, list[Document]]", document["spec"])["containers"]
         assert container["env"] == [{"name": "GREETING", "value": "hello"}]
         assert cast("Document", container["livenessProbe"])["periodSeconds"] == 10
-    assert world.told("Deployment") == [f"ScalingReplicaSet: Scaled up replica set {replica_set} from 0 to 3"]
+    assert world.reported("Deployment") == [f"ScalingReplicaSet: Scaled up replica set {replica_set} from 0 to 3"]
     created = [f"SuccessfulCreate: Created pod: {name}" for name in world.names("pods")]
-    assert sorted(world.told("ReplicaSet")) == created
+    assert sorted(world.reported("ReplicaSet")) == created
 
 
 def test_what_controllers_write_is_theirs_in_managed_fields() -> None:
@@ -113,7 +113,7 @@ def test_a_big_scale_is_done_in_bursts_and_reaches_its_number() -> None:
     assert 0 <= len(world.names("pods")) < 100
     world.run(schedule=False)
     assert len(world.names("pods")) == 100
-    assert len(world.told("ReplicaSet")) <= 25
+    assert len(world.reported("ReplicaSet")) <= 25
     world.patch(f"{APPS}/replicasets/many", {"spec": {"replicas": 0}})
     world.run(schedule=False)
     assert world.names("pods") == []
@@ -138,7 +138,7 @@ def test_a_stateful_set_goes_in_order_with_claims_of_its_whole_template() -> Non
     assert cast("dict[str, Document]", first["spec"])["dataSource"]["name"] == "seed"
     assert world.get(f"{PODS}/db-1").at("spec.hostname") == "db-1"
     assert world.get(f"{PODS}/db-1").at("spec.containers.0.env.0.value") == "hello"
-    assert world.told("StatefulSet")[:2] == [
+    assert world.reported("StatefulSet")[:2] == [
         "SuccessfulCreate: create Claim data-db-0 Pod db-0 in StatefulSet db success",
         "SuccessfulCreate: create Pod db-0 in StatefulSet db successful",
     ]
@@ -200,7 +200,7 @@ def test_a_job_runs_to_its_end_and_lets_go_of_its_pods() -> None:
     phases = [cast("Document", each["status"])["phase"] for each in world.documents("pods")]
     assert phases == ["Succeeded"] * 3
     assert all("finalizers" not in cast("Document", each["metadata"]) for each in world.documents("pods"))
-    assert world.told("Job")[-1] == "Completed: Job completed"
+    assert world.reported("Job")[-1] == "Completed: Job completed"
 
 
 def test_a_job_counts_a_pod_that_was_deleted_as_failed_and_makes_another() -> None:
@@ -226,9 +226,9 @@ def test_a_cron_job_makes_jobs_of_its_whole_template_and_sees_them_end() -> None
         world.get(f"{BATCH}/jobs/{world.names('batch/jobs')[0]}").at("spec.template.spec.containers.0.env.0.value")
         == "hello"
     )
-    told = world.told("CronJob")
-    assert told[0] == f"SuccessfulCreate: Created job {world.names('batch/jobs')[0]}"
-    assert told[1] == f"SawCompletedJob: Saw completed job: {world.names('batch/jobs')[0]}, condition: Complete"
+    reported = world.reported("CronJob")
+    assert reported[0] == f"SuccessfulCreate: Created job {world.names('batch/jobs')[0]}"
+    assert reported[1] == f"SawCompletedJob: Saw completed job: {world.names('batch/jobs')[0]}, condition: Complete"
 
 
 def test_a_schedule_or_run_time_that_cannot_be_read_is_told_to_people() -> None:
@@ -241,8 +241,8 @@ def test_a_schedule_or_run_time_that_cannot_be_read_is_told_to_people() -> None:
     manifest["metadata"] = {"name": "odd", "annotations": {"bayplan.io/run-time": "soon"}}
     world.post(PODS, manifest)
     world.run(1)
-    assert (refused.status, world.told("CronJob")) == (422, [])
-    assert world.told("Pod")[-1].startswith("InvalidRunTime: Pod default/odd $.metadata.annotations")
+    assert (refused.status, world.reported("CronJob")) == (422, [])
+    assert world.reported("Pod")[-1].startswith("InvalidRunTime: Pod default/odd $.metadata.annotations")
     assert world.get(f"{PODS}/odd").at("status.phase") == "Running"
 
 
@@ -255,7 +255,7 @@ def test_pods_that_the_api_refuses_are_told_of_and_tried_again() -> None:
     assert world.names("pods") == []
     assert list(world.bridge.failures()) == ["ReplicaSet default/urgent"]
     text = 'FailedCreate: Error creating: pods "urgent-'
-    assert world.told("ReplicaSet")[0].startswith(text)
+    assert world.reported("ReplicaSet")[0].startswith(text)
     world.post("/apis/scheduling.k8s.io/v1/priorityclasses", {"metadata": {"name": "high"}, "value": 7})
     world.run(20)
     assert [cast("Document", each["spec"])["priority"] for each in world.documents("pods")] == [7]
@@ -302,7 +302,7 @@ def test_a_deleted_pod_lingers_for_its_grace_where_the_kubelet_takes_it() -> Non
     world.delete(f"{PODS}/slow")
     world.run(29)
     assert world.get(f"{PODS}/slow").at("metadata.deletionGracePeriodSeconds") == 30
-    assert world.told("Pod")[-1] == "Killing: Stopping container c"
+    assert world.reported("Pod")[-1] == "Killing: Stopping container c"
     world.run(2)
     assert world.names("pods") == []
 
@@ -316,7 +316,7 @@ def test_a_node_becomes_ready_and_loses_the_taint_of_new_nodes() -> None:
     assert answer.at("spec.taints") is None
     conditions = {each["type"]: each["status"] for each in answer.at("status.conditions")}  # type: ignore[attr-defined]
     assert conditions == {"MemoryPressure": "False", "DiskPressure": "False", "PIDPressure": "False", "Ready": "True"}
-    assert sorted(world.told("Node")) == [
+    assert sorted(world.reported("Node")) == [
         "NodeReady: Node n status is now: NodeReady",
         "RegisteredNode: Node n event: Registered Node n in Controller",
     ]

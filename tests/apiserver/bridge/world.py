@@ -15,7 +15,7 @@ from tests.apiserver.client import Client, Document
 API = "/api/v1"
 APPS = "/apis/apps/v1/namespaces/default"
 BATCH = "/apis/batch/v1/namespaces/default"
-MOST_SLICES = 3_000
+MAX_SLICES = 3_000
 
 
 class World(Client):
@@ -66,7 +66,7 @@ class World(Client):
         self.bridge.check()
 
     def _settle(self, schedule: bool) -> None:
-        for _ in range(MOST_SLICES):
+        for _ in range(MAX_SLICES):
             busy = self.bridge.advance(self.bridge.now_ns(), 500_000)
             if not (schedule and self.schedule()) and not busy:
                 return
@@ -98,7 +98,7 @@ class World(Client):
         """Return the rows of a table in a namespace."""
         return [cast("Document", msgspec.json.decode(item.raw)) for item in self.store.between(table, namespace)]
 
-    def told(self, kind: str, namespace: str = "default") -> list[str]:
+    def reported(self, kind: str, namespace: str = "default") -> list[str]:
         """Return the events about objects of a kind, in the order in which they were written."""
         items = sorted(self.store.between("events", namespace), key=lambda item: item.revision)
         events = [msgspec.json.decode(item.raw) for item in items]

@@ -110,7 +110,7 @@ def test_the_oldest_updaters_are_merged() -> None:
         managers = managed.after_update(request, live, new, managers, is_create=number == 0)
         live = new
     found = owned(managers)
-    assert len(found) == managed.MOST_UPDATE_MANAGERS
+    assert len(found) == managed.MAX_UPDATE_MANAGERS
     assert found["ancient-changes"] == [".", "f:k0", "f:k1", "f:k2", "f:k3"]
 
 

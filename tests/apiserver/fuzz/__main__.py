@@ -23,7 +23,7 @@ from tests.apiserver.fuzz.expected import documents_of, problem_with, seeded
 from tests.apiserver.fuzz.made_up import MadeUp, Source
 
 _PATIENCE = 15.0
-_MOST_GROWTH_MB = 64.0
+_MAX_GROWTH_MB = 64.0
 
 
 class Server:
@@ -107,7 +107,7 @@ def main() -> None:
     print(f"open files {sizes[0][1]}, in the end {sizes[-1][1]}")
     assert not problems, f"{len(problems)} answers were wrong"
     assert "Traceback" not in log, log[-5000:]
-    assert growth < _MOST_GROWTH_MB, f"{growth:.0f} MB more"
+    assert growth < _MAX_GROWTH_MB, f"{growth:.0f} MB more"
     assert sizes[-1][1] <= sizes[0][1] + 20, "files stay open"
 
 

@@ -17,11 +17,11 @@ INTERNAL = re.compile(
 
 def problem_with(request: MadeUp, status: int, body: bytes) -> str:
     """Return the problem with an answer, or nothing."""
-    told = f"{request.method} {request.path}?{request.query} {request.headers} {request.body[:2000]!r}: {status} {body[:500]!r}"
+    reported = f"{request.method} {request.path}?{request.query} {request.headers} {request.body[:2000]!r}: {status} {body[:500]!r}"
     if not 200 <= status <= 599 or status in (501, 502):
-        return f"no code of the API: {told}"
+        return f"no code of the API: {reported}"
     if status == 500 and not INTERNAL.search(body.decode(errors="replace")):
-        return f"an internal error: {told}"
+        return f"an internal error: {reported}"
     return ""
 
 

@@ -46,7 +46,7 @@ _ACCEPTS = (
     "application/json", "*/*", "application/yaml", "application/json;as=Table;v=v1;g=meta.k8s.io",
     "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io", "*/*;q=0.1", "x",
 )  # fmt: skip
-_MOST_EXAMPLES = 200
+_MAX_EXAMPLES = 200
 _WAYS = 4
 
 
@@ -105,7 +105,7 @@ class Source:
 
         @seed(self._random.randrange(2**32))
         @settings(
-            max_examples=min(count, _MOST_EXAMPLES),
+            max_examples=min(count, _MAX_EXAMPLES),
             database=None,
             suppress_health_check=list(HealthCheck),
             phases=[Phase.generate],

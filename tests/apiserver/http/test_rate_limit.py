@@ -39,7 +39,7 @@ def test_a_bucket_fills_with_time(waits: list[float], want: str) -> None:
 
 
 def test_clients_of_the_past_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "_MOST_CLIENTS", 3)
+    monkeypatch.setattr(limits, "_MAX_CLIENTS", 3)
     clock = Clock()
     limit = RateLimit(1.0, clock=clock)
     for name in "abc":

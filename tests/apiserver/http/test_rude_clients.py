@@ -60,15 +60,15 @@ def test_watchers_that_vanish_leave_nothing_behind(server: ApiServer) -> None:
 def test_a_watcher_that_does_not_read_is_cut_off_and_others_go_on(
     server: ApiServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watching, "MOST_BUFFERED", 1 << 20)
+    monkeypatch.setattr(watching, "MAX_BUFFERED_BYTES", 1 << 20)
     slow = watching_pods(server)
     prompt = watching_pods(server)
-    told: list[bytes] = []
+    reported: list[bytes] = []
 
     def read() -> None:
         with contextlib.suppress(OSError):
             while piece := prompt.recv(1 << 20):
-                told.append(piece)
+                reported.append(piece)
 
     reader = threading.Thread(target=read)
     reader.start()
@@ -77,7 +77,7 @@ def test_a_watcher_that_does_not_read_is_cut_off_and_others_go_on(
         begun = time.monotonic()
         call(server, "POST", MAPS, {"metadata": {"name": f"m{number}"}, "data": {"a": "x" * 200_000}})
         slowest = max(slowest, time.monotonic() - begun)
-    wait_until(lambda: b"".join(told).count(b'"type":"ADDED"') == 60)
+    wait_until(lambda: b"".join(reported).count(b'"type":"ADDED"') == 60)
     wait_until(lambda: listeners(server) == 1)
     assert slowest < 15
     prompt.shutdown(socket.SHUT_RDWR)

@@ -54,8 +54,8 @@ def test_the_official_client_lists_watches_and_keeps_an_informer() -> None:
         stream = watch().stream(
             api.list_namespaced_pod, "default", resource_version=listed.metadata.resource_version, timeout_seconds=1
         )
-        told = [(event["type"], event["object"].metadata.name) for event in stream]
-        assert told == [("ADDED", "b"), ("MODIFIED", "b"), ("MODIFIED", "a"), ("DELETED", "a")]
+        reported = [(event["type"], event["object"].metadata.name) for event in stream]
+        assert reported == [("ADDED", "b"), ("MODIFIED", "b"), ("MODIFIED", "a"), ("DELETED", "a")]
         informer.stop()
 
 

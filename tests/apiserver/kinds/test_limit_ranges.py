@@ -39,8 +39,8 @@ def test_containers_that_say_nothing_get_the_defaults() -> None:
         }
         assert answer.at("spec.initContainers.0.resources.requests") == {"cpu": "500m", "memory": "1Gi"}
         assert answer.at("status.qosClass") == "Burstable"
-        told = answer.at("metadata.annotations")
-        assert told == {
+        reported = answer.at("metadata.annotations")
+        assert reported == {
             "kubernetes.io/limit-ranger": "LimitRanger plugin set: memory request for container c; cpu limit for container c; "
             "cpu, memory request for init container i; cpu limit for init container i"
         }

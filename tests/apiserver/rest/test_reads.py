@@ -113,7 +113,7 @@ async def _watch(client: Client, query: str, *steps: tuple[str, str, object]) ->
     return await task
 
 
-def told(events: list[object]) -> list[tuple[object, object]]:
+def reported(events: list[object]) -> list[tuple[object, object]]:
     """Return the types of events with the names of their objects."""
     found = []
     for event in events:
@@ -135,7 +135,7 @@ def test_a_watch_tells_who_comes_into_a_selection_and_who_leaves_it(client: Clie
             ("DELETE", f"{PODS}/p2", None),
         )
     )
-    assert told(events) == [("ADDED", "p1"), ("MODIFIED", "p1"), ("DELETED", "p0")]
+    assert reported(events) == [("ADDED", "p1"), ("MODIFIED", "p1"), ("DELETED", "p0")]
     left = events[2]
     assert isinstance(left, dict)
     assert left["object"]["metadata"]["labels"] == {"app": "x"}
@@ -147,7 +147,7 @@ def test_initial_events_end_with_a_bookmark(client: Client) -> None:
         "?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true&timeoutSeconds=1"
     )
     events = asyncio.run(_watch(client, PODS + query, ("POST", PODS, pod("p9"))))
-    assert [each for each, _ in told(events)] == ["ADDED", "ADDED", "ADDED", "BOOKMARK", "ADDED"]
+    assert [each for each, _ in reported(events)] == ["ADDED", "ADDED", "ADDED", "BOOKMARK", "ADDED"]
     bookmark = events[3]
     assert isinstance(bookmark, dict)
     assert bookmark["object"]["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}

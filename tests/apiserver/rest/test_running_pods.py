@@ -30,8 +30,14 @@ def test_the_log_is_the_life_of_the_pod(client: Client) -> None:
     assert client.post(f"{PODS}/p/binding", {"target": {"kind": "Node", "name": "n"}}).status == 201
     assert client.patch(f"{PODS}/p/status", {"status": status}).status == 200
     events = "/api/v1/namespaces/default/events"
-    told = {"reason": "FailedScheduling", "message": "0/1 nodes", "type": "Warning", "count": 2, "lastTimestamp": TIME}
-    assert client.post(events, event("e", uid, source={"component": "default-scheduler"}, **told)).status == 201
+    reported = {
+        "reason": "FailedScheduling",
+        "message": "0/1 nodes",
+        "type": "Warning",
+        "count": 2,
+        "lastTimestamp": TIME,
+    }
+    assert client.post(events, event("e", uid, source={"component": "default-scheduler"}, **reported)).status == 201
     assert client.post(events, event("other", "nobody", reason="No", lastTimestamp=TIME)).status == 201
     answer = client.get(f"{PODS}/p/log?container=c&follow=true")
     assert (answer.status, str(answer.body).splitlines()) == (

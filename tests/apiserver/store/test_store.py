@@ -60,8 +60,8 @@ def test_history_ends_where_it_is_compacted() -> None:
 @pytest.mark.parametrize(
     ("options", "want"),
     [
-        pytest.param({"most_writes": 3}, 7, id="by number"),
-        pytest.param({"most_bytes": 25}, 8, id="by bytes"),
+        pytest.param({"max_writes": 3}, 7, id="by number"),
+        pytest.param({"max_bytes": 25}, 8, id="by bytes"),
     ],
 )
 def test_history_is_bounded(options: dict[str, int], want: int) -> None:
@@ -96,8 +96,8 @@ def test_a_snapshot_is_restored_as_it_was_and_watches_are_told() -> None:
     assert [each.name for each in store.between("pods")] == ["x"]
 
 
-def revisions_into(told: list[int]) -> Callable[[Write], None]:
-    return lambda write: told.append(write.revision)
+def revisions_into(reported: list[int]) -> Callable[[Write], None]:
+    return lambda write: reported.append(write.revision)
 
 
 def test_who_wants_one_value_hears_of_items_that_have_it_or_had_it() -> None:
@@ -111,8 +111,8 @@ def test_who_wants_one_value_hears_of_items_that_have_it_or_had_it() -> None:
     ]
     tokens = []
     for aspect in aspects:
-        told = heard[aspect.source] = []
-        tokens.append(store.listen("pods", revisions_into(told), print, aspect=aspect))
+        reported = heard[aspect.source] = []
+        tokens.append(store.listen("pods", revisions_into(reported), print, aspect=aspect))
 
     def write(name: str, namespace: str, labels: dict[str, str], fields: dict[str, str]) -> None:
         store.put("pods", Item(b"{}", store.revision + 1, namespace, name, "u", labels, fields))

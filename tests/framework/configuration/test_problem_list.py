@@ -11,10 +11,10 @@ from bayplan.framework.configuration.problems import MAX_PROBLEMS, list_problems
 from tests.framework.configuration.configurations import HEADER
 
 
-def told(body: str, header: str = HEADER) -> list[str]:
+def reported(body: str, header: str = HEADER) -> list[str]:
     text = header + body
     found = list_problems(text, examine_configuration(text), examine_configuration, IN_TREE_EXTENSION_POINTS)
-    return [problem.told("f") for problem in found]
+    return [problem.line("f") for problem in found]
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def told(body: str, header: str = HEADER) -> list[str]:
     ],
 )
 def test_problems(body: str, want: list[str]) -> None:
-    assert told(body) == want
+    assert reported(body) == want
 
 
 @pytest.mark.parametrize(
@@ -85,13 +85,13 @@ def test_problems(body: str, want: list[str]) -> None:
     ],
 )
 def test_a_text_that_is_no_configuration_has_one_problem(header: str, want: str) -> None:
-    [problem] = told("parallelism: 0\n", header)
+    [problem] = reported("parallelism: 0\n", header)
     assert problem.endswith(want)
 
 
 def test_a_text_full_of_problems_ends_the_search() -> None:
     plugins = ", ".join(f"{{name: P{number}}}" for number in range(MAX_PROBLEMS + 20))
-    assert len(told(f"profiles:\n- plugins: {{score: {{enabled: [{plugins}]}}}}\n")) == MAX_PROBLEMS
+    assert len(reported(f"profiles:\n- plugins: {{score: {{enabled: [{plugins}]}}}}\n")) == MAX_PROBLEMS
 
 
 @pytest.mark.parametrize(

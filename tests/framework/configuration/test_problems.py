@@ -64,7 +64,7 @@ def test_of_a_text_that_can_not_be_parsed_no_places_are_known(text: str) -> None
 
 
 def found(text: str, gates: FeatureGates | None = None) -> list[str]:
-    return [problem.told("f") for problem in problems_of(examine_configuration(text, feature_gates=gates), text)]
+    return [problem.line("f") for problem in problems_of(examine_configuration(text, feature_gates=gates), text)]
 
 
 @pytest.mark.parametrize(

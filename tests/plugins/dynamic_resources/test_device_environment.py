@@ -21,7 +21,7 @@ DEVICE = Device(
 )
 
 
-def told(expression: str, device: Device = DEVICE, *, lists: bool = False) -> object:
+def evaluated(expression: str, device: Device = DEVICE, *, lists: bool = False) -> object:
     """Return the result of an expression for a device; $A stands for the driver's attributes, $C for its capacities."""
     written = expression.replace("$A", f'device.attributes["{DRIVER}"]').replace("$C", f'device.capacity["{DRIVER}"]')
     try:
@@ -65,7 +65,7 @@ TRUE = [
 
 @pytest.mark.parametrize("expression", TRUE)
 def test_what_is_true(expression: str) -> None:
-    assert told(expression) is True
+    assert evaluated(expression) is True
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_what_is_true(expression: str) -> None:
     ],
 )
 def test_answers_and_failures(expression: str, want: object) -> None:
-    assert told(expression) == want
+    assert evaluated(expression) == want
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ def test_answers_and_failures(expression: str, want: object) -> None:
     ],
 )  # fmt: skip
 def test_compile_problems(expression: str, want: str) -> None:
-    text = str(told(expression))
+    text = str(evaluated(expression))
     if want[0].isdigit():
         line, column, _ = want.split(":", 2)
         dots = "." * (int(column) - 1)
@@ -155,32 +155,32 @@ def test_compile_problems(expression: str, want: str) -> None:
 
 def test_nothing_at_all_is_pointed_at_nowhere() -> None:
     problem = f"ERROR: <input>:1:0: Syntax error: mismatched input '<EOF>' expecting {EXPECTED}"
-    assert told("") == f"compile: compilation failed: {problem}"
+    assert evaluated("") == f"compile: compilation failed: {problem}"
 
 
 def test_problem_is_shown_in_its_line() -> None:
-    assert str(told('device.driver ==\n "x" && foo')).endswith(
+    assert str(evaluated('device.driver ==\n "x" && foo')).endswith(
         "ERROR: <input>:2:9: undeclared reference to 'foo' (in container '')\n |  \"x\" && foo\n | ........^"
     )
 
 
 def test_several_problems_are_shown_in_order() -> None:
-    text = str(told("a == b"))
+    text = str(evaluated("a == b"))
     assert text.index("reference to 'a'") < text.index("reference to 'b'")
 
 
 def test_attribute_lists_are_a_feature() -> None:
     device = Device(name="d", attributes={"zones": DeviceAttribute(string_values=("a", "b"))})
-    assert told('$A.zones.includes("a")', device, lists=True) is True
-    assert told('$A.zones.exists(z, z == "c")', device, lists=True) is False
-    assert told('$A.zones.includes("a")', device) == "run: attribute zones: unsupported attribute value"
+    assert evaluated('$A.zones.includes("a")', device, lists=True) is True
+    assert evaluated('$A.zones.exists(z, z == "c")', device, lists=True) is False
+    assert evaluated('$A.zones.includes("a")', device) == "run: attribute zones: unsupported attribute value"
 
 
 def test_costly_expressions_are_stopped() -> None:
     loop = "true"
     for depth in range(7):
         loop = f"[1,2,3,4,5,6,7,8,9,10].all(x{depth}, {loop})"
-    assert told(loop) == "run: operation cancelled: actual cost limit exceeded"
+    assert evaluated(loop) == "run: operation cancelled: actual cost limit exceeded"
 
 
 STOPPED = "run: operation cancelled: actual cost limit exceeded"
@@ -218,9 +218,9 @@ def bound(first: str, step: str, times: int, last: str) -> str:
     ],
 )  # fmt: skip
 def test_what_an_expression_may_take_is_bounded(expression: str, want: object) -> None:
-    assert told(expression) == want
+    assert evaluated(expression) == want
 
 
 def test_macros_that_stop_early_cost_what_they_did() -> None:
     some = "[1,2,3,4,5,6,7,8,9,10].exists(x, lists.range(1000).all(y, y >= 0))"
-    assert told(" && ".join([some] * 300)) == STOPPED
+    assert evaluated(" && ".join([some] * 300)) == STOPPED

@@ -285,8 +285,8 @@ def test_post_filter_gives_up_an_allocation_that_is_in_the_way(users: list[str],
 def test_binding_conditions(conditions: dict[str, str], timestamp: str | None, now_s: int, want: set[str]) -> None:
     allocated = allocation(("n1", "d0"), bindingConditions=["ready"], bindingFailureConditions=["failed"])
     allocated["allocationTimestamp"] = timestamp
-    told = [{"type": kind, "status": status} for kind, status in conditions.items()]
-    devices = [{"driver": "gpu.example.com", "pool": "n1", "device": "d0", "conditions": told}]
+    reported = [{"type": kind, "status": status} for kind, status in conditions.items()]
+    devices = [{"driver": "gpu.example.com", "pool": "n1", "device": "d0", "conditions": reported}]
     item = claim("c", request(), status={"allocation": allocated, "devices": devices})
     world = two_nodes(item)
     plugin = world.plugin

@@ -158,9 +158,9 @@ class WebhookConverter:
             raise self._failed(source, f"expected response.uid={quote(answer.uid)}, got {got}")
         result = part(response, "result")
         if result.get("status") != "Success":
-            told = str(result.get("message") or "")
+            message = str(result.get("message") or "")
             status = f"response.result.status was '{result.get('status') or ''}', not 'Success'"
-            raise self._failed(source, told or status)
+            raise self._failed(source, message or status)
         found = parts(response, "convertedObjects")
         where = f"conversion webhook for {self._group}/{source}, Kind={self._kind}"
         if len(found) != len(documents):

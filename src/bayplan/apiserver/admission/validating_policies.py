@@ -112,12 +112,12 @@ def compile_policy(policy: Document, bindings: list[Document]) -> Policy:
     """Return a policy with its expressions compiled; what is wrong with them shows when they are run."""
     spec = part(policy, "spec")
     variables, scope = compile_variables(spec, Scope(params=isinstance(spec.get("paramKind"), dict)))
-    told = scope._replace(authorizer=False)
+    message_scope = scope._replace(authorizer=False)
     validations = tuple(
         Validation(
             compile_expression(str(each.get("expression") or ""), scope, (BOOL,)),
             str(each.get("message") or ""),
-            compile_expression(str(each["messageExpression"]), told, (STRING,))
+            compile_expression(str(each["messageExpression"]), message_scope, (STRING,))
             if each.get("messageExpression")
             else None,
             str(each.get("reason") or "Invalid"),

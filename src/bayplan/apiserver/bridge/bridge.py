@@ -33,7 +33,7 @@ from bayplan.cluster.store import ChangeEvent
 
 Listener = Callable[[Sequence[ChangeEvent]], None]
 
-_MOST_HOUSEKEEPING = 20
+_MAX_HOUSEKEEPING = 20
 _log = logging.getLogger("bayplan.bridge")
 
 
@@ -270,9 +270,9 @@ class Bridge:
         For servers, about once a second; a few objects at a time.
         """
         publish_api_server(self.backend)
-        done = self._leases.renew(now_ns, _MOST_HOUSEKEEPING) if self.options.kubelet else 0
-        done += self._expiry.expire(now_ns, _MOST_HOUSEKEEPING)
-        return done >= _MOST_HOUSEKEEPING
+        done = self._leases.renew(now_ns, _MAX_HOUSEKEEPING) if self.options.kubelet else 0
+        done += self._expiry.expire(now_ns, _MAX_HOUSEKEEPING)
+        return done >= _MAX_HOUSEKEEPING
 
     # --- reporting ----------------------------------------------------------------------------------------------------
 

@@ -18,7 +18,7 @@ SLICE_NS = 2_000_000
 _HOUSE_SECONDS = 1.0
 _AFTER_FAILURE_SECONDS = 1.0
 _log = logging.getLogger("bayplan.bridge")
-_LONGEST_SLEEP = 3600.0
+_MAX_SLEEP = 3600.0
 
 
 class BridgeDriver:
@@ -89,7 +89,7 @@ class BridgeDriver:
         wakeup_ns = self._bridge.next_wakeup()
         seconds = None if wakeup_ns is None else self._clock.real_seconds_until(wakeup_ns)
         if seconds is not None:
-            self._later = self._loop.call_later(min(seconds, _LONGEST_SLEEP), self._work_has_come)
+            self._later = self._loop.call_later(min(seconds, _MAX_SLEEP), self._work_has_come)
 
     def _keep_house(self) -> None:
         if self._loop is None:

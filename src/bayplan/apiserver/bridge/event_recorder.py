@@ -25,11 +25,11 @@ from bayplan.objects.pod import Pod
 
 T = TypeVar("T")
 
-_MOST_REMEMBERED = 4096
-_MOST_WAITING = 10_000
+_MAX_REMEMBERED = 4096
+_MAX_WAITING = 10_000
 _BURST = 25
 _REFILL_NS = 300 * SECOND_NS
-_MOST_SIMILAR = 10
+_MAX_SIMILAR = 10
 _SIMILAR_NS = 600 * SECOND_NS
 _COMBINED = "(combined from similar events): "
 
@@ -110,7 +110,7 @@ class EventRecorder:
             host: the node where it happened.
             field_path: the part of the object.
         """
-        if len(self._waiting) >= _MOST_WAITING:
+        if len(self._waiting) >= _MAX_WAITING:
             return
         kind, metadata, now_ns = kind_of(type(item)), item.metadata, self._clock()
         # First the budget: a pod may have thousands of containers, nearly all of whose events it refuses.
@@ -189,10 +189,10 @@ class EventRecorder:
         if similar is None or event.time_ns - similar.since_ns > _SIMILAR_NS:
             similar = _Similar({}, event.time_ns)
         similar.since_ns = event.time_ns
-        if len(similar.texts) < _MOST_SIMILAR:
+        if len(similar.texts) < _MAX_SIMILAR:
             similar.texts[event.message] = None
         _put(self._similar, group, similar)
-        if len(similar.texts) < _MOST_SIMILAR:
+        if len(similar.texts) < _MAX_SIMILAR:
             return event.message, (*group, event.message)
         return f"{_COMBINED}{event.message}", group
 
@@ -205,7 +205,7 @@ class EventRecorder:
 def _put(memory: OrderedDict[tuple[str, ...], T], key: tuple[str, ...], value: T) -> None:
     memory[key] = value
     memory.move_to_end(key)
-    if len(memory) > _MOST_REMEMBERED:
+    if len(memory) > _MAX_REMEMBERED:
         memory.popitem(last=False)
 
 

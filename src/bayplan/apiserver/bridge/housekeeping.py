@@ -140,10 +140,10 @@ class EventExpiry:
 def _last_ns(event: Document) -> int:
     """Return when an event happened last."""
     series = event.get("series")
-    told = series.get("lastObservedTime") if isinstance(series, dict) else None
+    observed = series.get("lastObservedTime") if isinstance(series, dict) else None
     metadata = event["metadata"]
     created = metadata.get("creationTimestamp") if isinstance(metadata, dict) else None
-    for time in (told, event.get("lastTimestamp"), event.get("eventTime"), created):
+    for time in (observed, event.get("lastTimestamp"), event.get("eventTime"), created):
         if isinstance(time, str) and time:
             return parse_time_ns(time)
     return 0

@@ -33,7 +33,7 @@ from bayplan.cluster.owned_pods import is_finished
 from bayplan.cluster.pod_status import ended_status
 from bayplan.cluster.run_time import ENDS_BY_ITSELF, RUN_TIME_ANNOTATION
 from bayplan.cluster.store import ADDED, ChangeEvent
-from bayplan.controllers.node_lifecycle import says_whether_ready
+from bayplan.controllers.node_lifecycle import has_ready_condition
 from bayplan.controllers.writer import WARNING, WriteRefused
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
@@ -79,7 +79,7 @@ class NodeAgent(VirtualKubelet):
             self._addresses.observe(item, gone=event.new is None)
             if event.new is None:
                 return
-            if not says_whether_ready(item):
+            if not has_ready_condition(item):
                 self._new_nodes.append(item.metadata.name)
             elif is_incomplete(item):
                 self._incomplete_nodes.append(item.metadata.name)
@@ -150,7 +150,7 @@ class NodeAgent(VirtualKubelet):
         node = self._store.nodes.get(name)
         if node is None or name in self.foreign or not is_incomplete(node):
             return
-        is_new = not says_whether_ready(node)
+        is_new = not has_ready_condition(node)
         self._pods.update(completed(node, self._addresses, format_time(now_ns)))
         if is_new:
             self._recorder.record(node, "NodeReady", f"Node {name} status is now: NodeReady", "kubelet", host=name)

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from bayplan.apiserver.bridge.network import NodeAddresses, internal_address
 from bayplan.base.plain_data import Document, part
 from bayplan.base.version import KUBERNETES_VERSION, __version__
-from bayplan.controllers.node_lifecycle import says_whether_ready
+from bayplan.controllers.node_lifecycle import has_ready_condition
 from bayplan.objects.node import Node, NodeAddress, NodeCondition, NodeSpec, NodeStatus, NodeSystemInfo
 
 OPERATING_SYSTEM = "Bayplan virtual node"
@@ -29,7 +29,7 @@ def is_incomplete(node: Node) -> bool:
         not node.spec.pod_cidr
         or not status.addresses
         or not status.node_info.kubelet_version
-        or not says_whether_ready(node)
+        or not has_ready_condition(node)
         or any(not each.last_heartbeat_time for each in status.conditions)
     )
 
@@ -62,7 +62,7 @@ def _status(node: Node, addresses: NodeAddresses, now: str) -> NodeStatus:
         )
         for each in status.conditions
     )
-    if not says_whether_ready(node):
+    if not has_ready_condition(node):
         known = {each.type for each in conditions}
         conditions += tuple(
             NodeCondition(

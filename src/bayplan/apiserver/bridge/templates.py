@@ -36,7 +36,7 @@ _TEMPLATE_OWNERS: dict[str, type[KubernetesObject]] = {
     struct.__name__: struct for struct in (DaemonSet, Deployment, Job, ReplicaSet, ReplicationController, StatefulSet)
 }
 _SERVER_OWNED = ("uid", "resourceVersion", "creationTimestamp", "generation")
-_MOST_SOURCES = 256
+_MAX_SOURCES = 256
 
 
 def plain(item: object) -> object:
@@ -148,7 +148,7 @@ class Templates:
         if stored is None:
             return None
         document, typed = read(decode_item(stored))
-        if len(self._sources) >= _MOST_SOURCES:
+        if len(self._sources) >= _MAX_SOURCES:
             self._sources.clear()
         known = self._sources[key] = (document, typed, plain(typed))
         return known

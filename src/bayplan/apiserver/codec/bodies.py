@@ -149,7 +149,7 @@ def _depth(data: bytes) -> int:
     return deepest
 
 
-_MOST_SHOWN = 30
+_MAX_SHOWN = 30
 """Bytes of a body that a refusal shows."""
 
 
@@ -157,7 +157,7 @@ def summarize(data: bytes) -> str:
     """Return what a refusal shows of a body: text of what looks like JSON, else its bytes in hexadecimal."""
     if not data:
         return "<empty>"
-    rest = " ..." if len(data) > _MOST_SHOWN else ""
+    rest = " ..." if len(data) > _MAX_SHOWN else ""
     if data[:1] == b"{":
-        return data[:_MOST_SHOWN].decode("utf-8", "replace") + rest
-    return data[:_MOST_SHOWN].hex() + rest
+        return data[:_MAX_SHOWN].decode("utf-8", "replace") + rest
+    return data[:_MAX_SHOWN].hex() + rest

@@ -22,7 +22,7 @@ from bayplan.base.plain_data import Document
 
 APPLY = "Apply"
 UPDATE = "Update"
-MOST_UPDATE_MANAGERS = 10
+MAX_UPDATE_MANAGERS = 10
 _OLD_UPDATES = "ancient-changes"
 _BEFORE_FIRST_APPLY = "before-first-apply"
 
@@ -218,7 +218,7 @@ def _capped(managers: Managers) -> Managers:
     updaters = sorted(
         (who for who in managers if who.operation == UPDATE), key=lambda who: (managers[who].time, who.name)
     )
-    excess = len(updaters) - MOST_UPDATE_MANAGERS
+    excess = len(updaters) - MAX_UPDATE_MANAGERS
     if excess <= 0:
         return managers
     merged = dict(managers)

@@ -21,8 +21,8 @@ from bayplan.apiserver.store.durable import DurableRecorder
 from bayplan.base.asgi import Receive, Scope, Send
 from bayplan.base.errors import InputError
 
-MOST_BODY = 3 * 1024 * 1024
-_LEAST_PACKED = 128 * 1024
+MAX_BODY_BYTES = 3 * 1024 * 1024
+_MIN_COMPRESSED_BYTES = 128 * 1024
 _PIECE = 256 * 1024
 _log = logging.getLogger("bayplan.apiserver")
 
@@ -156,7 +156,7 @@ class Application:
                     answer = Response(500, render_error(refused, PLAIN))
         body = answer.body
         fields = [(name.encode("latin-1"), value.encode("utf-8")) for name, value in answer.headers]
-        if len(body) >= _LEAST_PACKED and "gzip" in headers.get("accept-encoding", ""):
+        if len(body) >= _MIN_COMPRESSED_BYTES and "gzip" in headers.get("accept-encoding", ""):
             # A write is answered before controllers react to it, so nothing is awaited.
             body = await asyncio.to_thread(gzip.compress, body, 1) if method == "GET" else gzip.compress(body, 1)
             fields.append((b"content-encoding", b"gzip"))
@@ -257,7 +257,7 @@ async def _read_body(headers: dict[str, str], receive: Receive) -> bytes:
         _ClientGone: the client does not send the rest.
     """
     length = headers.get("content-length", "")
-    if length.isdigit() and int(length) > MOST_BODY:
+    if length.isdigit() and int(length) > MAX_BODY_BYTES:
         raise _too_big()
     message = await receive()
     if message["type"] == "http.disconnect":
@@ -271,7 +271,7 @@ async def _read_body(headers: dict[str, str], receive: Receive) -> bytes:
                 raise _ClientGone
             piece = cast("bytes", message.get("body", b""))
             size += len(piece)
-            if size > MOST_BODY:
+            if size > MAX_BODY_BYTES:
                 raise _too_big()
             pieces.append(piece)
         body = b"".join(pieces)
@@ -281,4 +281,4 @@ async def _read_body(headers: dict[str, str], receive: Receive) -> bytes:
 
 
 def _too_big() -> ApiError:
-    return ApiError(413, f"Request entity too large: limit is {MOST_BODY}", details={})
+    return ApiError(413, f"Request entity too large: limit is {MAX_BODY_BYTES}", details={})

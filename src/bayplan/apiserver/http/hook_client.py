@@ -197,8 +197,8 @@ def _answer(uid: str, sent: Document, status: int, body: bytes, media_type: str)
         return Answer({}, uid, sent, str(found["message"]))
     text = _REFUSALS.get(status, "")
     if not text:
-        told = quote(body.decode("utf-8", "replace").strip()[:2048])
-        text = f"an error on the server ({told}) has prevented the request from succeeding"
+        shown = quote(body.decode("utf-8", "replace").strip()[:2048])
+        text = f"an error on the server ({shown}) has prevented the request from succeeding"
         if status < 500:
             text = f"the server responded with the status code {status} but did not return more information"
     return Answer({}, uid, sent, text)

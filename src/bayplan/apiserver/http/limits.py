@@ -216,7 +216,7 @@ def open_descriptors() -> int:
     return len(os.listdir(folder))
 
 
-_MOST_CLIENTS = 4096
+_MAX_CLIENTS = 4096
 _BURST_SECONDS = 2.0
 
 
@@ -238,7 +238,7 @@ class RateLimit:
         now = self._clock()
         bucket = self._buckets.get(client)
         if bucket is None:
-            if len(self._buckets) >= _MOST_CLIENTS:
+            if len(self._buckets) >= _MAX_CLIENTS:
                 self._forget_full(now)
             bucket = self._buckets[client] = TokenBucket(self._per_second, self._per_second * _BURST_SECONDS, now)
         return bucket.take(now)
@@ -246,4 +246,4 @@ class RateLimit:
     def _forget_full(self, now: float) -> None:
         """Forget clients whose buckets are full again; all of them, where none is."""
         kept = {client: bucket for client, bucket in self._buckets.items() if not bucket.is_full(now)}
-        self._buckets = kept if len(kept) < _MOST_CLIENTS else {}
+        self._buckets = kept if len(kept) < _MAX_CLIENTS else {}

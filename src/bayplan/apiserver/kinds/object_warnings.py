@@ -43,7 +43,7 @@ _VOLUMES = {
     "rbd": "deprecated in v1.28, non-functional in v1.31+",
 }
 _RECYCLE = "The Recycle reclaim policy is deprecated. Instead, the recommended approach is to use dynamic provisioning."
-_MANY_COMPLETIONS, _MANY_PODS = 100_000, 10_000
+_MAX_SILENT_COMPLETIONS, _MAX_SILENT_PODS = 100_000, 10_000
 _MANY = (
     "In Indexed Jobs with a number of completions higher than 10^5 and a parallelism higher than 10^4, Kubernetes might not be "
     "able to track completedIndexes when a big number of indexes fail"
@@ -119,7 +119,11 @@ def _job(document: Document) -> Iterator[str]:
     completions, parallelism = spec.get("completions"), spec.get("parallelism")
     if not isinstance(completions, int) or not isinstance(parallelism, int):
         return
-    if spec.get("completionMode") == "Indexed" and completions > _MANY_COMPLETIONS and parallelism > _MANY_PODS:
+    if (
+        spec.get("completionMode") == "Indexed"
+        and completions > _MAX_SILENT_COMPLETIONS
+        and parallelism > _MAX_SILENT_PODS
+    ):
         yield f"spec: {_MANY}"
 
 
@@ -174,18 +178,18 @@ def _network(text: str, field: str) -> Iterator[str]:
     network, address = parse_cidr(text.strip()), parse_ip(text.strip().partition("/")[0])
     if network is None or address is None:
         return
-    told = False
+    warned = False
     if address != network.network_address:
         single = f"{address}/{network.max_prefixlen}"
-        told = True
+        warned = True
         yield (
             f"{field}: CIDR value {quote(text)} is ambiguous in this context "
             f"(should be {quote(str(network))} or {quote(single)}?)"
         )
     if network.version == 4 and re.search(r"(^|[./])0[0-9]", text):
-        told = True
+        warned = True
         yield f"{field}: non-standard CIDR value {quote(text)} is invalid: use {quote(str(network))}"
-    if not told and network.version == 6 and str(network) != text:
+    if not warned and network.version == 6 and str(network) != text:
         yield f"{field}: IPv6 CIDR value {quote(text)} should be in RFC 5952 canonical format ({quote(str(network))})"
 
 

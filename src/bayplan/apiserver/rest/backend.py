@@ -32,7 +32,7 @@ from bayplan.base.plain_data import Document, part, parts
 from bayplan.cluster.naming import ALPHABET
 
 _FIRST = ("name", "generateName", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp")
-_LONGEST_PREFIX = 58
+_MAX_PREFIX_LENGTH = 58
 _FIXED_ADDRESSES = 257
 """Addresses at the start of the range that are only given to Services that ask for them; node ports likewise."""
 _FIXED_PORTS = 86
@@ -119,7 +119,7 @@ class Backend:
 
     def generate_name(self, prefix: str) -> str:
         """Return a name that begins with a prefix."""
-        return prefix[:_LONGEST_PREFIX] + "".join(self._random.choice(ALPHABET) for _ in range(5))
+        return prefix[:_MAX_PREFIX_LENGTH] + "".join(self._random.choice(ALPHABET) for _ in range(5))
 
     def begin_session(self) -> Session:
         """Return a session for a request that may need answers from outside."""

@@ -166,8 +166,8 @@ def _store(backend: Backend, resource: Resource, namespace: str, document: Docum
     strategy.allocate(context, stored, None)
     strategy.prepare_create(context, stored)
     if isinstance(status, dict) and status:
-        said = {name: value for name, value in status.items() if not _is_zero(value)}
-        stored["status"] = {**part(stored, "status"), **said}
+        given = {name: value for name, value in status.items() if not _is_zero(value)}
+        stored["status"] = {**part(stored, "status"), **given}
     causes = writing.create_causes(strategy, context, stored, metadata)
     if causes:
         raise invalid(resource.kind, resource.group, str(metadata.get("name") or ""), causes)

@@ -119,21 +119,21 @@ def _strategic_patched(target: Target, whole: Document, body: bytes, validation:
         raise ApiError(500, str(problem), reason="") from problem
     except StrategicPatchError as problem:
         raise ApiError(400, str(problem)) from problem
-    told = go_map({} if changes is None else changes)
+    given = go_map({} if changes is None else changes)
     why = unstructured_problem(target.type_name, value)
     if why:
-        raise _unfit(told, why)
+        raise _unfit(given, why)
     try:
         new, problems = read_value(target, value, duplicates, validation)
     except DecodeError as unreadable:
-        raise _unfit(told, str(unreadable)) from unreadable
+        raise _unfit(given, str(unreadable)) from unreadable
     if problems and validation == "Strict":
-        raise _unfit(told, f"strict decoding error: {', '.join(problems)}")
+        raise _unfit(given, f"strict decoding error: {', '.join(problems)}")
     return new, problems
 
 
-def _unfit(told: str, why: str) -> ApiError:
-    return invalid("", "", "", [Cause("FieldValueInvalid", f"Invalid value: {quote(told)}: {why}", "patch")])
+def _unfit(given: str, why: str) -> ApiError:
+    return invalid("", "", "", [Cause("FieldValueInvalid", f"Invalid value: {quote(given)}: {why}", "patch")])
 
 
 def _read(body: bytes, intro: str) -> Parsed:

@@ -35,7 +35,7 @@ _EVICTION = Target("policy/v1", "Eviction", "io.k8s.api.policy.v1.Eviction")
 _SCALE = Target("autoscaling/v1", "Scale", "io.k8s.api.autoscaling.v1.Scale")
 _BUDGETS = "policy/poddisruptionbudgets"
 _TOPOLOGY_LABELS = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")
-_MOST_DISRUPTED = 2000
+_MAX_DISRUPTED_PODS = 2000
 SUCCESS: Document = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
 
 
@@ -232,7 +232,7 @@ def _decrement(backend: Backend, info: RequestInfo, budget: Document, *, dry_run
     forbidden = "poddisruptionbudget.policy"
     if _integer(status, "disruptionsAllowed") < 0:
         raise ApiError(403, f'{forbidden} "{name}" is forbidden: pdb disruptions allowed is negative', details={})
-    if len(disrupted) > _MOST_DISRUPTED:
+    if len(disrupted) > _MAX_DISRUPTED_PODS:
         why = "DisruptedPods map too big - too many evictions not confirmed by PDB controller"
         raise ApiError(403, f'{forbidden} "{name}" is forbidden: {why}', details={})
     allowed = _integer(status, "disruptionsAllowed")

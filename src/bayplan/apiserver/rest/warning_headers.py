@@ -17,8 +17,8 @@ _DEPRECATED = {
     ("", "v1", "endpoints"): "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
     ("", "v1", "componentstatuses"): "v1 ComponentStatus is deprecated in v1.19+",
 }
-_MOST_CHARACTERS = 4 * 1024
-_MOST_EACH = 256
+_MAX_CHARACTERS = 4 * 1024
+_MAX_EACH = 256
 
 
 def deprecation_warning(info: RequestInfo) -> str:
@@ -38,11 +38,11 @@ def warning_headers(texts: Iterable[str]) -> list[tuple[str, str]]:
     """Return the headers of warnings; when they are too long together, each is cut, and what is still over is left out."""
     ordered = [text for text in dict.fromkeys(texts) if text]
     whole = [text for text in ordered if not _has_control_characters(text)]
-    if sum(len(text) for text in whole) > _MOST_CHARACTERS:
-        whole = [text for each in ordered if not _has_control_characters(text := each[:_MOST_EACH])]
+    if sum(len(text) for text in whole) > _MAX_CHARACTERS:
+        whole = [text for each in ordered if not _has_control_characters(text := each[:_MAX_EACH])]
         written = 0
         for number, text in enumerate(whole):
-            if written >= _MOST_CHARACTERS:
+            if written >= _MAX_CHARACTERS:
                 whole = whole[:number]
                 break
             written += len(text)

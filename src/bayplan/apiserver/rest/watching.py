@@ -22,10 +22,10 @@ from bayplan.apiserver.rest.writing import zero_document
 from bayplan.apiserver.store.item import ADDED, DELETED, MODIFIED, Item, Write
 from bayplan.apiserver.store.store import Compacted
 
-MOST_BUFFERED = 16 * 1024 * 1024
+MAX_BUFFERED_BYTES = 16 * 1024 * 1024
 BOOKMARK_SECONDS = 60.0
 _BEFORE_TIMEOUT = 2.0
-_LEAST_TIMEOUT = 1800
+_MIN_TIMEOUT = 1800
 _SLICE = 500
 _FAREWELL = "k8s.io/initial-events-end"
 
@@ -62,7 +62,7 @@ class Watch:
         self.cut_off: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._ended = False
         self._seen = 0
-        self._told = 0
+        self._reported = 0
         self._token = 0
 
     async def frames(self) -> AsyncIterator[bytes]:
@@ -88,7 +88,7 @@ class Watch:
                 item for item in store.between(self._resource.table, self._selection.namespace)
                 if self._selection.matches(item)
             ]  # fmt: skip
-            self._seen = self._told = store.revision
+            self._seen = self._reported = store.revision
             waiting = store.settled(self._seen)
             if waiting is not None:
                 # Clients never see a write that a crash could still lose.
@@ -100,7 +100,7 @@ class Watch:
                 yield self._bookmark(self._seen, farewell=True)
             return
         since = since or store.revision
-        self._seen = self._told = since
+        self._seen = self._reported = since
         try:
             for write in store.since(self._resource.table, since):
                 self._on_write(write)
@@ -113,7 +113,7 @@ class Watch:
         """Yield events until the timeout, a gap in history, or a client that does not read."""
         loop = asyncio.get_running_loop()
         seconds = self._options.timeout_seconds or self._request_timeout
-        deadline = loop.time() + (seconds if seconds else _LEAST_TIMEOUT)
+        deadline = loop.time() + (seconds if seconds else _MIN_TIMEOUT)
         next_bookmark = self._next_bookmark(loop.time(), deadline)
         while True:
             if self._buffer:
@@ -127,7 +127,7 @@ class Watch:
                 next_bookmark = self._next_bookmark(now, deadline)
                 # All that was published to this table has been here, or was none of this watch's business.
                 seen = max(self._seen, self._backend.store.table(self._resource.table).published)
-                if self._options.bookmarks and seen > self._told:
+                if self._options.bookmarks and seen > self._reported:
                     yield self._bookmark(seen, farewell=False)
             alarm = self._alarm
             if alarm is None or alarm.when() != min(deadline, next_bookmark):
@@ -194,10 +194,10 @@ class Watch:
                 return
             if shared:
                 write.frames[key] = frame
-        self._told = write.revision
+        self._reported = write.revision
         self._buffer.append(frame)
         self._buffered += len(frame)
-        if self._buffered > MOST_BUFFERED:
+        if self._buffered > MAX_BUFFERED_BYTES:
             self._buffer.clear()
             self._stop()
             self._ended = True
@@ -213,7 +213,7 @@ class Watch:
         return event_frame(kind, self._encode(item), self._form)
 
     def _bookmark(self, revision: int, *, farewell: bool) -> bytes:
-        self._told = revision if farewell else self._told
+        self._reported = revision if farewell else self._reported
         metadata: dict[str, object] = {"resourceVersion": str(revision)}
         if farewell:
             metadata["annotations"] = {_FAREWELL: "true"}

@@ -37,7 +37,7 @@ from bayplan.base.plain_data import Document, part, texts
 from bayplan.objects.selectors import quote
 
 _GENERATE_ATTEMPTS = 8
-_MOST_OUTLINES = 64
+_MAX_OUTLINES = 64
 _encode = msgspec.json.encode
 
 
@@ -138,7 +138,7 @@ def first_managers(
     if facts.owned is None:
         facts.owned = compare(owner.kind, {"spec": zero["spec"]}, {"spec": facts.spec}).added.get("f:spec", {})
     managers = managed.after_update(owner, zero, document, managers, is_create=True, known={"spec": facts.owned})
-    if outline is not None and len(managers) == 1 and len(facts.objects) < _MOST_OUTLINES:
+    if outline is not None and len(managers) == 1 and len(facts.objects) < _MAX_OUTLINES:
         (facts.objects[outline],) = (owned.fields for owned in managers.values())
     return managers
 

@@ -55,7 +55,7 @@ class Listeners:
                         del self._by_value[place]
                     return
 
-    def tell(self, write: Write) -> None:
+    def emit(self, write: Write) -> None:
         """Call the listeners of a write."""
         if self._all:
             for listener in list(self._all.values()):

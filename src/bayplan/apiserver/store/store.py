@@ -21,8 +21,8 @@ from bayplan.apiserver.store.listeners import Aspect, Listeners
 from bayplan.apiserver.store.table import Key, Table
 from bayplan.base.errors import InvariantError
 
-MOST_WRITES = 100_000
-MOST_BYTES = 256 * 1024 * 1024
+MAX_WRITES = 100_000
+MAX_BYTES = 256 * 1024 * 1024
 
 
 class Compacted(Exception):
@@ -63,8 +63,8 @@ class Store:
     """Documents of all resources.
 
     Args:
-        most_writes: how many writes history keeps.
-        most_bytes: how many bytes of documents history keeps alive.
+        max_writes: how many writes history keeps.
+        max_bytes: how many bytes of documents history keeps alive.
 
     Attributes:
         revision: of the last write.
@@ -74,7 +74,7 @@ class Store:
         epoch: counts compactions, resets and restores; a watch of an earlier epoch has a gap.
     """
 
-    def __init__(self, *, most_writes: int = MOST_WRITES, most_bytes: int = MOST_BYTES) -> None:
+    def __init__(self, *, max_writes: int = MAX_WRITES, max_bytes: int = MAX_BYTES) -> None:
         self.revision = 0
         self.published = 0
         self.compacted = 0
@@ -83,8 +83,8 @@ class Store:
         self._tables: dict[str, Table] = {}
         self._order: deque[Write] = deque()
         self._bytes = 0
-        self._most_writes = most_writes
-        self._most_bytes = most_bytes
+        self._most_writes = max_writes
+        self._most_bytes = max_bytes
         self._listeners: dict[str, Listeners] = {}
         self._next_listener = 0
         self._on_gap: dict[int, Callable[[], None]] = {}
@@ -224,7 +224,7 @@ class Store:
         self.published = self.table(write.table).published = write.revision
         listeners = self._listeners.get(write.table)
         if listeners is not None:
-            listeners.tell(write)
+            listeners.emit(write)
 
     def settled(self, revision: int) -> Awaitable[None] | None:
         """Return what to await until a revision may be shown to anybody; None when it may."""

@@ -9,7 +9,7 @@ from bayplan.apiserver.tables.ages import age
 from bayplan.base.plain_data import Document, part, parts, texts
 
 _NONE, _UNSET, _UNKNOWN, _AUTO = "<none>", "<unset>", "<unknown>", "<auto>"
-_MOST_METRICS, _MOST_LISTED = 2, 3
+_MAX_METRICS, _MAX_LISTED = 2, 3
 _DEFAULT_CLASS = "ingressclass.kubernetes.io/is-default-class"
 
 
@@ -27,8 +27,8 @@ def autoscaler(item: Document, now: float) -> list[object]:
     target, least = part(spec, "scaleTargetRef"), spec.get("minReplicas")
     metrics, current = parts(spec, "metrics"), parts(status, "currentMetrics")
     shown = [_metric(each, current[at] if at < len(current) else {}) for at, each in enumerate(metrics)]
-    more = f" + {len(shown) - _MOST_METRICS} more..." if len(shown) > _MOST_METRICS else ""
-    listed = ", ".join(shown[:_MOST_METRICS]) + more if shown else _NONE
+    more = f" + {len(shown) - _MAX_METRICS} more..." if len(shown) > _MAX_METRICS else ""
+    listed = ", ".join(shown[:_MAX_METRICS]) + more if shown else _NONE
     return [
         _name(item), f"{target.get('kind')}/{target.get('name')}", listed, _UNSET if least is None else str(least),
         spec.get("maxReplicas"), status.get("currentReplicas") or 0, _age(item, now),
@@ -159,5 +159,5 @@ def _listed(values: Iterable[str], otherwise: str = _UNSET) -> str:
     found = list(values)
     if not found:
         return otherwise
-    more = f" + {len(found) - _MOST_LISTED} more..." if len(found) > _MOST_LISTED else ""
-    return ",".join(found[:_MOST_LISTED]) + more
+    more = f" + {len(found) - _MAX_LISTED} more..." if len(found) > _MAX_LISTED else ""
+    return ",".join(found[:_MAX_LISTED]) + more

@@ -308,8 +308,8 @@ def _validation(rule: Document, path: str, scope: Scope, out: Causes) -> None:
     if message and not message.strip():
         out.append(invalid_value(f"{path}.messageExpression", quote(message), "must be non-empty if specified"))
     elif message:
-        told = scope._replace(authorizer=False)
-        check_expression(message, f"{path}.messageExpression", out, told, STRING)
+        message_scope = scope._replace(authorizer=False)
+        check_expression(message, f"{path}.messageExpression", out, message_scope, STRING)
     _one_line(rule, "message", path, out)
     field("reason", one_of("Forbidden", "Invalid", "RequestEntityTooLarge"))(rule, path, out)
 

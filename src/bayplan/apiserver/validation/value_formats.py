@@ -23,7 +23,7 @@ _DURATION = re.compile(
 _WORDY_DURATION = re.compile(r"(?i)\d+\s*(ns|nano|us|µs|micro|ms|milli|s|sec|m|min|h|hr|hour|d|day|w|week|wk)")
 _TIME = re.compile(r"(\d\d):(\d\d):(\d\d)(.\d+)?(z|[+-]\d\d:\d\d)")
 _LABEL = re.compile(r"[a-zA-Z0-9_]([a-zA-Z0-9_-]{0,61}[a-zA-Z0-9_])?")
-_LONGEST_HOST = 255
+_MAX_HOST_LENGTH = 255
 
 
 def _matching(pattern: str) -> Callable[[str], bool]:
@@ -62,7 +62,7 @@ def _is_network(text: str) -> bool:
 
 
 def _is_host(text: str) -> bool:
-    return len(text) <= _LONGEST_HOST and all(_LABEL.fullmatch(each) for each in text.removesuffix(".").split("."))
+    return len(text) <= _MAX_HOST_LENGTH and all(_LABEL.fullmatch(each) for each in text.removesuffix(".").split("."))
 
 
 def _is_uri(text: str) -> bool:

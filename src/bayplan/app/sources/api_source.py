@@ -190,10 +190,10 @@ async def _open_server(options: SourceOptions) -> ClusterSource:
             f"the configuration of the server can't be used here: {problem}",
             hint="--plugin with its plugins, --mode classic with its Policy, or --config FILE",
         ) from None
-    told_by_server = f"the configuration is that of {url}" if own else f"kube-scheduler's defaults decide, as at {url}"
+    origin = f"the configuration is that of {url}" if own else f"kube-scheduler's defaults decide, as at {url}"
     now_ns = parse_time_ns(clock.now) if clock.now else time.time_ns()
     found = [
-        configuration_assumption(options, objects, told_by_server),
+        configuration_assumption(options, objects, origin),
         Assumption("time", f"read when its clock was at {time_text(now_ns)}"),
     ]
     return _source(options, SourceKind.SERVER, setup, objects, reader, found, now_ns)

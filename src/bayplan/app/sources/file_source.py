@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import BinaryIO
 
 from bayplan.analysis.units import format_count, format_duration
-from bayplan.app.custom_plugins import failures_told
+from bayplan.app.custom_plugins import reported_plugin_errors
 from bayplan.app.scheduler_setup import SchedulerSetup, read_setup
 from bayplan.app.sources.assumptions import (
     configuration_assumption,
@@ -196,7 +196,7 @@ def _manifests(options: SourceOptions, setup: SchedulerSetup, inputs: Inputs) ->
     """Return the cluster that comes of manifests and traces after some virtual time."""
     check_pod_count(inputs.manifest.objects(), options.max_pods, hint="--max-pods {}")
     start_ns = arrivals.start_time_ns(inputs.manifest)
-    with failures_told(setup.custom_plugins), rare_collections():
+    with reported_plugin_errors(setup.custom_plugins), rare_collections():
         scheduler = setup.make(
             seed=options.seed, start_ns=start_ns, record_level=RecordLevel.OFF, queue_type=EventDrivenQueue
         )

@@ -115,11 +115,11 @@ def _name_by_claim(kind: VolumeKind, key: str, catalog: ObjectCatalog) -> str | 
 
 def limit_of(kind: VolumeKind, node: Node, *, attach_volume_limit: bool) -> int:
     """Return a node's limit for a kind of volumes; a declared limit counts only with the gate AttachVolumeLimit."""
-    told = node.status.allocatable.get(kind.limit_key)
-    return value(told) if attach_volume_limit and told is not None else kind.limit(node)
+    reported = node.status.allocatable.get(kind.limit_key)
+    return value(reported) if attach_volume_limit and reported is not None else kind.limit(node)
 
 
-def told_limits(node: Node) -> dict[str, int]:
+def reported_limits(node: Node) -> dict[str, int]:
     """Return the limits that a node declares, by the name of the resource."""
     return {
         name: value(amount) for name, amount in node.status.allocatable.items() if name.startswith(ATTACHABLE_VOLUMES)

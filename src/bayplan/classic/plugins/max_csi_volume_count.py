@@ -6,7 +6,7 @@ from collections import Counter
 from hashlib import sha1
 
 from bayplan.classic.arguments import classic_arguments
-from bayplan.classic.plugins.attached_volumes import NO_NAME, NOT_BOUND, UnnamedClaim, told_limits
+from bayplan.classic.plugins.attached_volumes import NO_NAME, NOT_BOUND, UnnamedClaim, reported_limits
 from bayplan.classic.plugins.failure_reasons import MAX_VOLUME_COUNT_EXCEEDED, verdict_of
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.plugin import PROCEED, FilterPlugin, Handle, Params, PreFilterPlugin, PreFilterResult, Reads
@@ -55,7 +55,7 @@ class MaxCSIVolumeCountPred(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes
 
     def verdict(self, wanted: dict[str, str], node: Node, row: int, catalog: ObjectCatalog) -> int:
         """Return `EXCEEDED` if a node would have too many volumes of a driver, `UNNAMED` if a claim there has no name."""
-        limits = told_limits(node)
+        limits = reported_limits(node)
         csi_node = catalog.get(CSINode, node.metadata.name)
         for driver in csi_node.spec.drivers if csi_node is not None else ():
             if driver.allocatable is not None and driver.allocatable.count is not None:

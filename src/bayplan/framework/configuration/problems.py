@@ -65,7 +65,7 @@ class ConfigurationProblem(msgspec.Struct, frozen=True):
         """Return the suggestion in quotes, or ""."""
         return f"'{self.hint}'" if self.hint else ""
 
-    def told(self, where: str) -> str:
+    def line(self, where: str) -> str:
         """Return file, line, column, path, message and suggestion as one line."""
         text = f"{self.position(where)} {self.place.path}: {self.message}"
         return f"{text}; try {self.quoted_hint}" if self.hint else text
@@ -228,10 +228,10 @@ class _Finder:
         profile, reason = self._profile(match[1]), match[2]
         if arguments := _ARGUMENTS.match(reason):
             entry = self._named(profile, "pluginConfig", arguments[1])
-            told = arguments[2]
-            if told.startswith("[") and told.endswith("]"):
-                told = told[1:-1]
-            for each in _NEXT_ARGUMENT.split(told):
+            listed = arguments[2]
+            if listed.startswith("[") and listed.endswith("]"):
+                listed = listed[1:-1]
+            for each in _NEXT_ARGUMENT.split(listed):
                 yield self.of_field(each, (*entry, "args"))
         elif plugin := _PLUGIN.search(reason):
             point = plugin[1] or plugin[3] or ""

@@ -20,7 +20,7 @@ def refusal(
         problem = problems[0]
         what = f"{problem.place.path}: {problem.message}"
         return ConfigurationError(what, where=problem.position(where), hint=hint or problem.quoted_hint)
-    lines = "".join(f"\n  {problem.told(where)}" for problem in problems)
+    lines = "".join(f"\n  {problem.line(where)}" for problem in problems)
     return ConfigurationError(f"has {len(problems)} problems:{lines}", where=where, hint=hint)
 
 

@@ -11,8 +11,8 @@ from bayplan.framework.preemption.shortlist import CRITERIA, Shortlist
 from bayplan.framework.status import Status
 from bayplan.state.arrays import Index
 
-MOST_CANDIDATES = 32
-MOST_NODES = 64
+MAX_CANDIDATES = 32
+MAX_NODES = 64
 """Maximum number of recorded candidates, and of recorded nodes per reason; beyond that, only their number is."""
 
 
@@ -98,7 +98,7 @@ def account_of(
         late = CRITERIA.index(lost[place]) if lost[place] else len(CRITERIA)
         return (int(left.rows[place]) != chosen_row, -late)
 
-    shown = sorted(range(len(left)), key=rank)[:MOST_CANDIDATES]
+    shown = sorted(range(len(left)), key=rank)[:MAX_CANDIDATES]
     refused = [(status, rows.tolist()) for status, rows in found.refused() if len(rows)]
     tried = {*found.rows.tolist(), *(row for _, rows in refused for row in rows)}
     kept = set(left.rows.tolist())
@@ -107,7 +107,7 @@ def account_of(
         candidates=tuple(_candidate(left, place, names, lost[place]) for place in shown),
         candidate_count=len(left),
         refusals=tuple(
-            Refusal(status, tuple(names[row] or "" for row in rows[:MOST_NODES]), len(rows)) for status, rows in refused
+            Refusal(status, tuple(names[row] or "" for row in rows[:MAX_NODES]), len(rows)) for status, rows in refused
         ),
         struck_out=tuple(names[row] or "" for row in found.rows.tolist() if row not in kept),
         untried=sum(row not in tried for row in potential.tolist()),

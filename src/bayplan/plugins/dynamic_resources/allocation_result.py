@@ -126,16 +126,16 @@ def _add_new(known: list[NodeSelectorRequirement], added: tuple[NodeSelectorRequ
             known.append(requirement)
 
 
-def told_result(result: DeviceRequestAllocationResult) -> dict[str, object]:
+def result_document(result: DeviceRequestAllocationResult) -> dict[str, object]:
     """Return a device of an allocation as plain values, for records."""
-    told: dict[str, object] = {
+    document: dict[str, object] = {
         "request": result.request,
         "driver": result.driver,
         "pool": result.pool,
         "device": result.device,
     }
     if result.admin_access:
-        told["adminAccess"] = True
+        document["adminAccess"] = True
     if result.consumed_capacity:
-        told["consumedCapacity"] = {name: str(amount) for name, amount in result.consumed_capacity.items()}
-    return told
+        document["consumedCapacity"] = {name: str(amount) for name, amount in result.consumed_capacity.items()}
+    return document

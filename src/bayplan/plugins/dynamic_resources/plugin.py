@@ -31,7 +31,7 @@ from bayplan.framework.status import SKIP, SUCCESS, Status, error, unresolvable,
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod, PodSpec
 from bayplan.objects.resource import ResourceClaim
-from bayplan.plugins.dynamic_resources.allocation_result import allocation_of, told_result
+from bayplan.plugins.dynamic_resources.allocation_result import allocation_of, result_document
 from bayplan.plugins.dynamic_resources.claim_binding import (
     BindingFailed,
     allocated_claim,
@@ -288,7 +288,9 @@ class DynamicResources(
         for claim in reservation.claims.values():
             if claim.metadata.name != IN_MEMORY_NAME and claim.status.allocation is not None:
                 # A pod may name a claim twice; then the first allocation is the one in flight.
-                devices.setdefault(claim.key, [told_result(item) for item in claim.status.allocation.devices.results])
+                devices.setdefault(
+                    claim.key, [result_document(item) for item in claim.status.allocation.devices.results]
+                )
         return {"devices": devices}
 
     def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:

@@ -1,0 +1,103 @@
+"""`bayplan completion`: the scripts load, and shells get commands, options and values from them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bayplan.cli.main import COMMANDS, main
+
+BASH = shutil.which("bash")
+
+
+@pytest.fixture
+def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a folder on PATH that has the program."""
+    script = tmp_path / "bin" / "bayplan"
+    script.parent.mkdir()
+    script.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m bayplan "$@"\n', encoding="utf-8")
+    script.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{script.parent}{os.pathsep}{os.environ['PATH']}")
+    return script.parent
+
+
+def completed_by_bash(*words: str) -> list[str]:
+    """Return what bash offers for the last of the words."""
+    line = " ".join(f"'{word}'" for word in words)
+    code = (
+        f"source <(bayplan completion bash); COMP_WORDS=({line}); COMP_CWORD={len(words) - 1}\n"
+        f'_bayplan_completion bayplan; printf "%s\\n" "${{COMPREPLY[@]}}"'
+    )
+    ran = subprocess.run([str(BASH), "--norc", "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert ran.stderr == ""
+    return ran.stdout.split()
+
+
+@pytest.mark.skipif(BASH is None, reason="bash is not installed")
+@pytest.mark.parametrize(
+    ("words", "want"),
+    [
+        pytest.param(["sim"], ["simulate"], id="the beginning of a command"),
+        pytest.param([""], [command.name for command in COMMANDS], id="no word yet"),
+        pytest.param(["what-if", "--js"], ["--json"], id="the beginning of an option"),
+        pytest.param(["simulate", "--records", ""], ["off", "summary", "full"], id="the value of an option"),
+        pytest.param(["store", "check", "clus"], [], id="a file, which bash completes itself"),
+        pytest.param(["store", "ch"], ["check"], id="an argument with fixed values"),
+        pytest.param(["zzz", "x"], [], id="after a word that is no command"),
+    ],
+)
+@pytest.mark.usefixtures("program")
+def test_bash_completes(words: list[str], want: list[str]) -> None:
+    assert completed_by_bash("bayplan", *words) == want
+
+
+@pytest.mark.parametrize(
+    ("shell", "line", "want"),
+    [
+        pytest.param("zsh", "bayplan simul", '"simulate":"Schedule workloads in virtual time', id="zsh: a command"),
+        pytest.param("zsh", "bayplan store check clus", "_files", id="zsh: a file, which zsh completes itself"),
+        pytest.param("fish", "bayplan simul", "simulate\tSchedule workloads in virtual time", id="fish: a command"),
+        pytest.param("fish", "bayplan simulate --records ", "off\nsummary\nfull", id="fish: the value of an option"),
+    ],
+)
+def test_other_shells_get_completions_with_their_help(
+    shell: str, line: str, want: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("_BAYPLAN_COMPLETE", f"complete_{shell}")
+    monkeypatch.setenv("_TYPER_COMPLETE_ARGS", line)
+    monkeypatch.setenv("_TYPER_COMPLETE_FISH_ACTION", "get-args")
+    assert main([]) == 0
+    assert want in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+@pytest.mark.usefixtures("program")
+def test_the_script_of_a_shell_loads_without_a_message(shell: str) -> None:
+    found = shutil.which(shell)
+    if found is None:
+        pytest.skip(f"{shell} is not installed")
+    begin = "autoload -U compinit; compinit -D; " if shell == "zsh" else ""
+    source = "bayplan completion fish | source" if shell == "fish" else f"source <(bayplan completion {shell})"
+    ran = subprocess.run([found, "-c", begin + source], capture_output=True, text=True, check=True, timeout=60)
+    assert (ran.stdout, ran.stderr) == ("", "")
+
+
+def test_a_command_whose_extra_is_missing_has_no_completions(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in [
+        name for name in sys.modules if name.startswith(("starlette", "bayplan.cli.extender", "bayplan.extender"))
+    ]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "starlette", None)
+    monkeypatch.setenv("_BAYPLAN_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", "bayplan\nextender\n--")
+    monkeypatch.setenv("COMP_CWORD", "2")
+    code = main([])
+    printed = capsys.readouterr()
+    assert (code, printed.out, printed.err) == (1, "", "")
