@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 import pytest
+from bayplan.analysis.remedies import remedies
 
 from bayplan.analysis.decision_detail import attempt_detail, ranked_rows
 from bayplan.analysis.explain import explain
@@ -11,7 +12,6 @@ from bayplan.analysis.explanation import Explanation, NodeDetail
 from bayplan.analysis.explanation_text import render_explanation
 from bayplan.analysis.free_amounts import free_amounts
 from bayplan.analysis.pod_lookup import find_pods
-from bayplan.analysis.remedies import remedies
 from bayplan.analysis.report import print_parts
 from bayplan.analysis.run_source import SimulationSource
 from bayplan.base.errors import InputError
@@ -96,7 +96,7 @@ def test_a_single_feasible_node_was_not_scored(nodes: list[str], want: str) -> N
 
 def test_a_pod_that_brought_its_node_has_no_decision() -> None:
     found = told(run(node("n0").obj(), pod("p").node("n0").obj()), "p")
-    assert found.verdict == "default/p is on n0, with which it came; no decision was taken about it"
+    assert found.verdict == "default/p is on n0, with which it came"
     assert (found.attempts, found.detail) == ([], None)
     assert "attempt" not in text_of(found)
 

@@ -332,8 +332,8 @@ function pods(a, b, kind, signal) {
     title: "First difference",
     width: "minmax(240px, 1.6fr)",
     render: (/** @type {Api.PodDifference} */ row) =>
-      row.first_plugin
-        ? clipped(decidesOtherwise(row.first_plugin, row.a_node, row.b_node))
+      row.decisive_plugin
+        ? clipped(decidesOtherwise(row.decisive_plugin, row.a_node, row.b_node))
         : h("span", { class: "faint" }, "cluster state differs"),
   };
   return new Grid({
