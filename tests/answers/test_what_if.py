@@ -203,6 +203,12 @@ def test_every_kind_of_change_is_in_the_help() -> None:
 
 
 def test_uncordoning_takes_the_taint_of_the_cordon_away_too() -> None:
-    cordoned = make_node("n9").capacity(cpu="64", memory="64Gi").unschedulable().taint("node.kubernetes.io/unschedulable").obj()
+    cordoned = (
+        make_node("n9")
+        .capacity(cpu="64", memory="64Gi")
+        .unschedulable()
+        .taint("node.kubernetes.io/unschedulable")
+        .obj()
+    )
     answer = what_if(cluster_of(*NODES, cordoned, waiting("big", cpu="50")), [parse_change("uncordon=n9")])
     assert [(each.pod, each.after) for each in answer.differences] == [("default/big", "n9")]

@@ -152,7 +152,11 @@ def test_a_fork_with_this_scheduler_is_compared_with_the_scheduler_outside() -> 
         request["objects"] = [pod("web", nodeSelector={"kubernetes.io/hostname": NAMES[3]})]
         other = await begin_fork(lab, **request)
         both = await lab.get("/compare/pods/default/web", a="now", b=other["id"])
-        assert both["decisive_plugin"] == {"name": "NodeResourcesFit", "a": "Insufficient cpu", "b": None}
+        assert both["decisive_plugin"] == {
+            "name": "NodeAffinity",
+            "a": None,
+            "b": "node(s) didn't match Pod's node affinity/selector",
+        }
 
     run(test, *NODES)
 

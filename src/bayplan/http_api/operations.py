@@ -31,6 +31,7 @@ from bayplan.http_api.contract.decisions import (
     DecisionList,
     DecisionsChanged,
     Density,
+    NodeLanes,
 )
 from bayplan.http_api.contract.documents import Applied, Exported, Imported
 from bayplan.http_api.contract.matrix import AnyMatrix
@@ -78,6 +79,7 @@ PARAMETERS: Mapping[str, Parameter] = {
     "a": Parameter("string", "one side: now, the id of a fork, or the address of another server"),
     "after": Parameter("integer", "decisions behind this number"),
     "attempt": Parameter("integer", "which attempt to tell in full; the last one if not given"),
+    "axis": Parameter("string", "time or number: which parts are equal"),
     "b": Parameter("string", "the other side, like a"),
     "before": Parameter("integer", "decisions before this number"),
     "best": Parameter("integer", "how many nodes to compare by scores"),
@@ -155,6 +157,9 @@ OPERATIONS: tuple[Operation, ...] = (
     Operation("GET", "/overview", cluster_routes.overview, Overview),
     Operation("GET", "/nodes", cluster_routes.nodes, NodeList, (*_NODES, "sort", *_PAGE, "facets", "blocks")),
     Operation("GET", "/nodes/cells", cluster_routes.cells, Cells, ("metric", "by", *_NODES)),
+    Operation(
+        "GET", "/nodes/lanes", cluster_routes.lanes, NodeLanes, ("q", "from_at", "to_at", "bins", "offset", "limit")
+    ),
     Operation("GET", "/nodes/{name}", cluster_routes.node, NodePage, _PAGE),
     Operation("POST", "/nodes/{name}/drain", document_routes.drain, Drained),
     Operation("GET", "/pods", pod_routes.pods, PodList, _PODS),
@@ -181,7 +186,13 @@ OPERATIONS: tuple[Operation, ...] = (
         DecisionList,
         ("after", "before", "pod", "outcome", "node", "limit", "run"),
     ),
-    Operation("GET", "/decisions/density", cluster_routes.density, Density, ("from", "to", "from_at", "to_at", "bins")),
+    Operation(
+        "GET",
+        "/decisions/density",
+        cluster_routes.density,
+        Density,
+        ("from", "to", "from_at", "to_at", "bins", "axis"),
+    ),
     Operation("GET", "/queue", cluster_routes.queue, QueueList, ("tier", *_PAGE)),
     Operation("POST", "/queue/flush", control_routes.flush_queue, Moved),
     Operation("GET", "/clock", cluster_routes.clock, ClockStatus),

@@ -747,6 +747,26 @@ declare namespace Api {
     pool: Facet[];
   }
 
+  /** Pods on one node in each part of a span: running at its end, placed in it, and gone in it. */
+  interface NodeLane {
+    node: string;
+    running: number[];
+    placed: number[];
+    left: number[];
+  }
+
+  /** Pods on nodes over time, the nodes with the most changes first. */
+  interface NodeLanes {
+    total: number;
+    total_is_exact: boolean;
+    offset: number;
+    limit: number;
+    items: NodeLane[];
+    from_at: string;
+    to_at: string;
+    bins: number;
+  }
+
   /** A page of the table of nodes. */
   interface NodeList {
     total: number;
@@ -1592,6 +1612,11 @@ declare namespace Api {
       body: undefined;
       answer: Cells;
     };
+    "GET /nodes/lanes": {
+      parameters: { q?: string | null; from_at?: string | null; to_at?: string | null; bins?: number | string | null; offset?: number | string | null; limit?: number | string | null; };
+      body: undefined;
+      answer: NodeLanes;
+    };
     "GET /nodes/{name}": {
       parameters: { name: string; offset?: number | string | null; limit?: number | string | null; };
       body: undefined;
@@ -1683,7 +1708,7 @@ declare namespace Api {
       answer: DecisionList;
     };
     "GET /decisions/density": {
-      parameters: { from?: number | string | null; to?: number | string | null; from_at?: string | null; to_at?: string | null; bins?: number | string | null; };
+      parameters: { from?: number | string | null; to?: number | string | null; from_at?: string | null; to_at?: string | null; bins?: number | string | null; axis?: string | null; };
       body: undefined;
       answer: Density;
     };
