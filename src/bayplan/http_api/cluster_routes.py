@@ -12,6 +12,7 @@ from starlette.responses import Response
 
 from bayplan.analysis.cluster_sentences import node_sentence
 from bayplan.base.build import build_name
+from bayplan.base.durations import SECOND_NS
 from bayplan.base.errors import PluginFailure
 from bayplan.base.go_text.times import format_instant, parse_instant
 from bayplan.base.version import KUBERNETES_VERSION, __version__
@@ -321,11 +322,11 @@ async def density(observation: Observation, request: Request, query: Query) -> R
 
 
 def _time_span(observation: Observation, query: Query, timeline: TimelineColumns) -> tuple[int, int]:
-    """Return the requested span; by default that of the decisions in memory."""
+    """Return the requested span; by default from the first decision in memory to a second after the last one."""
     times, now_ns = timeline.times_ns, observation.subject.clock.now_ns()
     first, last = (int(times[0]), int(times[-1])) if len(times) else (observation.start_ns, now_ns)
     begin = _instant(query, "from_at", first)
-    return begin, _instant(query, "to_at", max(last, begin))
+    return begin, _instant(query, "to_at", max(last, begin) + SECOND_NS)
 
 
 async def lanes(observation: Observation, request: Request, query: Query) -> Response:

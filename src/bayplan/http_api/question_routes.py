@@ -226,6 +226,7 @@ async def _configuration(observation: Observation, wanted: WhatIfRequest) -> Sch
 
 
 def _report(found: Differences, wanted: WhatIfRequest, inquiry: Inquiry) -> WhatIfReport:
+    sentence = difference_text(found)[0]
     worst: Mapping[str, int] = {kind: place for place, kind in enumerate(_WORST_FIRST)}
     rows = sorted(found.differences, key=lambda each: worst[each.kind])
     return WhatIfReport(
@@ -235,7 +236,8 @@ def _report(found: Differences, wanted: WhatIfRequest, inquiry: Inquiry) -> What
         changes=[*wanted.changes, *([format_count(len(wanted.objects), "object")] if wanted.objects else [])],
         configuration=wanted.config,
         reschedule=wanted.reschedule,
-        sentence=difference_text(found)[0],
+        sentence=sentence,
+        effect=sentence.removeprefix(f"{', '.join(found.changes)}: "),
         pods=found.pods,
         counts=found.counts,
         differences=rows[:MOST_DIFFERENCES],

@@ -1555,6 +1555,7 @@ declare namespace Api {
     configuration: string | null;
     reschedule: string[];
     sentence: string;
+    effect: string;
     pods: number;
     counts: Record<string, number>;
     differences: PodDifference[];

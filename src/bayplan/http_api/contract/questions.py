@@ -49,7 +49,8 @@ class WhatIfReport(Answer, frozen=True, kw_only=True):
 
     Attributes:
         id: of a kept one; "" otherwise. name: a label for people. at: when it was answered, by the clock.
-        changes, configuration, reschedule: as requested. sentence: the answer in one line.
+        changes, configuration, reschedule: as requested.
+        sentence: the answer in one line. effect: the same without the changes.
         pods: on both sides. counts: pods by kind of difference. differences: the worst first.
         left_out: number of differences beyond those. measures, evictions: rows. assumptions: that the answer makes.
     """
@@ -61,6 +62,7 @@ class WhatIfReport(Answer, frozen=True, kw_only=True):
     configuration: str | None
     reschedule: list[str]
     sentence: str
+    effect: str
     pods: int
     counts: dict[str, int]
     differences: list[PodDifference]

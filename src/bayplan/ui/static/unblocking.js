@@ -5,7 +5,7 @@ import { count, counted, sentence } from "./format.js";
 import { to } from "./address.js";
 import { get, put } from "./service.js";
 import { factsOf, failure, loading } from "./states.js";
-import { badge, copy, name, nodeLink, perform, podLink, podOf } from "./parts.js";
+import { copy, nodeLink, perform, podLink, podOf } from "./parts.js";
 
 const MAX_PODS_SHOWN = 6;
 const UNPROCESSABLE = 422;
@@ -25,7 +25,7 @@ export function unblockPart(root, target, signal, answered) {
       const answer = await get("/unblock", { workload: target }, signal);
       if (signal.aborted || root.dataset.filled !== asked) return;
       answered?.(answer);
-      draw(root, ...suggestionList(answer));
+      draw(root, ...suggestionList(answer, !answered));
     } catch (problem) {
       if (signal.aborted) return;
       const facts = factsOf(problem);
@@ -37,12 +37,12 @@ export function unblockPart(root, target, signal, answered) {
   void load();
 }
 
-/** @param {Api.Unblocking} answer */
-function suggestionList(answer) {
+/** @param {Api.Unblocking} answer @param {boolean} headed whether the cause stands here */
+function suggestionList(answer, headed) {
   const { suggestions } = answer;
   return [
-    answer.cause ? h("p", { class: "strong", "data-test": "cause" }, sentence(answer.cause.sentence)) : null,
-    answer.fits ? h("p", { class: "calm" }, sentence(answer.verdict)) : null,
+    answer.cause && headed ? h("p", { class: "strong", "data-test": "cause" }, sentence(answer.cause.sentence)) : null,
+    answer.fits && headed ? h("p", { class: "calm" }, sentence(answer.verdict)) : null,
     suggestions.length
       ? h(
           "ol",
@@ -63,7 +63,7 @@ function suggestionItem(each, answer) {
   return h(
     "li",
     { class: "panel", key: each.text },
-    h("div", { class: "row suggestion-head" }, h("span", { class: "strong grow wrap" }, each.text), badge("plain", each.kind)),
+    h("div", { class: "row suggestion-head" }, h("span", { class: "strong grow wrap" }, each.text), h("span", { class: "badge plain" }, each.kind)),
     h(
       "p",
       { class: "wrap" },
@@ -168,9 +168,4 @@ export function questionLinks(target, waits) {
     waits ? h("a", { class: "button", "data-test": "unblock", href: to("unblock", { of: target }) }, "Unblock") : null,
     h("a", { class: "button", "data-test": "capacity", href: to("capacity", { of: target }) }, "Capacity"),
   ];
-}
-
-/** The target of a question in a headline. @param {string} target */
-export function targetName(target) {
-  return name(target, 60);
 }

@@ -2,7 +2,7 @@
 
 import { draw, h } from "./dom.js";
 import { count, counted, percent, signed } from "./format.js";
-import { shortened } from "./names.js";
+import { hostOf, shortened } from "./names.js";
 import { change, podAddress } from "./address.js";
 import { Grid } from "./grid.js";
 import { choice, nodeLink, podLink, podOf } from "./parts.js";
@@ -71,7 +71,7 @@ function pods(rows, signal) {
   const side = (/** @type {"before" | "after"} */ key, /** @type {string} */ text) => ({
     key,
     title: text,
-    width: "minmax(130px, 1.2fr)",
+    width: "minmax(120px, 1fr)",
     render: (/** @type {Api.PodDifference} */ row, /** @type {number} */ _, /** @type {number} */ letters) =>
       row[key] ? nodeLink(row[key], letters) : h("span", { class: "faint" }, key === "before" && row.kind === "placed" ? "waits" : "–"),
   });
@@ -85,7 +85,7 @@ function pods(rows, signal) {
       {
         key: "pod",
         title: "Pod",
-        width: "minmax(150px, 1.4fr)",
+        width: "minmax(130px, 1.7fr)",
         render: (row, _, letters) =>
           row.kind === "new"
             ? h("span", { class: "name", title: row.pod }, shortened(row.pod, letters))
@@ -94,7 +94,7 @@ function pods(rows, signal) {
       {
         key: "kind",
         title: "",
-        width: "104px",
+        width: "100px",
         render: (row) => kindBadge(row.kind, words.get(row.kind) ?? row.kind),
       },
       { ...side("before", "Before"), minor: true },
@@ -102,17 +102,22 @@ function pods(rows, signal) {
       {
         key: "why",
         title: "Why",
-        width: "minmax(160px, 1.8fr)",
+        width: "minmax(160px, 2.4fr)",
         minor: true,
         render: (row) => {
           const text = [row.plugin, row.reason].filter(Boolean).join(": ");
-          return h("span", { class: "clip", title: text }, text || "–");
+          return h("span", { class: "clip", title: text }, withoutDomains(text, [row.before, row.after]) || "–");
         },
       },
     ],
     load: async (offset, limit) => ({ items: rows.slice(offset, offset + limit), total: rows.length }),
     empty: () => h("div", { class: "empty" }, h("p", null, "No pods.")),
   });
+}
+
+/** A text with nodes called by their hosts: all nodes of a cluster have the same domain. @param {string} text @param {string[]} nodes */
+function withoutDomains(text, nodes) {
+  return nodes.filter(Boolean).reduce((words, node) => words.replaceAll(node, hostOf(node)), text);
 }
 
 /** @param {string} kind @param {string} words */

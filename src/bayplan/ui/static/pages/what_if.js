@@ -1,7 +1,7 @@
 // What if: choose changes to nodes, workloads or the configuration, and see at once what they would do; nothing here changes.
 
 import { draw, h } from "../dom.js";
-import { count, time } from "../format.js";
+import { count, sentence, time } from "../format.js";
 import { change, go, to } from "../address.js";
 import { get, put } from "../service.js";
 import { announce } from "../notices.js";
@@ -40,6 +40,8 @@ class WhatIfView {
     this.report = null;
     /** @type {Api.WhatIfSummary[]} */
     this.kept = [];
+    /** Some zones, to begin with. @type {string[]} */
+    this.zones = [];
     /** What the report answers. */
     this.asked = "";
     this.asking = new AbortController();
@@ -89,8 +91,10 @@ class WhatIfView {
     const { signal } = this.asking;
     try {
       this.kept = (await get("/what-if", {}, signal)).items;
-      if (!kept && this.isEmpty) this.report = null;
-      else {
+      if (!kept && this.isEmpty) {
+        this.report = null;
+        this.zones = await zonesOf(signal);
+      } else {
         if (!this.report) draw(this.result, loading(8));
         this.result.classList.add("dim");
         this.report = kept ? await get("/what-if/{id}", { id: kept }, signal) : await put("POST /what-if", {}, this.request(), signal);
@@ -247,16 +251,26 @@ class WhatIfView {
         this.result,
         empty(
           "Choose a change: drain nodes, lose a zone, scale a workload, weigh a plugin. The difference appears here; the cluster stays as it is.",
+          ...this.zones.map((zone) =>
+            h("button", { type: "button", class: "button", key: zone, onclick: () => this.add(`lose-zone=${zone}`) }, `Lose ${zone}`),
+          ),
           h("a", { class: "button", href: to("config") }, "Edit configuration"),
         ),
         keptList(this.kept),
       );
       return;
     }
-    this.drawHead(report.id && report.name ? `${report.name}: ${report.sentence}` : report.sentence);
+    this.drawHead(report.id ? `${report.name}: ${report.effect}` : sentence(report.effect));
     this.answer.show(report, this.query.get("kind") ?? "");
     if (this.answer.element.parentElement !== this.result) this.result.replaceChildren(this.answer.element);
   }
+}
+
+/** The first zones of the cluster; none if it has only one. @param {AbortSignal} signal */
+async function zonesOf(signal) {
+  const { facets } = await get("/nodes", { limit: 1, facets: true }, signal);
+  const zones = (facets?.zone ?? []).map((each) => each.value).filter(Boolean).sort();
+  return zones.length > 1 ? zones.slice(0, 3) : [];
 }
 
 /** @param {Api.WhatIfSummary[]} items */
