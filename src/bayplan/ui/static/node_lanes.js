@@ -139,9 +139,14 @@ export class NodeLanes {
     pen.fillRect(label, base, width - label, 1);
     const step = (width - label - RIGHT) / Math.max(1, lane.running.length);
     pen.fillStyle = token("heat2");
-    for (const [bin, value] of lane.running.entries()) {
-      const height = (value / most) * (LANE - MARK - 4);
-      if (value) pen.fillRect(label + bin * step, base - Math.max(1, height), step + 0.5, Math.max(1, height));
+    for (let bin = 0; bin < lane.running.length; ) {
+      const value = lane.running[bin];
+      // Equal neighbours are one bar: seams would show between several.
+      let end = bin + 1;
+      while (end < lane.running.length && lane.running[end] === value) end += 1;
+      const height = Math.max(1, (value / most) * (LANE - MARK - 4));
+      if (value) pen.fillRect(label + bin * step, base - height, (end - bin) * step, height);
+      bin = end;
     }
     this.marks(pen, lane.placed, "ok", base, step);
     this.marks(pen, lane.left, "bad", base, step);

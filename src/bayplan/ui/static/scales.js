@@ -20,7 +20,7 @@ const NARROW_WINDOW = 600;
 
 /** The width of the names of lanes, in pixels: node names are long. */
 export function labelWidth() {
-  return innerWidth < NARROW_WINDOW ? 112 : 190;
+  return innerWidth < NARROW_WINDOW ? 126 : 190;
 }
 
 /** What is in sight, as decision numbers or as milliseconds since 1970. */

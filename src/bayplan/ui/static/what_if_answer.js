@@ -85,7 +85,7 @@ function pods(rows, signal) {
       {
         key: "pod",
         title: "Pod",
-        width: "minmax(130px, 1.7fr)",
+        width: "minmax(130px, 1.6fr)",
         render: (row, _, letters) =>
           row.kind === "new"
             ? h("span", { class: "name", title: row.pod }, shortened(row.pod, letters))
@@ -102,7 +102,7 @@ function pods(rows, signal) {
       {
         key: "why",
         title: "Why",
-        width: "minmax(160px, 2.4fr)",
+        width: "minmax(160px, 3fr)",
         minor: true,
         render: (row) => {
           const text = [row.plugin, row.reason].filter(Boolean).join(": ");
