@@ -214,7 +214,7 @@ def test_questions_are_answered_one_after_another_and_too_many_are_refused(monke
     async def test(lab: Lab) -> None:
         found = await asyncio.gather(*(lab.get("/capacity", workload="placed") for _ in range(4)))
         assert len({each["copies"] for each in found}) == 1
-        monkeypatch.setattr(questions, "MOST_PENDING", 0)
+        monkeypatch.setattr(questions, "MAX_PENDING", 0)
         assert (await lab.get("/capacity", workload="placed", want=503))["error"]["got"] == "0 are pending"
 
     run(test, *NODES, *PODS)
@@ -231,7 +231,7 @@ def test_answers_are_about_the_cluster_as_it_is_now() -> None:
 
 
 def test_only_so_many_groups_of_waiting_pods_are_judged(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(question_routes, "MOST_JUDGED", 1)
+    monkeypatch.setattr(question_routes, "MAX_JUDGED", 1)
 
     async def test(lab: Lab) -> None:
         found = await lab.get("/waiting")

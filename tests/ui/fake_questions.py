@@ -17,7 +17,7 @@ from bayplan.http_api.contract.questions import Capacity, WaitingReasons, WhatIf
 from tests.ui.fake_cluster import FakeCluster, Plain, stamp
 
 ASSUMED = ["kube-scheduler's defaults of this server decide"]
-MOST_DIFFERENCES = 2_000
+MAX_DIFFERENCES = 2_000
 
 
 def plain(struct: msgspec.Struct) -> Plain:
@@ -139,7 +139,7 @@ def what_if(cluster: FakeCluster, request: Plain) -> Plain:
     """Return a difference: the pods of the first nodes move, the last of them would wait."""
     changes = [str(each) for each in cast("list[object]", request.get("changes") or [])]
     names = [node.name for node in cluster.nodes]
-    chosen = [cluster.pods[number] for node in cluster.nodes[:-1] for number in node.pods][:MOST_DIFFERENCES]
+    chosen = [cluster.pods[number] for node in cluster.nodes[:-1] for number in node.pods][:MAX_DIFFERENCES]
     rows = [
         PodDifference(
             pod=f"{pod.namespace}/{pod.name}",

@@ -32,7 +32,7 @@ from bayplan.http_api.node_query import (
     node_row,
 )
 from bayplan.http_api.node_table import CORDONED, FULL_CELL, NOT_READY, NodeColumns
-from bayplan.http_api.node_timeline import MOST_LANE_BINS, MOST_LANES, lives_on_nodes, node_lanes
+from bayplan.http_api.node_timeline import MAX_LANE_BINS, MAX_LANES, lives_on_nodes, node_lanes
 from bayplan.http_api.observation import Observation
 from bayplan.http_api.pod_page import event_row
 from bayplan.http_api.pod_query import PodFilter, find_pods
@@ -52,7 +52,19 @@ NODE_FLAGS = {"": 0, "cordoned": CORDONED, "not_ready": NOT_READY}
 async def root(observation: Observation, request: Request, query: Query) -> Response:
     """Return the server's version and the paths of the API."""
     subject = observation.subject
-    names = ("overview", "nodes", "pods", "decisions", "queue", "clock", "config", "snapshots", "forks", "plugins", "what-if")
+    names = (
+        "overview",
+        "nodes",
+        "pods",
+        "decisions",
+        "queue",
+        "clock",
+        "config",
+        "snapshots",
+        "forks",
+        "plugins",
+        "what-if",
+    )
     document = Root(
         version=__version__,
         kubernetes_version=KUBERNETES_VERSION,
@@ -331,8 +343,8 @@ def _time_span(observation: Observation, query: Query, timeline: TimelineColumns
 
 async def lanes(observation: Observation, request: Request, query: Query) -> Response:
     """Return how many pods ran on, came to and left nodes in equal parts of a span, for a timeline."""
-    bins = query.number("bins", 200, least=1, most=MOST_LANE_BINS)
-    offset, limit = query.page(MOST_LANES, 20)
+    bins = query.number("bins", 200, least=1, most=MAX_LANE_BINS)
+    offset, limit = query.page(MAX_LANES, 20)
     words = query.text("q").split()
     pods = await observation.view.pod_columns()
     span = _time_span(observation, query, observation.view.timeline.freeze())

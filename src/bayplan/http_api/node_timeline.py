@@ -13,8 +13,8 @@ from bayplan.http_api.pod_table import PodColumns
 from bayplan.sim.result import PodTimeline
 from bayplan.state.arrays import Ints
 
-MOST_LANES = 60
-MOST_LANE_BINS = 600
+MAX_LANES = 60
+MAX_LANE_BINS = 600
 
 
 class Lives(NamedTuple):

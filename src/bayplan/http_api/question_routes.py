@@ -39,16 +39,16 @@ from bayplan.http_api.refusal import Refusal
 from bayplan.objects.defaults import default_object
 from bayplan.objects.kinds import decode
 
-MOST_SEEDS = 20
-MOST_CHANGES = 50
-MOST_ADDED = 5_000
+MAX_SEEDS = 20
+MAX_CHANGES = 50
+MAX_ADDED = 5_000
 """Nodes or replicas that one change of a request may ask for."""
 
-MOST_DIFFERENCES = 2_000
+MAX_DIFFERENCES = 2_000
 """Pods that a response lists, the worst differences first."""
 
-MOST_KEPT = 32
-MOST_JUDGED = 200
+MAX_KEPT = 32
+MAX_JUDGED = 200
 """Groups of equal waiting pods that are judged, the largest first."""
 
 _WORST_FIRST = ("waits", "gone", "moved", "placed", "new")
@@ -102,7 +102,7 @@ async def capacity(observation: Observation, request: Request, query: Query) -> 
     """Return how many more copies of a workload, or of a mix of workloads, fit."""
     mix, preempts = parse_mix(_target(query)), query.switch("preempt")
     limit = query.number("limit", 1_000, least=1, most=DEFAULT_LIMIT)
-    seeds = query.number("seeds", 1, least=1, most=MOST_SEEDS)
+    seeds = query.number("seeds", 1, least=1, most=MAX_SEEDS)
 
     def answer(inquiry: Inquiry) -> Response:
         cluster = inquiry.cluster
@@ -132,7 +132,7 @@ async def waiting(observation: Observation, request: Request, query: Query) -> R
 
     def answer(inquiry: Inquiry) -> Response:
         pods = list(inquiry.cluster.waiting.values())
-        groups = sorted(equal_pods(pods), key=len, reverse=True)[:MOST_JUDGED]
+        groups = sorted(equal_pods(pods), key=len, reverse=True)[:MAX_JUDGED]
         judged = [pod for group in groups for pod in group]
         items = list(waiting_reasons(inquiry.trial(), judged)) if judged else []
         document = WaitingReasons(
@@ -167,10 +167,10 @@ class WhatIfRequest(msgspec.Struct, forbid_unknown_fields=True):
 async def what_if(observation: Observation, request: Request, query: Query) -> Response:
     """Return the present cluster before and after changes, pod by pod."""
     wanted = await read_struct(request, WhatIfRequest)
-    if len(wanted.changes) > MOST_CHANGES:
-        raise Refusal(422, "changes", got=str(len(wanted.changes)), wanted=f"at most {MOST_CHANGES}")
-    if wanted.keep and len(observation.what_ifs) >= MOST_KEPT:
-        raise Refusal(HTTPStatus.CONFLICT, "what-if", got=f"{MOST_KEPT} are kept already", hint="delete one")
+    if len(wanted.changes) > MAX_CHANGES:
+        raise Refusal(422, "changes", got=str(len(wanted.changes)), wanted=f"at most {MAX_CHANGES}")
+    if wanted.keep and len(observation.what_ifs) >= MAX_KEPT:
+        raise Refusal(HTTPStatus.CONFLICT, "what-if", got=f"{MAX_KEPT} are kept already", hint="delete one")
     changes = [_bounded(parse_change(text)) for text in wanted.changes if not is_profile_change(text)]
     if wanted.objects:
         items = tuple(
@@ -204,8 +204,8 @@ async def what_if(observation: Observation, request: Request, query: Query) -> R
 def _bounded(change: Change) -> Change:
     """Return a change; refuse it if it asks for too many nodes or replicas."""
     number = {"add-nodes": change.target, "scale": change.value}.get(change.kind, "")
-    if number.isdecimal() and int(number) > MOST_ADDED:
-        raise Refusal(422, change.kind, got=number, wanted=f"at most {MOST_ADDED:,}")
+    if number.isdecimal() and int(number) > MAX_ADDED:
+        raise Refusal(422, change.kind, got=number, wanted=f"at most {MAX_ADDED:,}")
     if change.kind == "apply":
         raise Refusal(422, "changes", got=str(change), wanted="objects in the body", hint='"objects": [...]')
     return change
@@ -240,8 +240,8 @@ def _report(found: Differences, wanted: WhatIfRequest, inquiry: Inquiry) -> What
         effect=sentence.removeprefix(f"{', '.join(found.changes)}: "),
         pods=found.pods,
         counts=found.counts,
-        differences=rows[:MOST_DIFFERENCES],
-        left_out=max(0, len(rows) - MOST_DIFFERENCES),
+        differences=rows[:MAX_DIFFERENCES],
+        left_out=max(0, len(rows) - MAX_DIFFERENCES),
         measures=list(found.measures),
         evictions=list(found.evictions),
         assumptions=[*inquiry.assumptions, *found.assumptions],

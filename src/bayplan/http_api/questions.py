@@ -45,7 +45,7 @@ ANSWER_SECONDS = 30.0
 CALL_SECONDS = 1.0
 """Time limit for a call of a custom plugin, as a client waits for the response; after a timeout the question ends."""
 
-MOST_PENDING = 8
+MAX_PENDING = 8
 """Maximum number of questions that wait for the one being answered."""
 
 COPY_SECONDS = 60.0
@@ -243,7 +243,7 @@ class Questions:
         Raises:
             Refusal: too many questions are pending, or this one took too long.
         """
-        if self._pending >= MOST_PENDING:
+        if self._pending >= MAX_PENDING:
             raise Refusal(
                 HTTPStatus.SERVICE_UNAVAILABLE,
                 "questions",
@@ -287,7 +287,7 @@ class Questions:
 
         def checkpoint() -> None:
             if cancelled.is_set() or self._closed.is_set():
-                raise QuestionEnded("nobody waits for the answer any more")
+                raise QuestionEnded("the client has disconnected")
             if monotonic() > end:
                 raise QuestionEnded(f"the answer takes more than {ANSWER_SECONDS:.0f} s")
 
