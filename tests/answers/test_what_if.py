@@ -200,3 +200,15 @@ def test_every_kind_of_change_is_in_the_help() -> None:
     from bayplan.cli.what_if import what_if as command
 
     assert [kind for kind in CHANGES if f"{kind}=" not in (command.__doc__ or "")] == []
+
+
+def test_uncordoning_takes_the_taint_of_the_cordon_away_too() -> None:
+    cordoned = (
+        make_node("n9")
+        .capacity(cpu="64", memory="64Gi")
+        .unschedulable()
+        .taint("node.kubernetes.io/unschedulable")
+        .obj()
+    )
+    answer = what_if(cluster_of(*NODES, cordoned, waiting("big", cpu="50")), [parse_change("uncordon=n9")])
+    assert [(each.pod, each.after) for each in answer.differences] == [("default/big", "n9")]

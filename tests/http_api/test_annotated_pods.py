@@ -77,8 +77,8 @@ def test_a_waiting_pod_says_why_and_names_the_plugins_of_its_scheduler() -> None
         ]
         (attempt,) = told["attempts"]
         assert (attempt["annotated"], attempt["attempt"], attempt["outcome"]) == (True, 1, "unschedulable")
-        remedies = await lab.get("/pods/default/web/remedies")
-        assert remedies == {"items": [], "why": "debuggable-scheduler decided, and its plugins can't be asked here"}
+        refused = await lab.get("/unblock", workload="pod/default/web", want=422)
+        assert refused["error"]["got"] == "'debuggable-scheduler'"
         (row,) = (await lab.get("/pods", q="web"))["items"]
         assert row["why"] == "Insufficient cpu (3), rack b is reserved (1)"
 
@@ -144,7 +144,7 @@ def test_a_fork_with_this_scheduler_is_compared_with_the_scheduler_outside() -> 
         (item,) = difference["items"]
         assert (item["pod"], item["a_node"], item["b_node"]) == ("default/web", NAMES[1], NAMES[0])
         both = await lab.get("/compare/pods/default/web", a="now", b=fork["id"])
-        assert both["first_plugin"]["name"] == "NodeAffinity"
+        assert both["decisive_plugin"]["name"] == "NodeAffinity"
         assert both["a"]["matrix"]["annotated"]
         assert "RackQuota" in both["a"]["matrix"]["filters"]
         assert "annotated" not in both["b"]["matrix"]
@@ -152,7 +152,11 @@ def test_a_fork_with_this_scheduler_is_compared_with_the_scheduler_outside() -> 
         request["objects"] = [pod("web", nodeSelector={"kubernetes.io/hostname": NAMES[3]})]
         other = await begin_fork(lab, **request)
         both = await lab.get("/compare/pods/default/web", a="now", b=other["id"])
-        assert both["first_plugin"] == {"name": "NodeResourcesFit", "a": "Insufficient cpu", "b": None}
+        assert both["decisive_plugin"] == {
+            "name": "NodeAffinity",
+            "a": None,
+            "b": "node(s) didn't match Pod's node affinity/selector",
+        }
 
     run(test, *NODES)
 

@@ -201,6 +201,35 @@ def test_decisions_are_listed_by_number_and_filtered() -> None:
     run(test, *NODES)
 
 
+def test_lanes_follow_the_pods_of_each_node() -> None:
+    async def test(lab: Lab) -> None:
+        await _filled(lab)
+        await lab.api("DELETE", "/api/v1/namespaces/default/pods/fixed", {"gracePeriodSeconds": 0})
+        await lab.settle()
+        placed = [each for each in (await lab.get("/placements"))["nodes"] if each]
+        found = await lab.get("/nodes/lanes", bins=10, to_at="2200-01-01T00:00:00Z")
+        lanes = {each["node"]: each for each in found["items"]}
+        assert {name: lane["running"][-1] for name, lane in lanes.items() if lane["running"][-1]} == {
+            name: placed.count(name) for name in sorted(set(placed))
+        }
+        assert sum(sum(lane["placed"]) for lane in lanes.values()) >= len(placed)
+        assert sum(lanes["n1"]["left"]) == 1
+        assert [each["node"] for each in (await lab.get("/nodes/lanes", q="N3"))["items"]] == ["n3"]
+        await lab.get("/nodes/lanes", want=400, from_at="2200-01-01T00:00:00Z", to_at="2100-01-01T00:00:00Z")
+
+    run(test, *NODES)
+
+
+def test_the_time_axis_begins_with_the_first_decision() -> None:
+    async def test(lab: Lab) -> None:
+        await _filled(lab)
+        found = await lab.get("/decisions/density", axis="time", bins=7)
+        assert sum(map(sum, (found["lanes"][name] for name in ("scheduled", "waits")))) == len(lab.server.decisions)
+        assert found["from_at"] == (await lab.get("/decisions", before=1))["items"][0]["at"]
+
+    run(test, *NODES)
+
+
 def test_density_counts_every_decision_once() -> None:
     async def test(lab: Lab) -> None:
         await _filled(lab)

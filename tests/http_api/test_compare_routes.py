@@ -52,12 +52,12 @@ def test_the_matrices_of_a_pod_in_two_runs_say_what_decided_otherwise() -> None:
         for row in moved:
             found = await lab.get(f"/compare/pods/{row['pod']}", a="now", b=fork["id"])
             assert (found["a_node"], found["b_node"]) == (row["a_node"], row["b_node"])
-            assert (found["first_plugin"] or {}).get("name") == (row["first_plugin"] or {}).get("name")
+            assert (found["decisive_plugin"] or {}).get("name") == (row["decisive_plugin"] or {}).get("name")
             for side, query in (("a", {}), ("b", {"run": fork["id"]})):
                 matrix = f"/pods/{row['pod']}/attempts/latest/matrix"
                 whole = await lab.get(matrix, form="columns", limit=10_000, **query)
                 assert found[side]["matrix"]["rows"] == whole["rows"]
-        assert any(row["first_plugin"] for row in moved)
+        assert any(row["decisive_plugin"] for row in moved)
         missing = await lab.get("/compare/pods/default/nobody", want=404, a="now", b=fork["id"])
         assert missing["error"]["what"] == "pod"
 
@@ -74,10 +74,10 @@ def test_what_decided_otherwise_is_told_also_where_the_matrix_is_cut_before_it(m
         await lab.settle()
         fork = await begin_fork(lab, **{"from": "empty", "config": MOST_ALLOCATED, "objects": pods})
         moved = (await lab.get("/compare", a="now", b=fork["id"], kind="moved"))["items"]
-        assert any(row["first_plugin"] for row in moved)
+        assert any(row["decisive_plugin"] for row in moved)
         for row in moved:
             found = await lab.get(f"/compare/pods/{row['pod']}", a="now", b=fork["id"])
-            assert found["first_plugin"] == row["first_plugin"]
+            assert found["decisive_plugin"] == row["decisive_plugin"]
             assert [len(found[side]["matrix"]["rows"]["node"]) for side in "ab"] == [1, 1]
 
     run(test, *NODES)
@@ -121,7 +121,7 @@ def test_the_matrix_of_another_server_is_set_beside_ours() -> None:
             found = await lab.get("/compare/pods/default/p", a="now", b=url)
             assert (found["a_node"], found["b_node"]) == (ours["winner"], theirs["winner"])
             assert found["b"]["matrix"] == theirs
-            first = found["first_plugin"]
+            first = found["decisive_plugin"]
             assert (first["name"], first["a"] - first["b"]) == (ours["scorers"][0]["name"], 100)
             whole = await lab.get("/compare", a="now", b=url)
             (followed,) = whole["b"]["sources"]

@@ -53,7 +53,9 @@ def test_every_operation_has_a_command_on_the_page() -> None:
         if command.method == key[0] and re.fullmatch(key[1], command.path.partition("?")[0])
     }
     missing = [f"{each.method} {each.path}" for key, each in patterns.items() if key not in shown]
-    assert missing == ["GET /forks/{id}", "DELETE /forks/{id}"], "the id of a fork is not known beforehand"
+    assert missing == [
+        f"{method} {path}" for path in ("/what-if/{id}", "/forks/{id}") for method in ("GET", "DELETE")
+    ], "these ids are not known beforehand"
 
 
 def test_the_commands_on_the_page_work() -> None:

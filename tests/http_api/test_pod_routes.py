@@ -1,9 +1,7 @@
-"""Pods, matrices, explanations, remedies: our API agrees with the decision records."""
+"""Pods, matrices, explanations: our API agrees with the decision records."""
 
 from __future__ import annotations
 
-import asyncio
-from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -11,12 +9,8 @@ import numpy as np
 
 from bayplan.analysis.explain import attempts_of
 from bayplan.analysis.verdict import pod_verdict
-from bayplan.contrib import gang
 from bayplan.engine.decision import Decision
 from bayplan.engine.records import RecordLevel
-from bayplan.http_api.trial_runner import TrialRunner
-from bayplan.http_api.verified_remedies import Surroundings, fits
-from bayplan.testing.builders import make_node, make_pod
 from tests.http_api.lab import Lab, node, pod, run
 
 NODES = [
@@ -42,7 +36,7 @@ def test_a_pod_without_a_matrix_says_why() -> None:
             assert found["kept"] is False
             return str(found["why"])
 
-        assert await why("imported") == "the pod came with its node; no decision was taken about it"
+        assert await why("imported") == "the pod came with its node"
         assert await why("gated") == "the pod was never tried: it is held back by scheduling gates"
         assert await why("alien") == unattended
         assert (await lab.get("/pods/default/alien"))["sentence"] == f"default/alien waits: {unattended}"
@@ -287,104 +281,3 @@ def test_margins_in_the_table_are_those_of_the_totals() -> None:
                 assert item["why"].startswith("best of ")
 
     run(test, *NODES)
-
-
-def test_remedies_are_tried_by_the_engine() -> None:
-    async def test(lab: Lab) -> None:
-        found = await lab.get("/pods/default/waits/remedies")
-        by_plugin = {each["plugin"]: each for each in found["items"]}
-        assert set(by_plugin) == {"NodeUnschedulable", "TaintToleration", "NodeAffinity", "NodeResourcesFit"}
-        assert all(each["verified"] for each in found["items"]), found
-        for each in found["items"]:
-            # The trial can be repeated, in a fork of the whole cluster.
-            objects = [{**item, "status": item.get("status", {})} for item in each["objects"]]
-            begun = await lab.send("POST", "/forks", {"objects": objects}, want=201)
-            assert begun["id"]
-            for _ in range(500):
-                fork = await lab.get(f"/forks/{begun['id']}")
-                if fork["state"] != "running":
-                    break
-                await asyncio.sleep(0.01)
-            assert fork["facts"]["pods"]["pending"] == 0, (each, fork["message"])
-        assert (await lab.get("/pods/default/placed/remedies"))["why"] == "the pod has a node"
-
-    run(
-        test,
-        node("small", labels={"disk": "ssd"}),
-        pod("there", cpu="2", nodeName="small"),
-        node("cordoned", labels={"disk": "ssd"}, unschedulable=True),
-        node("tainted", labels={"disk": "ssd"}, taints=[{"key": "gpu", "value": "yes", "effect": "NoSchedule"}]),
-        node("other"),
-        pod("placed", nodeName="other"),
-        pod("waits", cpu="3", nodeSelector={"disk": "ssd"}),
-    )
-
-
-def test_a_change_that_does_not_help_is_not_verified() -> None:
-    async def test(lab: Lab) -> None:
-        small = make_node("n").capacity(cpu="4").obj()
-        around = Surroundings(lab.server.settings, (), {"n": small}, {}, lab.server.clock.now_ns())
-        wants_more = make_pod("p").req(cpu="5").obj()
-        assert not fits([wants_more], wants_more, small, around, TrialRunner(1.0))
-        assert fits([make_pod("p").req(cpu="3").obj()], wants_more, small, around, TrialRunner(1.0))
-
-    run(test)
-
-
-def test_nodes_that_a_search_did_not_come_by_have_not_failed() -> None:
-    async def test(lab: Lab) -> None:
-        await lab.create(pod("p"))
-        await lab.settle()
-        decision = await _latest(lab, "default/p")
-        seen = int(decision.examined.sum())
-        answer = await lab.get("/pods/default/p/attempts/latest/matrix", limit=200)
-        assert answer["counts"] == {"fit": seen, "failed": 0, "not_looked_at": 120 - seen}
-        assert seen < 120
-        assert {row["gap"] for row in answer["rows"][seen:]} == {"not looked at: enough other nodes fit"}
-        assert (await lab.get("/pods/default/p/attempts/latest/matrix", only="failed"))["total"] == 0
-
-    run(test, *(node(f"n{number:03}") for number in range(120)))
-
-
-def test_a_matrix_tells_what_was_said_on_the_way_to_the_binding(tmp_path: Path) -> None:
-    file = tmp_path / "closed.py"
-    file.write_text(
-        "from bayplan.framework.plugin import ReservePlugin\n"
-        "from bayplan.framework.status import SUCCESS, unschedulable\n\n\n"
-        "class Closed(ReservePlugin):\n    name = 'Closed'\n\n"
-        "    def reserve(self, state, pod, node_name):\n"
-        "        return unschedulable('closed') if pod.metadata.name == 'bad' else SUCCESS\n\n"
-        "    def unreserve(self, state, pod, node_name):\n        pass\n"
-    )
-
-    async def test(lab: Lab) -> None:
-        good = (await lab.get("/pods/default/good/attempts/latest/matrix"))["points"]
-        assert {"plugin": "DefaultBinder", "status": "Success", "message": ""} in good["bind"]
-        assert {"plugin": "Closed", "status": "Success", "message": ""} in good["reserve"]
-        bad = (await lab.get("/pods/default/bad/attempts/latest/matrix"))["points"]
-        assert bad["reserve"][-1] == {"plugin": "Closed", "status": "Unschedulable", "message": "closed"}
-        assert (bad["permit"], bad["pre_bind"], bad["bind"]) == ([], [], [])
-
-    run(test, node("n1"), pod("good"), pod("bad"), plugins=[f"{file}:Closed"])
-
-
-def test_a_matrix_tells_which_nodes_pre_filters_left() -> None:
-    pair = {gang.GROUP_LABEL: "pair", gang.SIZE_LABEL: "2"}
-    bound_to = {"nodeSelectorTerms": [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n1"]}]}]}
-
-    async def test(lab: Lab) -> None:
-        alone = await lab.get("/pods/default/alone/attempts/latest/matrix")
-        assert "Gang" in alone["pre_filters"]
-        for row in alone["rows"]:
-            said = dict(zip(alone["pre_filters"], row["pre_filters"], strict=True))
-            status = alone["statuses"][said.pop("Gang")]
-            assert (status["plugin"], status["reasons"]) == ("Gang", ["gang default/pair has 1 of 2 pods"])
-            assert set(said.values()) <= {0}
-        choosy = await lab.get("/pods/default/choosy/attempts/latest/matrix", form="columns")
-        column = choosy["pre_filters"].index("NodeAffinity")
-        said = dict(zip(choosy["rows"]["node"], (row[column] for row in choosy["rows"]["pre_filters"]), strict=True))
-        assert said["n1"] == 0
-        assert choosy["statuses"][said["n2"]]["plugin"] == "NodeAffinity"
-
-    choosy = pod("choosy", affinity={"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": bound_to}})
-    run(test, node("n1"), node("n2"), pod("alone", labels=pair), choosy, plugins=["Gang"])

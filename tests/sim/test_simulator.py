@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 import pytest
 
-from bayplan.app.scheduler_setup import without_plugins
 from bayplan.base.errors import InputError
 from bayplan.cluster.kubelet import PodRun
 from bayplan.engine.assemble import assemble_scheduler
@@ -344,7 +343,7 @@ def test_another_scheduler_takes_the_waiting_pods_over() -> None:
     assert [each.node for each in made.pods] == ["", ""]
     before = len(made.scheduler.records)
     configuration = default_configuration(FeatureGates())
-    careless = without_plugins(configuration, ("NodeUnschedulable", "TaintToleration"))
+    careless = configuration.without_plugins(("NodeUnschedulable", "TaintToleration"))
     made.replace_scheduler(
         assemble_scheduler(
             careless,

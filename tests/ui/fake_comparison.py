@@ -21,7 +21,7 @@ def pod_comparison(cluster: FakeCluster, namespace: str, name: str) -> Plain | N
         "pod": f"{namespace}/{name}",
         "a_node": ours["winner"],
         "b_node": theirs["winner"],
-        "first_plugin": first,
+        "decisive_plugin": first,
         "a": {"name": "now", "matrix": ours},
         "b": {"name": "packed", "matrix": theirs},
     }

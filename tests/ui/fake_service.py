@@ -37,6 +37,7 @@ from tests.ui.fake_answers import (
 from tests.ui.fake_cluster import FakeCluster, Plain, stamp
 from tests.ui.fake_comparison import pod_comparison
 from tests.ui.fake_matrix import matrix
+from tests.ui.fake_questions import capacity, node_lanes, unblocking, waiting, what_if, what_ifs
 
 TICK_SECONDS = 0.25
 
@@ -91,14 +92,11 @@ class FakeService:
             get("/overview", lambda _: overview(cluster)),
             get("/nodes", lambda request: self._nodes(request)),
             get("/nodes/cells", lambda request: cells(cluster, request.query_params.get("by", "zone"))),
+            get("/nodes/lanes", lambda request: node_lanes(cluster, *self._lanes(request))),
             get("/nodes/{name:path}", lambda request: node_document(cluster, request.path_params["name"])),
             get("/pods", lambda request: pod_list(cluster, request.query_params)),
             get("/pods/{namespace}/{name}/attempts/{n}/matrix", lambda request: matrix(cluster, *self._names(request))),
             get("/pods/{namespace}/{name}/attempts/{n}/preemption", lambda _: report(cluster)),
-            get(
-                "/pods/{namespace}/{name}/remedies",
-                lambda _: {"items": [], "why": "Every node fails more than one filter."},
-            ),
             get("/pods/{namespace}/{name:path}", lambda request: pod_document(cluster, *self._names(request))),
             get("/compare/pods/{namespace}/{name}", lambda request: pod_comparison(cluster, *self._names(request))),
             get("/decisions", lambda request: self._decisions(request)),
@@ -108,6 +106,12 @@ class FakeService:
             get("/plugins", lambda _: plugins()),
             get("/sources", lambda _: listed([])),
             get("/forks", lambda _: listed([])),
+            get("/snapshots", lambda _: listed([])),
+            get("/unblock", lambda request: unblocking(cluster, request.query_params.get("workload", ""))),
+            get("/capacity", lambda request: capacity(cluster, request.query_params.get("workload", ""))),
+            get("/waiting", lambda _: waiting(cluster)),
+            get("/what-if", lambda _: what_ifs()),
+            Route("/what-if", self._what_if, methods=["POST"]),
             Route("/config/validate", self._validate, methods=["POST"]),
             Route("/apply", self._apply, methods=["POST"]),
             Route("/clock", self._clock, methods=["GET", "PUT"]),
@@ -220,6 +224,13 @@ class FakeService:
         ]
         reported = {"items": items, "created": 0 if refused else number, "refused": number if refused else 0}
         return self._checked(request, JSONResponse(reported))
+
+    @staticmethod
+    def _lanes(request: Request) -> tuple[int, int]:
+        return int(request.query_params.get("bins", 200)), int(request.query_params.get("limit", 20))
+
+    async def _what_if(self, request: Request) -> Response:
+        return self._checked(request, JSONResponse(what_if(self.cluster, await request.json())))
 
     async def _clock(self, request: Request) -> Response:
         if request.method == "PUT":

@@ -51,16 +51,19 @@ QUERIES = {
     "/pods": "?facets=1&status=waiting",
     "/queue": "?tier=backoff",
     "/decisions/density": "?bins=50",
+    "/unblock": "?workload=pod/default/a",
+    "/capacity": "?workload=pod/default/a",
 }
 NOT_MADE_UP = {
     "/compare",
+    "/explain",
     "/export",
     "/forks/{id}",
     "/placements",
     "/pods/{namespace}/{name}/attempts",
     "/pods/{namespace}/{name}/explanation",
     "/config/default",
-    "/snapshots",
+    "/what-if/{id}",
 }
 """Operations that no test of the page asks the made-up service for."""
 
@@ -94,6 +97,7 @@ def test_the_made_up_service_keeps_to_the_contract(status: str) -> None:
         pytest.param("/config/validate", "- name: NodeResourceFit", id="a bad configuration"),
         pytest.param("/apply", '{"text": "a", "count": 3}', id="objects"),
         pytest.param("/apply", '{"text": "refuse me"}', id="objects that are refused"),
+        pytest.param("/what-if", '{"changes": ["drain=a"]}', id="a what-if"),
     ],
 )
 def test_what_is_written_to_the_made_up_service_is_answered_by_the_contract(path: str, body: str) -> None:

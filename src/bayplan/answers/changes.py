@@ -13,7 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from bayplan.answers.copies import Template, comes_back, replacement
-from bayplan.answers.drain_rules import stays_behind
+from bayplan.answers.drain_rules import stays_behind, uncordoned
 from bayplan.answers.node_groups import ZONE
 from bayplan.answers.node_offers import add_node, daemon_models, parse_offer, parse_taint
 from bayplan.answers.question_cluster import QuestionCluster
@@ -198,7 +198,8 @@ def _drain_nodes(change: Change, trial: Trial, cluster: QuestionCluster, effect:
 
 def _cordon(change: Change, trial: Trial, cluster: QuestionCluster, effect: Effect) -> None:
     for node in select_nodes(change.target, trial):
-        trial.put(replace(node, spec=replace(node.spec, unschedulable=change.kind == "cordon")))
+        cordoned = replace(node, spec=replace(node.spec, unschedulable=True))
+        trial.put(cordoned if change.kind == "cordon" else uncordoned(node))
 
 
 def _taint(change: Change, trial: Trial, cluster: QuestionCluster, effect: Effect) -> None:

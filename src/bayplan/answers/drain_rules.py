@@ -9,12 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import msgspec
+from msgspec.structs import replace
 
 from bayplan.answers.copies import MIRROR
 from bayplan.cluster.owned_pods import is_ready
+from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
 from bayplan.objects.policy import PodDisruptionBudget
 from bayplan.objects.selectors import NOTHING, Selector, SelectorError, compile_label_selector
+
+CORDON_TAINT = "node.kubernetes.io/unschedulable"
+"""The taint that the node controller gives a cordoned node: one cordon, rejected by two filters."""
 
 _FINISHED = ("Succeeded", "Failed")
 
@@ -38,6 +43,12 @@ class Obstacle(msgspec.Struct, frozen=True):
 
     pod: str
     reason: str
+
+
+def uncordoned(node: Node) -> Node:
+    """Return a node without its cordon, including the taint that comes with it."""
+    taints = tuple(taint for taint in node.spec.taints if taint.key != CORDON_TAINT)
+    return replace(node, spec=replace(node.spec, unschedulable=False, taints=taints))
 
 
 def stays_behind(pod: Pod) -> bool:

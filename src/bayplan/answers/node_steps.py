@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from bayplan.analysis.filter_matrix import CORDON, NODE_AFFINITY, TAINTS
 from bayplan.analysis.root_cause import untolerated_taints
+from bayplan.answers.drain_rules import CORDON_TAINT, uncordoned
 from bayplan.answers.judgement import Judgement
 from bayplan.answers.node_shapes import NodeShape, ShapeCatalogue
 from bayplan.answers.pod_steps import is_condition_taint
@@ -19,9 +20,6 @@ from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
 from bayplan.objects.requests import accounted_requests, node_amounts
 from bayplan.objects.selectors import compile_required_node_affinity
-
-CORDON_TAINT = "node.kubernetes.io/unschedulable"
-"""The taint that the node controller gives a cordoned node: one cordon, rejected by two filters."""
 
 _GIVEN_LABELS = ("kubernetes.io/", "topology.kubernetes.io/", "node.kubernetes.io/", "topology.k8s.io/")
 """Prefixes of labels that describe hardware or location, which must not be changed by hand."""
@@ -60,16 +58,11 @@ def _uncordons(judged: Judgement, trial: TrialCluster, only: str) -> Iterator[St
             cost=found / (_MAX_NODES + 1),
             commands=(f"kubectl uncordon {name}",),
             nodes=frozenset((name,)),
-            edit_nodes={name: _uncordoned},
+            edit_nodes={name: uncordoned},
         )
         found += 1
         if found == _MAX_NODES:
             return
-
-
-def _uncordoned(node: Node) -> Node:
-    taints = tuple(taint for taint in node.spec.taints if taint.key != CORDON_TAINT)
-    return replace(node, spec=replace(node.spec, unschedulable=False, taints=taints))
 
 
 def _labels(judged: Judgement, trial: TrialCluster, only: str) -> Iterator[Step]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Protocol, TypeVar
 
-from bayplan.answers.trial import Trial
+from bayplan.answers.trial import Trial, nothing
 from bayplan.engine.cluster_events import FINISHED
 from bayplan.engine.queue import SchedulingQueue
 from bayplan.engine.records import RecordLevel
@@ -45,6 +45,7 @@ class QuestionCluster:
         scheduler: creates the scheduler that decides.
         now_ns: time of the cluster, nanoseconds since 1970.
         seed: for tie-breaking.
+        checkpoint: called between cycles of a trial; it may raise to end the question.
 
     Attributes:
         state: the columns; written by trials only.
@@ -53,9 +54,16 @@ class QuestionCluster:
     """
 
     def __init__(
-        self, objects: Iterable[KubernetesObject], scheduler: SchedulerMaker, *, now_ns: int = 0, seed: int = 0
+        self,
+        objects: Iterable[KubernetesObject],
+        scheduler: SchedulerMaker,
+        *,
+        now_ns: int = 0,
+        seed: int = 0,
+        checkpoint: Callable[[], None] = nothing,
     ) -> None:
         self.scheduler = scheduler
+        self.checkpoint = checkpoint
         self.now_ns = now_ns
         self.seed = seed
         self.objects: dict[type[KubernetesObject], dict[str, KubernetesObject]] = {}
@@ -132,7 +140,7 @@ class QuestionCluster:
                 state=state,
                 sampling=False,
             )
-            trial = Trial(scheduler, self.now_ns, preempts=preempts)
+            trial = Trial(scheduler, self.now_ns, preempts=preempts, checkpoint=self.checkpoint)
             promised = [pod for pod in self.waiting.values() if pod.status.nominated_node_name]
             if promised:
                 trial.add_all(promised)

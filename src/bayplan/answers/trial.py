@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import chain
 
 from msgspec import Struct
@@ -21,6 +21,10 @@ from bayplan.objects.resource import ResourceClaim
 
 PATIENCE_NS = 240 * SECOND_NS
 """Virtual time that `Trial.settle` waits for backoffs and permits: less than the 5 min after which pods are retried anyway."""
+
+
+def nothing() -> None:
+    """Do nothing: the checkpoint of a question that may take as long as it needs."""
 
 
 class Eviction(Struct, frozen=True):
@@ -45,6 +49,7 @@ class Trial:
         scheduler: on a state whose writes the caller undoes.
         now_ns: virtual time of the beginning.
         preempts: whether pods may evict others; otherwise no PostFilter plugin runs.
+        checkpoint: called between cycles; it may raise to end the trial.
 
     Attributes:
         placed: node by key of every pod that was placed in this trial and still exists.
@@ -53,8 +58,11 @@ class Trial:
         last_decision: by key the number of the last record about a pod, if records are enabled.
     """
 
-    def __init__(self, scheduler: Scheduler, now_ns: int, *, preempts: bool) -> None:
+    def __init__(
+        self, scheduler: Scheduler, now_ns: int, *, preempts: bool, checkpoint: Callable[[], None] = nothing
+    ) -> None:
         self.scheduler = scheduler
+        self._checkpoint = checkpoint
         self.state = scheduler.state
         self.now_ns = now_ns
         self.placed: dict[str, str] = {}
@@ -161,6 +169,7 @@ class Trial:
         while True:
             while (report := scheduler.schedule_one(self.now_ns)) is not None:
                 self._take(report)
+                self._checkpoint()
             if not len(scheduler.waiting_pods) and next(iter(scheduler.queue.backing_off()), None) is None:
                 return
             wakeup_ns = scheduler.next_wakeup_ns(self.now_ns)

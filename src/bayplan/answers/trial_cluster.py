@@ -9,6 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from bayplan.answers.instant_host import Change
+from bayplan.answers.trial import nothing
 from bayplan.base.errors import InputError
 from bayplan.engine.actions import Evict
 from bayplan.engine.decision import Decision
@@ -99,14 +100,23 @@ class TrialCluster:
         make: see `MakeScheduler`.
         waiting: all waiting pods; those nominated to a node are counted there, the rest is left out.
         now_ns: the time.
+        checkpoint: called between cycles; it may raise to end the question.
 
     Attributes:
         state: as given. nodes, catalog: its parts.
         trials: number of trials made.
     """
 
-    def __init__(self, state: ClusterState, make: MakeScheduler, waiting: Iterable[Pod], now_ns: int = 0) -> None:
+    def __init__(
+        self,
+        state: ClusterState,
+        make: MakeScheduler,
+        waiting: Iterable[Pod],
+        now_ns: int = 0,
+        checkpoint: Callable[[], None] = nothing,
+    ) -> None:
         self.state = state
+        self._checkpoint = checkpoint
         self.catalog = state.catalog
         self.trials = 0
         self._make = make
@@ -175,6 +185,7 @@ class TrialCluster:
 
         None if a PreEnqueue plugin keeps it out of the queue.
         """
+        self._checkpoint()
         scheduler = self._without(frozenset(without))
         before, scheduler.records = scheduler.records, Records(RecordLevel.FULL)
         try:
@@ -281,6 +292,7 @@ class TrialCluster:
         scheduler, victims = self._scheduler, list[Pod]()
         # A preempting pod is tried again, and a plugin may wake other pods, so the number of cycles is limited.
         for _ in range(3 * pods + 3):
+            self._checkpoint()
             report = scheduler.schedule_one(self._now_ns)
             if report is None:
                 break

@@ -33,17 +33,22 @@ class WaitingReason(msgspec.Struct, frozen=True, kw_only=True):
     examples: list[str]
 
 
+def equal_pods(pods: Sequence[Pod]) -> list[list[Pod]]:
+    """Return pods in groups with equal specs, labels and namespaces, which fit the same nodes."""
+    groups: dict[bytes, list[Pod]] = {}
+    encode = msgspec.msgpack.Encoder().encode
+    for pod in pods:
+        groups.setdefault(encode((pod.metadata.namespace, pod.metadata.labels, pod.spec)), []).append(pod)
+    return list(groups.values())
+
+
 def waiting_reasons(trial: TrialCluster, pods: Sequence[Pod]) -> Rows[WaitingReason]:
     """Return why pods wait, the reasons with the most pods that nothing else blocks first. Pods that fit now are left out.
 
     Pods with equal specs, labels and namespaces are judged once.
     """
-    groups: dict[bytes, list[Pod]] = {}
-    encode = msgspec.msgpack.Encoder().encode
-    for pod in pods:
-        groups.setdefault(encode((pod.metadata.namespace, pod.metadata.labels, pod.spec)), []).append(pod)
     found: dict[str, list[tuple[list[Pod], bool, str]]] = {}
-    for members in groups.values():
+    for members in equal_pods(pods):
         for plugin, alone, sentence in _blocking(trial, members[0]):
             found.setdefault(plugin, []).append((members, alone, sentence))
     rows = [

@@ -6,7 +6,6 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import msgspec
-from msgspec.structs import replace
 
 from bayplan.app.custom_plugins import CustomPlugin, load_custom_plugins
 from bayplan.app.mode import Mode
@@ -64,7 +63,7 @@ class SchedulerSetup(msgspec.Struct, frozen=True, kw_only=True):
             PluginError: a plugin is unknown or stands where it can't.
         """
         extenders = self.connections.extenders
-        configuration = without_plugins(self.configuration, without) if without else self.configuration
+        configuration = self.configuration.without_plugins(without) if without else self.configuration
         if self.mode is Mode.CLASSIC:
             # A second scheduler, which most programs need not import.
             from bayplan.app import classic_mode
@@ -100,21 +99,6 @@ class SchedulerSetup(msgspec.Struct, frozen=True, kw_only=True):
 
             return connect_extenders(self.configuration)
         return ExtenderConnections(self.configuration.extenders)
-
-
-def without_plugins(configuration: SchedulerConfiguration, names: Collection[str]) -> SchedulerConfiguration:
-    """Return a configuration with plugins switched off at all extension points of all profiles."""
-    profiles = tuple(
-        replace(
-            profile,
-            plugins={
-                point: tuple(each for each in entries if each.name not in names)
-                for point, entries in profile.plugins.items()
-            },
-        )
-        for profile in configuration.profiles
-    )
-    return replace(configuration, profiles=profiles)
 
 
 def read_setup(

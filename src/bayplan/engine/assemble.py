@@ -42,11 +42,12 @@ class Assemble(Protocol):
         seed: int = 0,
         start_ns: int = 0,
         record_level: RecordLevel = RecordLevel.SUMMARY,
+        state: ClusterState | None = None,
         queue_type: type[SchedulingQueue] = SchedulingQueue,
         sampling: bool = True,
         extenders: Sequence[Extender] = (),
     ) -> Scheduler:
-        """Return a scheduler for an empty cluster."""
+        """Return a scheduler for an empty cluster, or for `state` if one is given."""
         ...
 
 

@@ -12,6 +12,7 @@ from starlette.responses import Response
 
 from bayplan.analysis.cluster_sentences import node_sentence
 from bayplan.base.build import build_name
+from bayplan.base.durations import SECOND_NS
 from bayplan.base.errors import PluginFailure
 from bayplan.base.go_text.times import format_instant, parse_instant
 from bayplan.base.version import KUBERNETES_VERSION, __version__
@@ -20,7 +21,7 @@ from bayplan.http_api.clock_facts import clock_document
 from bayplan.http_api.contract.cluster import Root
 from bayplan.http_api.contract.decisions import DecisionList
 from bayplan.http_api.contract.nodes import NodeBlock, NodeCondition, NodeList, NodePage, PodsRejected
-from bayplan.http_api.decision_timeline import MOST_BINS, density_document
+from bayplan.http_api.decision_timeline import MOST_BINS, TimelineColumns, density_document
 from bayplan.http_api.node_query import (
     SORTS,
     NodeFilter,
@@ -31,6 +32,7 @@ from bayplan.http_api.node_query import (
     node_row,
 )
 from bayplan.http_api.node_table import CORDONED, FULL_CELL, NOT_READY, NodeColumns
+from bayplan.http_api.node_timeline import MAX_LANE_BINS, MAX_LANES, lives_on_nodes, node_lanes
 from bayplan.http_api.observation import Observation
 from bayplan.http_api.pod_page import event_row
 from bayplan.http_api.pod_query import PodFilter, find_pods
@@ -50,7 +52,19 @@ NODE_FLAGS = {"": 0, "cordoned": CORDONED, "not_ready": NOT_READY}
 async def root(observation: Observation, request: Request, query: Query) -> Response:
     """Return the server's version and the paths of the API."""
     subject = observation.subject
-    names = ("overview", "nodes", "pods", "decisions", "queue", "clock", "config", "snapshots", "forks", "plugins")
+    names = (
+        "overview",
+        "nodes",
+        "pods",
+        "decisions",
+        "queue",
+        "clock",
+        "config",
+        "snapshots",
+        "forks",
+        "plugins",
+        "what-if",
+    )
     document = Root(
         version=__version__,
         kubernetes_version=KUBERNETES_VERSION,
@@ -302,12 +316,12 @@ async def decisions(observation: Observation, request: Request, query: Query) ->
 async def density(observation: Observation, request: Request, query: Query) -> Response:
     """Count decisions in equal parts of a span, for a timeline."""
     bins = query.number("bins", 200, least=1, most=MOST_BINS)
-    by_time = bool(query.text("from_at") or query.text("to_at"))
+    axis = query.one_of("axis", ("time", "number"))
+    by_time = axis == "time" or bool(query.text("from_at") or query.text("to_at"))
     await observation.view.catch_up()
     timeline = observation.view.timeline.freeze()
     if by_time:
-        now_ns = observation.subject.clock.now_ns()
-        span = (_instant(query, "from_at", observation.start_ns), _instant(query, "to_at", now_ns))
+        span = _time_span(observation, query, timeline)
     else:
         newest = timeline.first + len(timeline.times_ns) - 1
         span = (query.number("from", timeline.first), query.number("to", max(newest, 0)))
@@ -316,6 +330,31 @@ async def density(observation: Observation, request: Request, query: Query) -> R
     changes = [change.at_ns for change in observation.view.node_changes]
     return await observation.off_loop(
         lambda: json_answer(request, density_document(timeline, changes, span, bins, by_time=by_time))
+    )
+
+
+def _time_span(observation: Observation, query: Query, timeline: TimelineColumns) -> tuple[int, int]:
+    """Return the requested span; by default from the first decision in memory to a second after the last one."""
+    times, now_ns = timeline.times_ns, observation.subject.clock.now_ns()
+    first, last = (int(times[0]), int(times[-1])) if len(times) else (observation.start_ns, now_ns)
+    begin = _instant(query, "from_at", first)
+    return begin, _instant(query, "to_at", max(last, begin) + SECOND_NS)
+
+
+async def lanes(observation: Observation, request: Request, query: Query) -> Response:
+    """Return how many pods ran on, came to and left nodes in equal parts of a span, for a timeline."""
+    bins = query.number("bins", 200, least=1, most=MAX_LANE_BINS)
+    offset, limit = query.page(MAX_LANES, 20)
+    words = query.text("q").split()
+    pods = await observation.view.pod_columns()
+    span = _time_span(observation, query, observation.view.timeline.freeze())
+    if span[0] > span[1]:
+        raise Refusal(400, "from_at", got=str(span[0]), wanted="a beginning that is not behind the end")
+    deleted = [life for lives in observation.view.pods.deleted.values() for life in lives]
+    return await observation.off_loop(
+        lambda: json_answer(
+            request, node_lanes(lives_on_nodes(pods, deleted), words, span, bins, offset=offset, limit=limit)
+        )
     )
 
 

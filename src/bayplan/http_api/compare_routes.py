@@ -9,18 +9,16 @@ from typing import NamedTuple
 from starlette.requests import Request
 from starlette.responses import Response
 
+from bayplan.answers.decisive_plugin import DecisionOutput, PluginOutput, decisive_plugin
 from bayplan.base.go_text.times import format_instant
 from bayplan.engine.decision import Decision, Outcome
 from bayplan.http_api.answers import json_answer
 from bayplan.http_api.attempt_matrix import asked_plugins, attempt_matrix
 from bayplan.http_api.comparison import (
     KINDS,
-    DecisionSaid,
-    MatrixSaid,
-    Said,
+    MatrixOutput,
     Side,
     comparison_document,
-    first_plugin,
 )
 from bayplan.http_api.contract.matrix import AnyMatrix, NoMatrix
 from bayplan.http_api.contract.runs import ComparedMatrix, ComparedRun, Placements, PodComparison
@@ -81,7 +79,7 @@ async def compare_pod(observation: Observation, request: Request, query: Query) 
             pod=f"{namespace}/{name}",
             a_node=a_node,
             b_node=b_node,
-            first_plugin=first_plugin(a.said, b.said, a_node, b_node),
+            decisive_plugin=decisive_plugin(a.output, b.output, a_node, b_node),
             a=ComparedMatrix(name=sides[0], matrix=a.matrix),
             b=ComparedMatrix(name=sides[1], matrix=b.matrix),
         )
@@ -112,7 +110,7 @@ async def _side(observation: Observation, name: str) -> Side:
         followed = [source_facts(each) for each in sources_of(subject.backend)]
         at = format_instant(subject.clock.now_ns())
         facts = ComparedRun(name="this cluster", kind=NOW, at=at, sources=followed)
-        return Side(nodes=nodes, facts=facts, said=lambda pod: _said(subject.decisions, pod))
+        return Side(nodes=nodes, facts=facts, output=lambda pod: _output(subject.decisions, pod))
     if _is_remote(name):
         remote = RemoteServer(name)
         told, sources = await asyncio.gather(remote.placements(), remote.sources())
@@ -124,13 +122,13 @@ async def _side(observation: Observation, name: str) -> Side:
     name, at = fork.name or f"fork {fork.id}", format_instant(result.end_ns)
     facts = ComparedRun(name=name, kind="fork", at=at, digest=result.digest, id=fork.id)
 
-    def said(pod: str) -> Said | None:
+    def output(pod: str) -> PluginOutput | None:
         number = numbers.get(pod)
         if number is None or result.records[number].frame < 0:
             return None
-        return DecisionSaid(result.records.decision(number))
+        return DecisionOutput(result.records.decision(number))
 
-    return Side(nodes=nodes, facts=facts, said=said)
+    return Side(nodes=nodes, facts=facts, output=output)
 
 
 def _last_numbers(result: SimulationResult) -> dict[str, int]:
@@ -138,10 +136,10 @@ def _last_numbers(result: SimulationResult) -> dict[str, int]:
     return {record.pod: number for number, record in enumerate(result.records) if record.outcome is not Outcome.SKIPPED}
 
 
-def _said(decisions: Decisions, pod: str) -> Said | None:
+def _output(decisions: Decisions, pod: str) -> PluginOutput | None:
     for number in reversed(decisions.numbers_of(pod)):
         try:
-            return DecisionSaid(decisions.decision(number))
+            return DecisionOutput(decisions.decision(number))
         except LookupError:
             continue
     return None
@@ -154,14 +152,14 @@ class _Told(NamedTuple):
     """
 
     matrix: AnyMatrix
-    said: Said | None
+    output: PluginOutput | None
 
 
 async def _matrix(observation: Observation, side: str, namespace: str, name: str) -> _Told:
     """Return the matrix and plugin results of a pod's last attempt in a run."""
     if _is_remote(side):
         matrix = await RemoteServer(side).matrix(namespace, name, f"form=columns&limit={MOST_ROWS}")
-        return _Told(matrix, None if isinstance(matrix, NoMatrix) else MatrixSaid(matrix))
+        return _Told(matrix, None if isinstance(matrix, NoMatrix) else MatrixOutput(matrix))
     key, asked = f"{namespace}/{name}", asked_plugins(observation.subject.settings.configuration)
     source = await observation.source_of(key) if side == NOW else None
     decisions = observation.subject.decisions if side == NOW else None
@@ -172,13 +170,13 @@ async def _matrix(observation: Observation, side: str, namespace: str, name: str
         else:
             fork = observation.forks.reading_of(side)
             page = PodPage(fork.source, key, fork.reading.summaries)
-        said: Said | None = None
+        output: PluginOutput | None = None
 
         def wanted(decision: Decision) -> MatrixQuery:
-            nonlocal said
-            said = DecisionSaid(decision)
+            nonlocal output
+            output = DecisionOutput(decision)
             return MatrixQuery(columns=True, limit=MOST_ROWS)
 
-        return _Told(attempt_matrix(page, "latest", wanted, asked, decisions), said)
+        return _Told(attempt_matrix(page, "latest", wanted, asked, decisions), output)
 
     return await observation.off_loop(make)

@@ -4,68 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
 
 from bayplan.analysis.cluster_sentences import comparison_sentence
-from bayplan.engine.decision import Decision
+from bayplan.answers.decisive_plugin import PluginOutput, decisive_plugin
 from bayplan.http_api.contract.matrix import Matrix, RowMatrix
 from bayplan.http_api.contract.runs import (
     ComparedFigure,
+    ComparedPod,
     ComparedRun,
     Comparison,
     ComparisonCounts,
-    FirstPlugin,
-    PodDifference,
 )
 
 KINDS = ("moved", "only_a", "only_b")
 
 
-class Said(Protocol):
-    """The plugin results of one decision."""
-
-    def rejection(self, node: str) -> tuple[str, str] | None:
-        """Return the plugin that rejected a node, and its reason; None if no plugin did or the node did not exist."""
-        ...
-
-    def points(self, node: str) -> Mapping[str, int] | None:
-        """Return the weighted points of a node by scorer; None if the node did not exist."""
-        ...
-
-
-class DecisionSaid:
-    """Plugin results from the full record.
-
-    Args:
-        decision: the record.
-    """
-
-    def __init__(self, decision: Decision) -> None:
-        self._decision = decision
-
-    def _row(self, node: str) -> int | None:
-        names = self._decision.names
-        return names.index(node) if node in names else None
-
-    def rejection(self, node: str) -> tuple[str, str] | None:
-        """See `Said`."""
-        row, decision = self._row(node), self._decision
-        status = None if row is None else decision.first_failure(row)
-        if row is None or status is None:
-            return None
-        return decision.rejecting_plugin(row), status.message or status.code.text
-
-    def points(self, node: str) -> Mapping[str, int] | None:
-        """See `Said`."""
-        row, decision = self._row(node), self._decision
-        if row is None:
-            return None
-        normalized: list[int] = decision.normalized[:, row].tolist()
-        products = (points * weight for points, weight in zip(normalized, decision.weights, strict=True))
-        return dict(zip(decision.scorers, products, strict=True))
-
-
-class MatrixSaid:
+class MatrixOutput:
     """Plugin results from another server's matrix in columns. Nodes beyond its last row are unknown.
 
     Args:
@@ -88,12 +42,12 @@ class MatrixSaid:
         self._scorers = [each.name for each in matrix.scorers]
 
     def rejection(self, node: str) -> tuple[str, str] | None:
-        """See `Said`."""
+        """See `PluginOutput`."""
         row, rows = self._rows.get(node), self._columns
         return None if row is None or not rows.plugin[row] else (rows.plugin[row], rows.gap[row])
 
     def points(self, node: str) -> Mapping[str, int] | None:
-        """See `Said`."""
+        """See `PluginOutput`."""
         row = self._rows.get(node)
         if row is None:
             return None
@@ -108,13 +62,13 @@ class Side:
     Attributes:
         facts: a description of the run, including its name.
         nodes: the node of each pod by ``namespace/name``, "" if it waits.
-        said: returns the plugin results of the decision that placed a pod, or of its last one; None if this server has no
+        output: returns the plugin results of the decision that placed a pod, or of its last one; None if this server has no
             record.
     """
 
     facts: ComparedRun
     nodes: Mapping[str, str]
-    said: Callable[[str], Said | None] = lambda pod: None
+    output: Callable[[str], PluginOutput | None] = lambda pod: None
 
 
 @dataclass(frozen=True)
@@ -186,40 +140,12 @@ def comparison_document(a: Side, b: Side, kind: str, offset: int, limit: int) ->
     )
 
 
-def _row(a: Side, b: Side, difference: Difference) -> PodDifference:
-    first = first_plugin(a.said(difference.pod), b.said(difference.pod), difference.a_node, difference.b_node)
-    return PodDifference(
+def _row(a: Side, b: Side, difference: Difference) -> ComparedPod:
+    decisive = decisive_plugin(a.output(difference.pod), b.output(difference.pod), difference.a_node, difference.b_node)
+    return ComparedPod(
         pod=difference.pod,
         kind=difference.kind,
         a_node=difference.a_node,
         b_node=difference.b_node,
-        first_plugin=first,
+        decisive_plugin=decisive,
     )
-
-
-def first_plugin(a: Said | None, b: Said | None, a_node: str, b_node: str) -> FirstPlugin | None:
-    """Return the first plugin that decided differently about two nodes; None if that is unknown.
-
-    A filter that rejected the other side's node comes first, with its reason. Otherwise it is the first scorer, in the order of
-    the profile, whose preference for one node over the other (in weighted points) differs between the sides.
-    """
-    if a is None or b is None:
-        return None
-    for node, said, side in ((b_node, a, "a"), (a_node, b, "b")):
-        rejection = said.rejection(node)
-        if rejection is not None:
-            plugin, reason = rejection
-            return FirstPlugin(name=plugin, a=reason if side == "a" else None, b=reason if side == "b" else None)
-    in_a, in_b = (_preferences(said, a_node, b_node) for said in (a, b))
-    for name in dict.fromkeys((*in_a, *in_b)):
-        if in_a.get(name, 0) != in_b.get(name, 0):
-            return FirstPlugin(name=name, a=in_a.get(name, 0), b=in_b.get(name, 0))
-    return None
-
-
-def _preferences(said: Said, a_node: str, b_node: str) -> dict[str, int]:
-    """Return by how many points each scorer preferred one node to the other."""
-    a_points, b_points = said.points(a_node), said.points(b_node)
-    if a_points is None or b_points is None:
-        return {}
-    return {name: points - b_points.get(name, 0) for name, points in a_points.items()}

@@ -11,6 +11,7 @@ from bayplan.base.errors import EngineBusy
 from bayplan.engine.assemble import request_gates
 from bayplan.http_api.cluster_view import ClusterView
 from bayplan.http_api.contract.cluster import Overview
+from bayplan.http_api.contract.questions import WhatIfReport
 from bayplan.http_api.decision_summaries import DecisionSummaries
 from bayplan.http_api.document_batch import BatchWriter
 from bayplan.http_api.event_index import EventIndex
@@ -18,6 +19,7 @@ from bayplan.http_api.forks import Forks
 from bayplan.http_api.live_source import LiveSource
 from bayplan.http_api.overview import UtilisationHistory, overview_document
 from bayplan.http_api.pod_rows import PodRows
+from bayplan.http_api.questions import Questions
 from bayplan.http_api.queue_view import QueueCopy, QueueView
 from bayplan.http_api.readings import Reading
 from bayplan.http_api.sources import sources_of
@@ -37,6 +39,7 @@ class Observation:
     Attributes:
         subject: the server. view: pods and nodes as columns. events: by object. queue: copies of it.
         summaries, rows: decisions and pods as lists show them. history: of utilisation. forks: of the cluster.
+        questions: about the present cluster. what_ifs: kept answers by id.
         batches: the batch writer. start_ns: when the service started, by the clock.
     """
 
@@ -50,6 +53,8 @@ class Observation:
         self.rows = PodRows(subject.decisions, self.summaries)
         self.history = UtilisationHistory()
         self.forks = Forks()
+        self.questions = Questions(subject)
+        self.what_ifs: dict[str, WhatIfReport] = {}
         self.batches = BatchWriter(subject.backend)
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="bayplan-query")
 
@@ -60,6 +65,7 @@ class Observation:
     def close(self) -> None:
         """Stop the worker threads."""
         self.forks.close()
+        self.questions.close()
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def source_of(self, key: str) -> LiveSource:

@@ -166,12 +166,17 @@ def _responses(operation: Operation) -> Plain:
     refusals = ["400", "403", "503"]
     name = operation.handler.__name__
     reads_forks = "run" in operation.query or name == "compare"
-    if _IN_PATH.search(operation.path) or reads_forks or name == "begin_fork":
+    asks = operation.handler.__module__.endswith(".question_routes")
+    if _IN_PATH.search(operation.path) or reads_forks or name in ("begin_fork", "explain"):
         refusals.append("404")
     if operation.body is not None:
         refusals += ["413", "422"]
-    if reads_forks or name in ("take_snapshot", "begin_fork"):
+    elif asks:
+        refusals.append("422")
+    if reads_forks or name in ("take_snapshot", "begin_fork", "what_if"):
         refusals.append("409")
+    if operation.path.startswith("/compare"):
+        refusals.append("502")
     content = {"application/json": {"schema": _answer(operation.answer)}}
     told: Plain = {str(operation.status): {"description": "done", "content": content}}
     told |= {status: {"description": "refused", "content": _REFUSED} for status in sorted(refusals)}

@@ -12,7 +12,16 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from bayplan.analysis.explanation import Explanation, PreemptionReport
-from bayplan.http_api import cluster_routes, compare_routes, control_routes, document_routes, fork_routes, pod_routes
+from bayplan.answers.unblock import Unblocking
+from bayplan.http_api import (
+    cluster_routes,
+    compare_routes,
+    control_routes,
+    document_routes,
+    fork_routes,
+    pod_routes,
+    question_routes,
+)
 from bayplan.http_api.contract.cluster import Overview, Root, SourceList
 from bayplan.http_api.contract.configuration import Configuration, DefaultConfiguration, PluginList, Validation
 from bayplan.http_api.contract.decisions import (
@@ -22,11 +31,13 @@ from bayplan.http_api.contract.decisions import (
     DecisionList,
     DecisionsChanged,
     Density,
+    NodeLanes,
 )
 from bayplan.http_api.contract.documents import Applied, Exported, Imported
 from bayplan.http_api.contract.matrix import AnyMatrix
 from bayplan.http_api.contract.nodes import Cells, CellsChanged, Drained, NodeList, NodePage
-from bayplan.http_api.contract.pods import PodChanged, PodList, PodPage, PodsChanged, QueueChanged, Remedies
+from bayplan.http_api.contract.pods import PodChanged, PodList, PodPage, PodsChanged, QueueChanged
+from bayplan.http_api.contract.questions import Capacity, WaitingReasons, WhatIfList, WhatIfReport
 from bayplan.http_api.contract.queue import Moved, QueueList
 from bayplan.http_api.contract.runs import (
     Comparison,
@@ -68,6 +79,7 @@ PARAMETERS: Mapping[str, Parameter] = {
     "a": Parameter("string", "one side: now, the id of a fork, or the address of another server"),
     "after": Parameter("integer", "decisions behind this number"),
     "attempt": Parameter("integer", "which attempt to tell in full; the last one if not given"),
+    "axis": Parameter("string", "time or number: which parts are equal"),
     "b": Parameter("string", "the other side, like a"),
     "before": Parameter("integer", "decisions before this number"),
     "best": Parameter("integer", "how many nodes to compare by scores"),
@@ -91,11 +103,13 @@ PARAMETERS: Mapping[str, Parameter] = {
     "outcome": Parameter("string", "scheduled, unschedulable, error or skipped"),
     "pod": Parameter("string", "namespace/name"),
     "pool": Parameter("string", "of the nodes"),
+    "preempt": Parameter("boolean", "whether copies may evict pods of lower priority"),
     "priority": Parameter("integer", "of the pods"),
     "q": Parameter("string", "words that must all occur in the name (of pods: namespace/name)"),
     "reason": Parameter("string", "one of the reasons of pods that wait"),
     "replace": Parameter("boolean", "whether everything else goes first"),
     "run": Parameter("string", "the id of a fork, to read in it instead of the server"),
+    "seeds": Parameter("integer", "how many seeds to try, for a range"),
     "sort": Parameter("string", "what to sort by; '-' before it: the largest first"),
     "state": Parameter("string", "cordoned or not_ready"),
     "status": Parameter("string", "waiting, gated, placed, terminating or finished"),
@@ -103,7 +117,9 @@ PARAMETERS: Mapping[str, Parameter] = {
     "to": Parameter("integer", "number of the last decision"),
     "to_at": Parameter("string", "end, as a time"),
     "topics": Parameter("string", "topics, separated by commas"),
-    "workload": Parameter("string", "kind and name of what made the pods, as in Deployment/web"),
+    "workload": Parameter(
+        "string", "of the pods, as in Deployment/web; in questions also pod/NAMESPACE/NAME, of capacity a mix: web=3,db"
+    ),
     "zone": Parameter("string", "of the nodes"),
 }
 
@@ -141,6 +157,9 @@ OPERATIONS: tuple[Operation, ...] = (
     Operation("GET", "/overview", cluster_routes.overview, Overview),
     Operation("GET", "/nodes", cluster_routes.nodes, NodeList, (*_NODES, "sort", *_PAGE, "facets", "blocks")),
     Operation("GET", "/nodes/cells", cluster_routes.cells, Cells, ("metric", "by", *_NODES)),
+    Operation(
+        "GET", "/nodes/lanes", cluster_routes.lanes, NodeLanes, ("q", "from_at", "to_at", "bins", "offset", "limit")
+    ),
     Operation("GET", "/nodes/{name}", cluster_routes.node, NodePage, _PAGE),
     Operation("POST", "/nodes/{name}/drain", document_routes.drain, Drained),
     Operation("GET", "/pods", pod_routes.pods, PodList, _PODS),
@@ -151,8 +170,15 @@ OPERATIONS: tuple[Operation, ...] = (
         "GET", f"{_POD}/attempts/{{attempt}}/preemption", pod_routes.preemption, PreemptionReport | None, ("run",)
     ),
     Operation("GET", f"{_POD}/explanation", pod_routes.explanation, Explanation, ("attempt", "node", "best", "run")),
-    Operation("GET", f"{_POD}/remedies", pod_routes.remedies, Remedies),
     Operation("POST", f"{_POD}/retry", control_routes.retry_pod, Moved),
+    Operation("GET", "/explain", question_routes.explain, Explanation, ("workload", "node", "best")),
+    Operation("GET", "/unblock", question_routes.unblock, Unblocking, ("workload",)),
+    Operation("GET", "/capacity", question_routes.capacity, Capacity, ("workload", "preempt", "limit", "seeds")),
+    Operation("GET", "/waiting", question_routes.waiting, WaitingReasons),
+    Operation("POST", "/what-if", question_routes.what_if, WhatIfReport, body=question_routes.WhatIfRequest),
+    Operation("GET", "/what-if", question_routes.what_ifs, WhatIfList),
+    Operation("GET", "/what-if/{id}", question_routes.kept_what_if, WhatIfReport),
+    Operation("DELETE", "/what-if/{id}", question_routes.delete_what_if, WhatIfList),
     Operation(
         "GET",
         "/decisions",
@@ -160,7 +186,13 @@ OPERATIONS: tuple[Operation, ...] = (
         DecisionList,
         ("after", "before", "pod", "outcome", "node", "limit", "run"),
     ),
-    Operation("GET", "/decisions/density", cluster_routes.density, Density, ("from", "to", "from_at", "to_at", "bins")),
+    Operation(
+        "GET",
+        "/decisions/density",
+        cluster_routes.density,
+        Density,
+        ("from", "to", "from_at", "to_at", "bins", "axis"),
+    ),
     Operation("GET", "/queue", cluster_routes.queue, QueueList, ("tier", *_PAGE)),
     Operation("POST", "/queue/flush", control_routes.flush_queue, Moved),
     Operation("GET", "/clock", cluster_routes.clock, ClockStatus),

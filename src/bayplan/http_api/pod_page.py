@@ -14,6 +14,7 @@ from bayplan.analysis.explanation import Attempt, Explanation, PreemptionReport
 from bayplan.analysis.preemption_detail import preemption_report
 from bayplan.analysis.run_source import RunSource
 from bayplan.analysis.verdict import attempt_difference, pod_verdict, waiting_message_of
+from bayplan.answers.present import PresentSource
 from bayplan.base.errors import InputError
 from bayplan.base.go_text.times import format_instant
 from bayplan.engine.decision import Decision
@@ -36,6 +37,14 @@ class PodSource(RunSource, Protocol):
     def lives_of(self, key: str) -> list[PodTimeline]:
         """Return the timelines of all pods that had a key, the newest last."""
         ...
+
+
+class TrialSource(PresentSource):
+    """One pod with a decision that was made in a trial; see `bayplan.answers.present.PresentSource`."""
+
+    def lives_of(self, key: str) -> list[PodTimeline]:
+        """See `PodSource`."""
+        return [life for life in self.pods if life.key == key]
 
 
 def lives_of(source: PodSource, key: str) -> list[PodTimeline]:

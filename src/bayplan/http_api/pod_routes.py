@@ -10,28 +10,29 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from bayplan.apiserver.rest.backend import decode_item
-from bayplan.cluster.owned_pods import is_finished
-from bayplan.cluster.watched_kinds import WATCHED_KINDS
 from bayplan.engine.decision import Decision
 from bayplan.http_api.answers import json_answer
 from bayplan.http_api.attempt_matrix import asked_plugins, attempt_matrix
 from bayplan.http_api.contract.answer import Facet
 from bayplan.http_api.contract.decisions import AttemptList
 from bayplan.http_api.contract.matrix import AnyMatrix
-from bayplan.http_api.contract.pods import PodFacets, PodList, Remedies
+from bayplan.http_api.contract.pods import PodFacets, PodList
 from bayplan.http_api.contract.pods import PodPage as PodPageAnswer
 from bayplan.http_api.matrix import MOST_ROWS as MOST_MATRIX_ROWS
 from bayplan.http_api.matrix import ONLY, SORTS, MatrixQuery
 from bayplan.http_api.observation import Observation
-from bayplan.http_api.pod_page import PodPage
+from bayplan.http_api.pod_page import PodPage, TrialSource
 from bayplan.http_api.pod_query import SORTS as POD_SORTS
 from bayplan.http_api.pod_query import PodFilter, find_pods
 from bayplan.http_api.pod_table import STATUS_NAMES
 from bayplan.http_api.query import DEADLINE_SECONDS, Deadline, Query
-from bayplan.http_api.verified_remedies import Surroundings, document_of_object, remedies_document
-from bayplan.objects.node import Node
-from bayplan.objects.pod import Pod
+from bayplan.http_api.questions import Inquiry
+from bayplan.http_api.refusal import Refusal
+from bayplan.objects.kinds import encode
 from bayplan.sim.result import PodFate
+
+NOW = "now"
+"""The attempt that is made in a trial, in the present cluster."""
 
 MARGIN_SECONDS = 0.06
 """Time that a page of pods may spend on reading full records for margins."""
@@ -110,7 +111,7 @@ async def pod(observation: Observation, request: Request, query: Query) -> Respo
         if not query.text("run"):
             return page.document(observation.queue_or_none(), manifest)
         there = page.life.pod if page.life.fate is not PodFate.DELETED else None
-        return page.document(None, None if there is None else document_of_object(there))
+        return page.document(None, None if there is None else encode(there))
 
     return await _with_page(observation, request, query, make)
 
@@ -128,11 +129,14 @@ async def attempts(observation: Observation, request: Request, query: Query) -> 
 
 
 async def matrix(observation: Observation, request: Request, query: Query) -> Response:
-    """Return the plugin results of one attempt, nodes by plugins."""
+    """Return the plugin results of one attempt, nodes by plugins; of attempt ``now`` those of a trial in the present cluster."""
     offset, limit = query.page(MOST_MATRIX_ROWS, 200)
     form, only = query.one_of("form", ("rows", "columns"), "rows"), query.one_of("only", ONLY, "all")
     text, exhaustive, run = query.text("q"), query.switch("exhaustive"), query.text("run")
     attempt, decisions = request.path_params["attempt"], None if run else observation.subject.decisions
+    if attempt == NOW:
+        # Nothing is recorded of a trial, so only the plugins up to the choice of a node are known.
+        attempt, decisions = "latest", None
     asked = asked_plugins(observation.subject.settings.configuration)
 
     def make(page: PodPage) -> AnyMatrix:
@@ -150,7 +154,17 @@ async def matrix(observation: Observation, request: Request, query: Query) -> Re
 
         return attempt_matrix(page, attempt, wanted, asked, decisions)
 
-    return await _with_page(observation, request, query, make)
+    if request.path_params["attempt"] != NOW:
+        return await _with_page(observation, request, query, make)
+    if run:
+        raise Refusal(400, "attempt", got="now, of a fork", wanted="a number or latest")
+    key, summaries = _key(request), observation.summaries
+
+    def answer(inquiry: Inquiry) -> Response:
+        source = TrialSource(inquiry.trial(), inquiry.timelines, inquiry.timeline(key), inquiry.cluster.now_ns)
+        return json_answer(request, make(PodPage(source, key, summaries)))
+
+    return await observation.questions.ask(request, answer)
 
 
 async def preemption(observation: Observation, request: Request, query: Query) -> Response:
@@ -162,32 +176,3 @@ async def explanation(observation: Observation, request: Request, query: Query) 
     """Return what ``bayplan explain --json`` prints about the pod."""
     attempt, node, best = query.maybe_number("attempt"), query.text("node"), query.number("best", 5, least=1, most=200)
     return await _with_page(observation, request, query, lambda page: page.explanation(attempt, node, best))
-
-
-async def remedies(observation: Observation, request: Request, query: Query) -> Response:
-    """Return the changes that would let a waiting pod fit, each tried by the engine."""
-    subject = observation.subject
-    store = subject.bridge.store
-    nodes = dict(store.nodes)
-    pods_on: dict[str, list[Pod]] = {}
-    others = [
-        item for kind in store.kinds() if kind in WATCHED_KINDS and kind not in (Pod, Node) for item in store.all(kind)
-    ]
-    pods = list(store.pods.values())
-    settings, now_ns, decisions = subject.settings, subject.clock.now_ns(), subject.decisions
-
-    def make(page: PodPage) -> Remedies:
-        if page.life.node:
-            return Remedies(items=[], why="the pod has a node")
-        for each in pods:
-            if each.spec.node_name and not is_finished(each):
-                pods_on.setdefault(each.spec.node_name, []).append(each)
-        decision = page.decision(page.attempts[-1]) if page.attempts else None
-        if page.attempts and decisions.is_annotated(page.attempts[-1].number):
-            return Remedies(items=[], why=f"{page.life.scheduler_name} decided, and its plugins can't be asked here")
-        if decision is None:
-            return Remedies(items=[], why="there is no full record of the last attempt")
-        around = Surroundings(settings, others, nodes, pods_on, now_ns)
-        return remedies_document(page.source, page.attempts[-1].number, decision, page.life, around)
-
-    return await _with_page(observation, request, query, make)

@@ -13,7 +13,7 @@ import msgspec
 from msgspec.structs import asdict
 
 from bayplan.base.bounded_body import BodyTooLarge, BoundedBody
-from bayplan.http_api.comparison import MatrixSaid
+from bayplan.http_api.comparison import MatrixOutput
 from bayplan.http_api.contract.cluster import SourceFacts
 from bayplan.http_api.contract.matrix import AnyMatrix, NoMatrix
 from bayplan.http_api.contract.runs import Placements
@@ -85,7 +85,7 @@ class RemoteServer:
         matrix = await self._ask(path, cast("type[AnyMatrix]", AnyMatrix))
         if not isinstance(matrix, NoMatrix):
             try:
-                MatrixSaid(matrix)
+                MatrixOutput(matrix)
             except ValueError as problem:
                 raise self._odd(str(problem), "a matrix in columns") from problem
         return matrix

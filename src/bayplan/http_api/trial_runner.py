@@ -1,4 +1,4 @@
-"""Run custom plugins in trials (forks, remedies): a call ends at its deadline, and the first that is cut off ends the trial.
+"""Run custom plugins in trials (forks, questions): a call ends at its deadline, and the first that is cut off ends the trial.
 
 Each trial has its own runner, so its failures do not count as failures of the running scheduler.
 """

@@ -140,6 +140,22 @@ declare namespace Api {
     lost_by: string;
   }
 
+  /** Number of further copies of a workload, or of a mix, that fit; see `bayplan.answers.capacity.CapacityAnswer`. */
+  interface Capacity {
+    sentence: string;
+    copies: number;
+    mixes: number;
+    reached_limit: boolean;
+    workloads: WorkloadCapacity[];
+    groups: GroupCapacity[];
+    victims: VictimRow[];
+    stopped_by: string;
+    message: string;
+    runs_out: Record<string, number>;
+    seeds: Record<string, number>;
+    assumptions: string[];
+  }
+
   /** A group of the heat map. */
   interface CellGroup {
     name: string;
@@ -251,6 +267,15 @@ declare namespace Api {
     matrix: RowMatrix | ColumnMatrix | NoMatrix;
   }
 
+  /** A pod whose node differs; `kind` is moved, only_a or only_b. */
+  interface ComparedPod {
+    pod: string;
+    kind: string;
+    a_node: string;
+    b_node: string;
+    decisive_plugin: DecisivePlugin | null;
+  }
+
   /** One of two runs. */
   interface ComparedRun {
     name: string;
@@ -274,7 +299,7 @@ declare namespace Api {
     b: ComparedRun;
     counts: ComparisonCounts;
     metrics: ComparedFigure[];
-    items: PodDifference[];
+    items: ComparedPod[];
   }
 
   /** Number of pods that both runs have, and number that differ, by kind of difference. */
@@ -363,6 +388,13 @@ declare namespace Api {
     left_out: number;
   }
 
+  /** The plugin that decided differently on two sides. */
+  interface DecisivePlugin {
+    name: string;
+    a: string | number | null;
+    b: string | number | null;
+  }
+
   /** The configuration that is used if none is given, also as YAML. */
   interface DefaultConfiguration {
     text: string;
@@ -420,6 +452,15 @@ declare namespace Api {
     first_at: string;
     last_at: string;
     count: number;
+  }
+
+  /** A pod that was evicted to make room. */
+  interface Eviction {
+    pod: string;
+    node: string;
+    preemptor: string;
+    priority: number;
+    controller: string;
   }
 
   /** A pod that was not evicted, and why. */
@@ -494,13 +535,6 @@ declare namespace Api {
     message: string;
   }
 
-  /** The first plugin that decided differently: the reason of a filter on the rejecting side, or a scorer's points on both. */
-  interface FirstPlugin {
-    name: string;
-    a: number | string | null;
-    b: number | string | null;
-  }
-
   /** All forks, the oldest first. */
   interface ForkList {
     total: number;
@@ -548,6 +582,17 @@ declare namespace Api {
     shapes: number;
     common_pods: number;
     pods: number;
+  }
+
+  /** The result for one group of nodes. */
+  interface GroupCapacity {
+    zone: string;
+    pool: string;
+    nodes: number;
+    nodes_with_room: number;
+    nodes_left: number;
+    copies: number;
+    runs_out: Record<string, number>;
   }
 
   /** The result of an import. */
@@ -636,6 +681,13 @@ declare namespace Api {
     reasons: string[];
   }
 
+  /** A figure of the cluster on both sides; shares are of what nodes offer, fragmentation is that of `analysis.fragmentation`. */
+  interface Measure {
+    name: string;
+    before: number;
+    after: number;
+  }
+
   /** Number of pods moved to the active queue. */
   interface Moved {
     moved: number;
@@ -693,6 +745,26 @@ declare namespace Api {
   interface NodeFacets {
     zone: Facet[];
     pool: Facet[];
+  }
+
+  /** Pods on one node in each part of a span: running at its end, placed in it, and gone in it. */
+  interface NodeLane {
+    node: string;
+    running: number[];
+    placed: number[];
+    left: number[];
+  }
+
+  /** Pods on nodes over time, the nodes with the most changes first. */
+  interface NodeLanes {
+    total: number;
+    total_is_exact: boolean;
+    offset: number;
+    limit: number;
+    items: NodeLane[];
+    from_at: string;
+    to_at: string;
+    bins: number;
   }
 
   /** A page of the table of nodes. */
@@ -808,6 +880,12 @@ declare namespace Api {
     examples: string[];
   }
 
+  /** A pod and its node, "" if it waits. */
+  interface Placement {
+    pod: string;
+    node: string;
+  }
+
   /** The node of each unfinished pod. */
   interface Placements {
     pods: string[];
@@ -878,7 +956,7 @@ declare namespace Api {
     pod: string;
     a_node: string;
     b_node: string;
-    first_plugin: FirstPlugin | null;
+    decisive_plugin: DecisivePlugin | null;
     a: ComparedMatrix;
     b: ComparedMatrix;
   }
@@ -898,13 +976,15 @@ declare namespace Api {
     unattended: number;
   }
 
-  /** A pod whose node differs; `kind` is moved, only_a or only_b. */
+  /** A pod whose node differs. */
   interface PodDifference {
     pod: string;
+    workload: string;
     kind: string;
-    a_node: string;
-    b_node: string;
-    first_plugin: FirstPlugin | null;
+    before: string;
+    after: string;
+    plugin: string;
+    reason: string;
   }
 
   /** The values of the matching pods, the most frequent first. */
@@ -1133,26 +1213,11 @@ declare namespace Api {
     nodes: string[];
   }
 
-  /** Changes that would let a waiting pod fit; `why` gives the reason if there are none. */
-  interface Remedies {
-    items: RemedyRow[];
-    why: string;
-  }
-
   /** A change that gets the pod placed, tried by scheduling in a fork of the cluster (`bayplan.answers.unblock`). */
   interface Remedy {
     kind: string;
     text: string;
     nodes: string[];
-  }
-
-  /** One change that would make nodes fit a pod. */
-  interface RemedyRow {
-    plugin: string;
-    text: string;
-    nodes: string[];
-    verified: boolean;
-    objects?: Record<string, unknown>[];
   }
 
   /** The fragmentation of one resource; amounts in units of the state. */
@@ -1180,6 +1245,16 @@ declare namespace Api {
     instance: string;
     started_at: string;
     links: Record<string, string>;
+  }
+
+  /** Why a pod fits on no node. */
+  interface RootCause {
+    plugin: string;
+    sentence: string;
+    everywhere: string[];
+    sole: SoleFilter[];
+    usable: number;
+    nodes: number;
   }
 
   /** One attempt with one object per node. */
@@ -1276,6 +1351,12 @@ declare namespace Api {
     revision: number;
   }
 
+  /** A filter that alone rejects some nodes: without it, the pod would fit there. */
+  interface SoleFilter {
+    plugin: string;
+    nodes: number;
+  }
+
   /** Number of objects written to this cluster, and of those still to be written. */
   interface SourceCounts {
     created: number;
@@ -1320,6 +1401,36 @@ declare namespace Api {
   /** The kind of step. */
   interface Step {
     by?: "decision" | "event";
+  }
+
+  /** One way to get a pod placed. It was tried: the scheduler placed the pod. */
+  interface Suggestion {
+    rank: number;
+    kind: string;
+    text: string;
+    risk: string;
+    cost: number;
+    node: string;
+    placed: number;
+    waiting: number;
+    moved: Placement[];
+    evicted: string[];
+    commands: string[];
+    objects: Record<string, unknown>[];
+    deleted: string[];
+  }
+
+  /** Why a pod, or the pods of a workload, wait, and suggestions to get them placed. */
+  interface Unblocking {
+    verdict: string;
+    pods: string[];
+    waiting: string[];
+    fits: boolean;
+    cause: RootCause | null;
+    suggestions: Suggestion[];
+    trials: number;
+    limits: string[];
+    assumptions: string[];
   }
 
   /** The utilisation of the cluster at one time. */
@@ -1372,6 +1483,16 @@ declare namespace Api {
     started_ns: number | null;
   }
 
+  /** A pod that was evicted for a copy. */
+  interface VictimRow {
+    pod: string;
+    node: string;
+    preemptor: string;
+    priority: number;
+    controller: string;
+    new_node: string;
+  }
+
   /** Waiting times of some pods, in nanoseconds of virtual time; all 0 if there are none. */
   interface WaitFacts {
     pods: number;
@@ -1386,6 +1507,27 @@ declare namespace Api {
     pods: number[];
   }
 
+  /** A filter that rejects pods on all nodes. */
+  interface WaitingReason {
+    plugin: string;
+    alone: number;
+    pods: number;
+    sentence: string;
+    examples: string[];
+  }
+
+  /** Why pods wait, the reasons with the most pods that nothing else blocks first. */
+  interface WaitingReasons {
+    total: number;
+    total_is_exact: boolean;
+    offset: number;
+    limit: number;
+    items: WaitingReason[];
+    judged: number;
+    waiting: number;
+    assumptions: string[];
+  }
+
   /** A warning about the input: its kind, file and line, object, problem and suggestion ("" for none). */
   interface WarningFacts {
     kind: string;
@@ -1393,6 +1535,60 @@ declare namespace Api {
     what: string;
     problem: string;
     hint: string;
+  }
+
+  /** The kept ones, the oldest first. */
+  interface WhatIfList {
+    total: number;
+    total_is_exact: boolean;
+    offset: number;
+    limit: number;
+    items: WhatIfSummary[];
+  }
+
+  /** The effects of changes. */
+  interface WhatIfReport {
+    id: string;
+    name: string;
+    at: string;
+    changes: string[];
+    configuration: string | null;
+    reschedule: string[];
+    sentence: string;
+    effect: string;
+    pods: number;
+    counts: Record<string, number>;
+    differences: PodDifference[];
+    left_out: number;
+    measures: Measure[];
+    evictions: Eviction[];
+    assumptions: string[];
+  }
+
+  /** The changes to try. */
+  interface WhatIfRequest {
+    changes?: string[];
+    config?: string | null;
+    objects?: Record<string, unknown>[];
+    reschedule?: string[];
+    name?: string;
+    keep?: boolean;
+  }
+
+  /** A kept what-if in the list. */
+  interface WhatIfSummary {
+    id: string;
+    name: string;
+    at: string;
+    changes: string[];
+    sentence: string;
+  }
+
+  /** Number of further copies of one workload that fit. */
+  interface WorkloadCapacity {
+    workload: string;
+    copies: number;
+    share: number;
   }
 
   /** All operations by method and path. */
@@ -1416,6 +1612,11 @@ declare namespace Api {
       parameters: { metric?: string | null; by?: string | null; q?: string | null; zone?: string | null; pool?: string | null; label?: string | null; state?: string | null; run?: string | null; };
       body: undefined;
       answer: Cells;
+    };
+    "GET /nodes/lanes": {
+      parameters: { q?: string | null; from_at?: string | null; to_at?: string | null; bins?: number | string | null; offset?: number | string | null; limit?: number | string | null; };
+      body: undefined;
+      answer: NodeLanes;
     };
     "GET /nodes/{name}": {
       parameters: { name: string; offset?: number | string | null; limit?: number | string | null; };
@@ -1457,15 +1658,50 @@ declare namespace Api {
       body: undefined;
       answer: Explanation;
     };
-    "GET /pods/{namespace}/{name}/remedies": {
-      parameters: { namespace: string; name: string; };
-      body: undefined;
-      answer: Remedies;
-    };
     "POST /pods/{namespace}/{name}/retry": {
       parameters: { namespace: string; name: string; };
       body: undefined;
       answer: Moved;
+    };
+    "GET /explain": {
+      parameters: { workload?: string | null; node?: string | null; best?: number | string | null; };
+      body: undefined;
+      answer: Explanation;
+    };
+    "GET /unblock": {
+      parameters: { workload?: string | null; };
+      body: undefined;
+      answer: Unblocking;
+    };
+    "GET /capacity": {
+      parameters: { workload?: string | null; preempt?: boolean; limit?: number | string | null; seeds?: number | string | null; };
+      body: undefined;
+      answer: Capacity;
+    };
+    "GET /waiting": {
+      parameters: { [name: string]: never };
+      body: undefined;
+      answer: WaitingReasons;
+    };
+    "POST /what-if": {
+      parameters: { [name: string]: never };
+      body: WhatIfRequest | undefined;
+      answer: WhatIfReport;
+    };
+    "GET /what-if": {
+      parameters: { [name: string]: never };
+      body: undefined;
+      answer: WhatIfList;
+    };
+    "GET /what-if/{id}": {
+      parameters: { id: string; };
+      body: undefined;
+      answer: WhatIfReport;
+    };
+    "DELETE /what-if/{id}": {
+      parameters: { id: string; };
+      body: undefined;
+      answer: WhatIfList;
     };
     "GET /decisions": {
       parameters: { after?: number | string | null; before?: number | string | null; pod?: string | null; outcome?: string | null; node?: string | null; limit?: number | string | null; run?: string | null; };
@@ -1473,7 +1709,7 @@ declare namespace Api {
       answer: DecisionList;
     };
     "GET /decisions/density": {
-      parameters: { from?: number | string | null; to?: number | string | null; from_at?: string | null; to_at?: string | null; bins?: number | string | null; };
+      parameters: { from?: number | string | null; to?: number | string | null; from_at?: string | null; to_at?: string | null; bins?: number | string | null; axis?: string | null; };
       body: undefined;
       answer: Density;
     };

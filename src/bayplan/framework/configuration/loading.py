@@ -128,6 +128,20 @@ class SchedulerConfiguration(msgspec.Struct, frozen=True):
             )
         return replace(self, profiles=profiles)
 
+    def without_plugins(self, names: Collection[str]) -> "SchedulerConfiguration":
+        """Return the configuration with plugins switched off at all extension points of all profiles."""
+        profiles = tuple(
+            replace(
+                profile,
+                plugins={
+                    point: tuple(each for each in entries if each.name not in names)
+                    for point, entries in profile.plugins.items()
+                },
+            )
+            for profile in self.profiles
+        )
+        return replace(self, profiles=profiles)
+
 
 class Examination(msgspec.Struct, frozen=True):
     """The result of each step of loading a configuration.

@@ -106,6 +106,28 @@ class Density(Answer, frozen=True, kw_only=True, rename={"first": "from", "last"
     numbers: list[int]
 
 
+class NodeLane(Answer, frozen=True, kw_only=True):
+    """Pods on one node in each part of a span: running at its end, placed in it, and gone in it."""
+
+    node: str
+    running: list[int]
+    placed: list[int]
+    left: list[int]
+
+
+class NodeLanes(ListAnswer, frozen=True, kw_only=True):
+    """Pods on nodes over time, the nodes with the most changes first.
+
+    Attributes:
+        from_at, to_at: ends of the span. bins: number of parts.
+    """
+
+    items: list[NodeLane]
+    from_at: Instant
+    to_at: Instant
+    bins: int
+
+
 class ClockStatus(Answer, frozen=True, kw_only=True):
     """The time, its speed, and whether it is ``real`` or ``virtual``."""
 

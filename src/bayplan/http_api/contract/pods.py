@@ -130,28 +130,6 @@ class PodPage(Answer, frozen=True, kw_only=True):
     manifest_text: str
 
 
-class RemedyRow(Answer, frozen=True, kw_only=True):
-    """One change that would make nodes fit a pod.
-
-    Attributes:
-        plugin: that rejects the pod there. text: the change. nodes: names of the nodes that would then fit.
-        verified: whether the engine placed the pod after the change. objects: after the change, if it was tried.
-    """
-
-    plugin: str
-    text: str
-    nodes: list[str]
-    verified: bool
-    objects: list[KubernetesDocument] | msgspec.UnsetType = msgspec.UNSET
-
-
-class Remedies(Answer, frozen=True, kw_only=True):
-    """Changes that would let a waiting pod fit; `why` gives the reason if there are none."""
-
-    items: list[RemedyRow]
-    why: str
-
-
 class PodTotals(Answer, frozen=True, kw_only=True):
     """Number of pods excluding finished ones, and number with each status."""
 

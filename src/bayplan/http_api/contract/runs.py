@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from bayplan.analysis.run_facts import RunFacts
+from bayplan.answers.decisive_plugin import DecisivePlugin
 from bayplan.http_api.contract.answer import Answer, Instant, ListAnswer
 from bayplan.http_api.contract.cluster import SourceFacts
 from bayplan.http_api.contract.matrix import AnyMatrix
@@ -98,22 +99,14 @@ class ComparedFigure(Answer, frozen=True, kw_only=True):
     b: int
 
 
-class FirstPlugin(Answer, frozen=True, kw_only=True):
-    """The first plugin that decided differently: the reason of a filter on the rejecting side, or a scorer's points on both."""
-
-    name: str
-    a: int | str | None
-    b: int | str | None
-
-
-class PodDifference(Answer, frozen=True, kw_only=True):
+class ComparedPod(Answer, frozen=True, kw_only=True):
     """A pod whose node differs; `kind` is moved, only_a or only_b."""
 
     pod: str
     kind: str
     a_node: str
     b_node: str
-    first_plugin: FirstPlugin | None
+    decisive_plugin: DecisivePlugin | None
 
 
 class Comparison(ListAnswer, frozen=True, kw_only=True):
@@ -124,7 +117,7 @@ class Comparison(ListAnswer, frozen=True, kw_only=True):
     b: ComparedRun
     counts: ComparisonCounts
     metrics: list[ComparedFigure]
-    items: list[PodDifference]
+    items: list[ComparedPod]
 
 
 class ComparedMatrix(Answer, frozen=True, kw_only=True):
@@ -140,7 +133,7 @@ class PodComparison(Answer, frozen=True, kw_only=True):
     pod: str
     a_node: str
     b_node: str
-    first_plugin: FirstPlugin | None
+    decisive_plugin: DecisivePlugin | None
     a: ComparedMatrix
     b: ComparedMatrix
 

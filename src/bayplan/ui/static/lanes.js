@@ -1,14 +1,13 @@
-// The timeline: lanes of what happened, in the order of decisions, on a canvas. Over some thousands of marks a lane is a
+// The timeline: lanes of what happened, over time or in the order of decisions, on a canvas. Over some thousands of marks a lane is a
 // density per pixel. Keys as in Perfetto: w and s closer and farther, a and d earlier and later; a drag measures.
 
 import { sized, whenLooksChange } from "./canvas.js";
 import { beforePaint, h, stamp, token } from "./dom.js";
 import { count } from "./format.js";
+import { Scale, labelWidth } from "./scales.js";
 
-const LABEL = 104;
 const LANE = 34;
 const TOP = 20;
-const NEAREST = 10;
 const RIGHT = 8;
 
 /** @typedef {{ key: string, label: string, parts: { key: keyof Api.DensityLanes, tone: string, words: string }[] }} Lane */
@@ -31,7 +30,7 @@ export const LANES = [
 
 export class Lanes {
   /**
-   * @param {{ signal: AbortSignal, onRange: (from: number, to: number) => void, onPick: (number: number) => void, onSelect: (from: number, to: number) => void, onOpen: () => void }} how
+   * @param {{ signal: AbortSignal, onRange: (from: string | number, to: string | number) => void, onPick: (number: number) => void, onSelect: (from: number, to: number) => void, onOpen: () => void }} how
    */
   constructor(how) {
     this.how = how;
@@ -40,8 +39,10 @@ export class Lanes {
     this.picked = 0;
     /** @type {[number, number] | null} */
     this.selection = null;
-    this.from = 0;
-    this.to = 0;
+    /** @type {Scale | null} */
+    this.scale = null;
+    /** When the picked decision was taken. */
+    this.pickedAt = "";
     this.canvas = h("canvas", {
       class: "lanes-canvas",
       tabindex: 0,
@@ -61,16 +62,24 @@ export class Lanes {
     return Math.max(0, this.data?.oldest ?? 0);
   }
 
-  /** How many bins to ask for. */
-  get bins() {
-    return Math.max(50, Math.min(1200, Math.floor((this.element.clientWidth - LABEL) / 2) || 400));
+  /** The decisions in sight. */
+  get from() {
+    return this.data?.from ?? 0;
   }
 
-  /** @param {Density} data */
-  show(data) {
+  get to() {
+    return this.data?.to ?? 0;
+  }
+
+  /** How many bins to ask for. */
+  get bins() {
+    return Math.max(50, Math.min(1200, Math.floor((this.element.clientWidth - labelWidth()) / 2) || 400));
+  }
+
+  /** @param {Density} data @param {import("./scales.js").AxisKind} axis */
+  show(data, axis) {
     this.data = data;
-    this.from = data.from;
-    this.to = data.to;
+    this.scale = new Scale(axis, data);
     this.canvas.setAttribute(
       "aria-label",
       `Decisions ${count(data.from)} to ${count(data.to)} of ${count(data.newest)}: ${LANES.flatMap(
@@ -82,9 +91,10 @@ export class Lanes {
     this.resize();
   }
 
-  /** @param {number} picked @param {[number, number] | null} selection */
-  pick(picked, selection) {
+  /** @param {number} picked @param {string} at when it was taken @param {[number, number] | null} selection */
+  pick(picked, at, selection) {
     this.picked = picked;
+    this.pickedAt = at;
     this.selection = selection;
     beforePaint(this.paint);
   }
@@ -98,16 +108,34 @@ export class Lanes {
     beforePaint(this.paint);
   }
 
-  /** @param {number} number */
+  /** The pixel of a place. @param {number} part from 0 to 1 */
+  pixel(part) {
+    const label = labelWidth();
+    return label + part * ((this.width ?? 0) - label - RIGHT);
+  }
+
+  /** Where a decision begins. @param {number} number */
   x(number) {
-    return LABEL + ((number - this.from) / Math.max(1, this.to - this.from + 1)) * ((this.width ?? 0) - LABEL - RIGHT);
+    return this.pixel(this.scale?.partOf(number) ?? 0);
+  }
+
+  /** Where the picked decision is. */
+  pickedX() {
+    const { scale } = this;
+    if (scale?.kind === "time" && this.pickedAt) return this.pixel(scale.part(Date.parse(this.pickedAt)));
+    return (this.x(this.picked) + this.x(this.picked + 1)) / 2;
+  }
+
+  /** @param {MouseEvent} event */
+  partAt(event) {
+    const box = this.canvas.getBoundingClientRect();
+    const label = labelWidth();
+    return Math.max(0, Math.min(1, (event.clientX - box.left - label) / Math.max(1, box.width - label - RIGHT)));
   }
 
   /** @param {MouseEvent} event */
   numberAt(event) {
-    const box = this.canvas.getBoundingClientRect();
-    const part = (event.clientX - box.left - LABEL) / Math.max(1, box.width - LABEL - RIGHT);
-    return Math.max(this.from, Math.min(this.to, Math.floor(this.from + part * (this.to - this.from + 1))));
+    return this.scale?.numberAt(this.partAt(event)) ?? 0;
   }
 
   paint() {
@@ -142,13 +170,13 @@ export class Lanes {
       pen.fillStyle = token("ink");
       pen.fillText(lane.label, 0, base - LANE / 2 + 4);
       pen.fillStyle = token("line");
-      pen.fillRect(LABEL, base, width - LABEL, 1);
+      pen.fillRect(labelWidth(), base, width - labelWidth(), 1);
       const stacked = new Array(data.bins).fill(0);
       const top = index === 0 ? most : Math.max(1, ...lane.parts.flatMap((part) => data.lanes[part.key]));
       for (const part of lane.parts) this.bars(pen, data.lanes[part.key], stacked, top, base, part.tone);
     }
     if (this.picked >= this.from && this.picked <= this.to) {
-      const middle = (this.x(this.picked) + this.x(this.picked + 1)) / 2;
+      const middle = this.pickedX();
       pen.fillStyle = token("accent");
       pen.fillRect(Math.round(middle) - 1, TOP - 6, 2, height - TOP + 6);
       pen.beginPath();
@@ -167,28 +195,26 @@ export class Lanes {
 
   /** @param {CanvasRenderingContext2D} pen @param {number[]} values @param {number[]} stacked @param {number} most @param {number} base @param {string} tone */
   bars(pen, values, stacked, most, base, tone) {
-    const width = ((this.width ?? 0) - LABEL - RIGHT) / Math.max(1, values.length);
+    const label = labelWidth();
+    const width = ((this.width ?? 0) - label - RIGHT) / Math.max(1, values.length);
     const bar = Math.max(1, Math.min(width - (width > 3 ? 1 : 0), 8));
     pen.fillStyle = token(tone);
     for (const [bin, value] of values.entries()) {
       if (!value) continue;
       const height = Math.max(3, (value / most) * (LANE - 12));
-      pen.fillRect(LABEL + bin * width + (width - bar) / 2, base - stacked[bin] - height, bar, height);
+      pen.fillRect(label + bin * width + (width - bar) / 2, base - stacked[bin] - height, bar, height);
       stacked[bin] += height + (tone === "bad" ? 0 : 0.5);
     }
   }
 
   /** @param {CanvasRenderingContext2D} pen @param {number} width */
   axis(pen, width) {
-    const size = this.to - this.from + 1;
-    const rough = size / Math.max(2, (width - LABEL) / 110);
-    const power = 10 ** Math.floor(Math.log10(Math.max(1, rough)));
-    const step = Math.max(1, [1, 2, 5, 10].map((each) => each * power).find((each) => each >= rough) ?? power * 10);
+    const { scale } = this;
+    if (!scale) return;
     pen.fillStyle = token("ink2");
-    pen.fillText("No.", 0, 8);
-    for (let at = Math.ceil(this.from / step) * step; at <= this.to; at += step) {
-      const x = this.x(at);
-      const text = count(at);
+    pen.fillText(scale.kind === "time" ? "UTC" : "No.", 0, 8);
+    for (const { part, text } of scale.ticks((width - labelWidth()) / 110)) {
+      const x = this.pixel(part);
       if (x + pen.measureText(text).width > width) break;
       pen.fillText(text, x + 3, 8);
       pen.fillRect(x, 2, 1, 12);
@@ -222,32 +248,49 @@ export class Lanes {
   wheel(event) {
     if (!event.ctrlKey && !event.shiftKey) return;
     event.preventDefault();
-    if (event.ctrlKey) this.zoom(event.deltaY > 0 ? 1.5 : 1 / 1.5, this.numberAt(event));
+    if (event.ctrlKey) this.zoom(event.deltaY > 0 ? 1.5 : 1 / 1.5, this.partAt(event));
     else this.pan(event.deltaY > 0 ? 0.2 : -0.2);
   }
 
-  /** @param {number} factor below 1: closer @param {number} [around] */
+  /** @param {number} factor below 1: closer @param {number} [around] a place, from 0 to 1 */
   zoom(factor, around) {
-    if (!this.data) return;
-    const size = this.to - this.from + 1;
-    const wanted = Math.max(NEAREST, Math.min(this.data.newest, Math.round(size * factor)));
-    const middle =
-      around ?? (this.picked >= this.from && this.picked <= this.to ? this.picked : (this.from + this.to) / 2);
-    const from = Math.round(middle - ((middle - this.from) / size) * wanted);
-    this.range(from, from + wanted - 1);
+    const { scale } = this;
+    if (!scale) return;
+    const wanted = Math.max(scale.shortest, scale.size * factor);
+    const inSight = this.picked >= this.from && this.picked <= this.to;
+    const label = labelWidth();
+    const picked = (this.pickedX() - label) / Math.max(1, (this.width ?? 0) - label - RIGHT);
+    const middle = around ?? (inSight ? picked : 0.5);
+    const from = scale.from + middle * (scale.size - wanted);
+    this.range(from, from + wanted - (scale.kind === "number" ? 1 : 0));
   }
 
   /** @param {number} part of what is in sight; below 0: earlier */
   pan(part) {
-    const step = Math.round((this.to - this.from + 1) * part);
-    this.range(this.from + step, this.to + step);
+    const { scale } = this;
+    if (!scale) return;
+    const step = scale.size * part;
+    this.range(scale.from + step, scale.to + step);
   }
 
-  /** @param {number} from @param {number} to */
+  /** Show a part of the axis. @param {number} from @param {number} to in its values */
   range(from, to) {
-    if (!this.data) return;
+    const { data, scale } = this;
+    if (!data || !scale) return;
+    if (scale.kind === "time") {
+      this.how.onRange(scale.written(from), scale.written(to));
+      return;
+    }
     const size = to - from;
-    const last = Math.min(this.data.newest, Math.max(to, this.least + size));
-    this.how.onRange(Math.max(this.least, last - size), last);
+    const last = Math.min(data.newest, Math.max(to, this.least + size));
+    this.how.onRange(scale.written(Math.max(this.least, last - size)), scale.written(last));
+  }
+
+  /** Show some decisions. @param {number} first @param {number} last */
+  showDecisions(first, last) {
+    const { scale } = this;
+    if (!scale) return;
+    if (scale.kind === "number") this.range(first, last);
+    else this.range(scale.from + scale.partOf(first) * scale.size, scale.from + scale.partOf(last + 1) * scale.size);
   }
 }

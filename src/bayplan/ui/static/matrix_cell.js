@@ -3,7 +3,7 @@
 import { weightText } from "./annotated.js";
 import { h } from "./dom.js";
 import { breakable, count, signed } from "./format.js";
-import { nodeAddress, to } from "./address.js";
+import { change, nodeAddress, to } from "./address.js";
 
 /** @typedef {import("./matrix.js").MatrixData} MatrixData */
 
@@ -38,6 +38,18 @@ export function cellPanel(data, cell, close) {
       { class: "row" },
       h("a", { class: "button", href: nodeAddress(node) }, "Open node"),
       h("a", { class: "button quiet", href: to("config", "effective", { plugin }) }, "Show config"),
+      data.rows.total[at] === null
+        ? h(
+            "button",
+            {
+              type: "button",
+              class: "button quiet",
+              "data-test": "node-rules-of",
+              onclick: () => change({ tab: "help", node, cell: "" }, { push: true }),
+            },
+            "What would turn it",
+          )
+        : null,
     ),
   );
 }

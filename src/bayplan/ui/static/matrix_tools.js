@@ -10,8 +10,8 @@ import { pointsPart } from "./pod_tabs.js";
 import { refusalNote, refusalSentence, reloadButton } from "./plugin_reload.js";
 
 /**
- * @typedef {{ folded: number, reason: string, each: boolean, custom: boolean, typed: (text: string) => void, next: Node | null }} How
- *   folded: how many filters are; reason: that chooses rows; each: filters are run alone; custom: there are plugins from files;
+ * @typedef {{ folded: number, reason: string, each: boolean, custom: boolean, hypothetical: boolean, typed: (text: string) => void, next: Node | null }} How
+ *   folded: how many filters are; reason: that chooses rows; each: filters are run alone; custom: there are plugins from files; hypothetical: it is of a trial;
  *   next: what shows a matrix if there is none
  */
 /**
@@ -26,6 +26,9 @@ export function drawMatrixTools(tools, data, view, how) {
   }
   draw(
     tools,
+    how.hypothetical
+      ? h("p", { class: "note wait", "data-test": "hypothetical" }, "No attempt is recorded. This is how the pod would be scheduled now.")
+      : null,
     h(
       "div",
       { class: "tools" },

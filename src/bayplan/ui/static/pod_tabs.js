@@ -1,13 +1,12 @@
-// The other tabs of a pod: attempts over time, what would help, preemption, YAML; and results other than those of Filter and Score.
+// The other tabs of a pod: attempts over time, preemption, YAML; and results other than those of Filter and Score.
 
 import { draw, h } from "./dom.js";
 import { breakable, count, counted, pointName, time } from "./format.js";
 import { to } from "./address.js";
-import { get, put } from "./service.js";
+import { get } from "./service.js";
 import { failure, loading } from "./states.js";
-import { badge, copy, nodeLink, perform, podLink, podOf } from "./parts.js";
+import { badge, copy, nodeLink, podLink, podOf } from "./parts.js";
 
-const MAX_NODES_SHOWN = 6;
 /** Of the table of attempts, with the class of each. @type {[string, string][]} */
 const ATTEMPT_COLUMNS = [
   ["Attempt", ""],
@@ -86,83 +85,6 @@ export function attemptTable(attempts, open) {
 }
 
 /** @typedef {{ namespace: string, name: string }} PodName */
-
-/** @param {HTMLElement} root @param {PodName} pod @param {AbortSignal} signal */
-export function remedyPart(root, pod, signal) {
-  if (root.dataset.filled) return;
-  root.dataset.filled = "help";
-  draw(root, loading(5));
-  const load = async () => {
-    try {
-      const data = await get("/pods/{namespace}/{name}/remedies", pod, signal);
-      if (signal.aborted || root.dataset.filled !== "help") return;
-      const { items } = data;
-      draw(
-        root,
-        items.length
-          ? h(
-              "ol",
-              { class: "remedies", "data-test": "remedies" },
-              items.map((remedy) => remedyLine(remedy, `${pod.namespace}/${pod.name}`)),
-            )
-          : h(
-              "p",
-              { class: "calm" },
-              data.why ||
-                "No single change helps: every node fails more than one filter, or the pod is placed.",
-            ),
-      );
-    } catch (problem) {
-      if (!signal.aborted)
-        draw(
-          root,
-          failure(problem, () => void load()),
-        );
-    }
-  };
-  void load();
-}
-
-/** @param {Api.RemedyRow} remedy @param {string} pod */
-function remedyLine(remedy, pod) {
-  const more = remedy.nodes.length - MAX_NODES_SHOWN;
-  return h(
-    "li",
-    { class: "panel", key: remedy.text },
-    h("p", { class: "strong" }, remedy.text),
-    h(
-      "p",
-      null,
-      remedy.verified ? badge("placed", "verified") : null,
-      " ",
-      remedy.nodes.length
-        ? [
-            "fits on ",
-            ...remedy.nodes
-              .slice(0, MAX_NODES_SHOWN)
-              .flatMap((node, at) => [at ? ", " : "", nodeLink(node)]),
-            more > 0 ? ` and ${count(more)} more` : "",
-          ]
-        : "needs another node",
-      h("span", { class: "faint" }, ` · ${remedy.plugin}`),
-    ),
-    remedy.objects
-      ? h(
-          "div",
-          { class: "row" },
-          h("button", { type: "button", class: "button", onclick: () => void tryFork(remedy, pod) }, "Try in a fork"),
-        )
-      : null,
-  );
-}
-
-/** @param {Api.RemedyRow} remedy @param {string} pod */
-async function tryFork(remedy, pod) {
-  await perform("Try in a fork", async () => {
-    const fork = await put("POST /forks", {}, { from: "now", objects: remedy.objects });
-    location.assign(to("compare", { a: "now", b: fork.id, pod }));
-  });
-}
 
 /** @param {HTMLElement} root @param {PodName & { attempt: string, run: string | null }} of @param {AbortSignal} signal */
 export function preemptionPart(root, of, signal) {

@@ -313,8 +313,8 @@ function clipped(text) {
 
 /** @param {string} a @param {string} b @param {string} kind @param {AbortSignal} signal */
 function pods(a, b, kind, signal) {
-  const link = (/** @type {Api.PodDifference} */ row, /** @type {string} */ side) => runPodAddress(podOf(row.pod), side);
-  const both = (/** @type {Api.PodDifference} */ row) => {
+  const link = (/** @type {Api.ComparedPod} */ row, /** @type {string} */ side) => runPodAddress(podOf(row.pod), side);
+  const both = (/** @type {Api.ComparedPod} */ row) => {
     const { namespace, name } = podOf(row.pod);
     return to("compare", namespace, name, { a, b });
   };
@@ -322,7 +322,7 @@ function pods(a, b, kind, signal) {
     key,
     title: text,
     width: "minmax(150px, 1.3fr)",
-    render: (/** @type {Api.PodDifference} */ row, /** @type {number} */ _, /** @type {number} */ letters) =>
+    render: (/** @type {Api.ComparedPod} */ row, /** @type {number} */ _, /** @type {number} */ letters) =>
       row[key] ? nodeLink(row[key], letters) : h("a", { href: link(row, which), class: "badge wait" }, "… waits"),
   });
   // From another server only the nodes of the pods are known, not the results of its plugins.
@@ -331,9 +331,9 @@ function pods(a, b, kind, signal) {
     key: "first",
     title: "First difference",
     width: "minmax(240px, 1.6fr)",
-    render: (/** @type {Api.PodDifference} */ row) =>
-      row.first_plugin
-        ? clipped(decidesOtherwise(row.first_plugin, row.a_node, row.b_node))
+    render: (/** @type {Api.ComparedPod} */ row) =>
+      row.decisive_plugin
+        ? clipped(decidesOtherwise(row.decisive_plugin, row.a_node, row.b_node))
         : h("span", { class: "faint" }, "cluster state differs"),
   };
   return new Grid({

@@ -104,7 +104,7 @@ function viewOf(query) {
 
 /** The headline: where the pod is in each run, then who decided otherwise. @param {Api.PodComparison} data @param {string} namespace @param {string} name @param {{ a: string, b: string }} sides */
 function heading(data, namespace, name, sides) {
-  const { a_node: a, b_node: b, first_plugin: first } = data;
+  const { a_node: a, b_node: b, decisive_plugin: first } = data;
   const where = (/** @type {string} */ node) => (node ? `runs on ${node}` : "waits");
   const words =
     a === b ? `${where(a)} in both` : a && b ? `runs on ${a} in A, on ${b} in B` : `${where(a)} in A, ${where(b)} in B`;
@@ -134,7 +134,7 @@ function heading(data, namespace, name, sides) {
   ];
 }
 
-/** @param {Api.FirstPlugin | null} first @param {string} a @param {string} b */
+/** @param {Api.DecisivePlugin | null} first @param {string} a @param {string} b */
 function reason(first, a, b) {
   if (first) return `First difference: ${decidesOtherwise(first, a, b)}`;
   return a === b

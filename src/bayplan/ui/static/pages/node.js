@@ -11,6 +11,7 @@ import { badge, copyMenu, meter, podLink } from "../parts.js";
 import { bind } from "../keyboard.js";
 import { cordon, drain, removeNode } from "../node_actions.js";
 import { title } from "../shell.js";
+import { nodeMenu } from "../what_if_menu.js";
 
 /** Of the table of events, with the class of each. @type {[string, string][]} */
 const EVENT_COLUMNS = [
@@ -107,6 +108,7 @@ function parts(node, again) {
         },
         "Drain",
       ),
+      nodeMenu(node.name),
       h("a", { class: "button", href: editAddress(node.name) }, "Edit"),
       h(
         "button",

@@ -13,6 +13,8 @@ import { Grid } from "../grid.js";
 import { badge, nodeLink } from "../parts.js";
 import { bind } from "../keyboard.js";
 import { title } from "../shell.js";
+import { questionLinks } from "../unblocking.js";
+import { workloadMenu } from "../what_if_menu.js";
 import { kindAddress, kinds } from "./objects.js";
 
 const WORKLOADS = new Set([
@@ -75,6 +77,9 @@ class ObjectView {
     this.shown = "";
     this.text = "";
     this.standing = "";
+    /** How many pods it has, and how many of them wait. */
+    this.pods = 0;
+    this.waiting = 0;
     /** @type {unknown} */
     this.problem = null;
     root.classList.add("full-height");
@@ -95,6 +100,8 @@ class ObjectView {
     const query = { workload: `${this.kind.kind}/${this.name}`, namespace: this.namespace, limit: 1, facets: true };
     const { total, facets } = await get("/pods", query, this.signal);
     const statuses = facets?.status ?? [];
+    this.pods = total;
+    this.waiting = statuses.find((each) => each.value === "waiting")?.count ?? 0;
     const [first] = statuses;
     const standing =
       statuses.length === 1
@@ -138,6 +145,7 @@ class ObjectView {
           { class: "verdict", "data-test": "verdict", title: this.name },
           `${kind.kind} ${cut(this.name, 80)}${this.standing ? ` has ${this.standing}` : ""}`,
         ),
+        ...this.questions(),
         h("button", { type: "button", class: "button danger", onclick: () => void this.remove() }, "Delete"),
         copyMenu({
           json: this.address,
@@ -154,6 +162,13 @@ class ObjectView {
       this.shown = this.tab;
       this.fill();
     }
+  }
+
+  /** What one can ask about a workload. */
+  questions() {
+    if (!WORKLOADS.has(this.kind.kind) || !this.namespace) return [];
+    const target = `${this.kind.kind.toLowerCase()}/${this.namespace}/${this.name}`;
+    return [...questionLinks(target, this.waiting > 0), workloadMenu(target, this.pods)];
   }
 
   fill() {

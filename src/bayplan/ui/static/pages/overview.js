@@ -12,6 +12,7 @@ import { say } from "../notices.js";
 import { Cells } from "../cells.js";
 import { nodeCards } from "../node_cards.js";
 import { title } from "../shell.js";
+import { WaitingPanel } from "../waiting_panel.js";
 
 /** Below this many nodes the cluster itself is drawn: each node a card with its pods. */
 export const MAX_CARDS = 60;
@@ -30,13 +31,15 @@ export function open({ root, signal }) {
     cards: /** @type {(() => void) | null} */ (null),
   };
   root.append(body);
+  const waiting = new WaitingPanel(signal);
   /** @type {Api.Overview | null} */
   let newest = null;
   const render = (/** @type {Api.Overview} */ data) => {
     newest = data;
     say(data.sentence);
     void showCluster(drawing, data);
-    return parts(data, cluster);
+    waiting.show(data);
+    return parts(data, cluster, waiting);
   };
   const load = filled(body, async () => newest ?? get("/overview", {}, signal), render, {
     signal,
@@ -84,8 +87,8 @@ function beginnings() {
   );
 }
 
-/** @param {Api.Overview} data @param {HTMLElement} cluster */
-function parts(data, cluster) {
+/** @param {Api.Overview} data @param {HTMLElement} cluster @param {WaitingPanel} waiting */
+function parts(data, cluster, waiting) {
   const { counts } = data;
   const waits = counts.waiting;
   return [
@@ -123,12 +126,12 @@ function parts(data, cluster) {
         ),
       ),
     ),
-    ...(counts.pods || counts.nodes || counts.finished ? figures(data, cluster) : [beginnings()]),
+    ...(counts.pods || counts.nodes || counts.finished ? figures(data, cluster, waiting) : [beginnings()]),
   ];
 }
 
-/** @param {Api.Overview} data @param {HTMLElement} cluster */
-function figures(data, cluster) {
+/** @param {Api.Overview} data @param {HTMLElement} cluster @param {WaitingPanel} waiting */
+function figures(data, cluster, waiting) {
   const { counts, decisions } = data;
   const cpu = data.utilisation.find((row) => row.resource === "cpu" && !row.zone);
   const waits = counts.waiting;
@@ -169,7 +172,7 @@ function figures(data, cluster) {
     h(
       "div",
       { class: "columns" },
-      h("div", { class: "stack" }, reasonPanel(data), queuePanel(data), utilisationPanel(data), latestPanel(data)),
+      h("div", { class: "stack" }, waiting.element, queuePanel(data), utilisationPanel(data), latestPanel(data)),
       h(
         "div",
         { class: "stack" },
@@ -214,57 +217,6 @@ function nodeWords(counts) {
       .filter(([value]) => value)
       .map(([value, word]) => `${count(value)} ${word}`)
       .join(", ") || (counts.nodes ? "all ready" : "none yet")
-  );
-}
-
-/** @param {Api.Overview} data */
-function reasonPanel(data) {
-  const reasons = data.reasons
-    .toSorted((a, b) => b.pods - a.pods || b.mainly - a.mainly)
-    .slice(0, 8);
-  const most = Math.max(1, ...reasons.map((reason) => reason.pods));
-  return h(
-    "section",
-    { class: "panel", "aria-label": "Why pods wait" },
-    h("h2", null, "Why pods wait"),
-    reasons.length
-      ? h(
-          "table",
-          { class: "list" },
-          h(
-            "thead",
-            { class: "unseen" },
-            h(
-              "tr",
-              null,
-              h("th", { scope: "col" }, "Reason"),
-              h("th", { scope: "col" }, "Pods"),
-              h("th", { scope: "col" }, "Share"),
-            ),
-          ),
-          h(
-            "tbody",
-            null,
-            reasons.map((reason) =>
-              h(
-                "tr",
-                { key: reason.text, class: "linked", onclick: () => go(to("pods", { reason: reason.text })) },
-                h(
-                  "td",
-                  null,
-                  h("a", { href: to("pods", { reason: reason.text }), "data-test": "reason" }, reason.text),
-                ),
-                h("td", { class: "right figure" }, count(reason.pods)),
-                h(
-                  "td",
-                  { class: "bar-cell" },
-                  h("span", { class: "tally", style: { width: `${Math.max(2, (reason.pods / most) * 100)}%` } }),
-                ),
-              ),
-            ),
-          ),
-        )
-      : h("p", { class: "calm" }, "No pod waits."),
   );
 }
 

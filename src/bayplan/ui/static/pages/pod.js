@@ -15,15 +15,19 @@ import { Matrix, onlyReason } from "../matrix.js";
 import { cellPanel } from "../matrix_cell.js";
 import { drawMatrixTools } from "../matrix_tools.js";
 import { onPluginsRead } from "../plugin_reload.js";
-import { attemptTable, preemptionPart, remedyPart, yamlPart } from "../pod_tabs.js";
+import { capacityPart } from "../capacity.js";
+import { nodeRulesPart } from "../node_rules.js";
+import { attemptTable, preemptionPart, yamlPart } from "../pod_tabs.js";
 import { podHead } from "../pod_head.js";
+import { unblockPart } from "../unblocking.js";
 import { eventTable } from "./node.js";
 import { title } from "../shell.js";
 
 /** @typedef {import("../matrix.js").View} View */
 const TABS = [
   ["matrix", "Matrix"],
-  ["help", "Fixes"],
+  ["help", "Unblock"],
+  ["capacity", "Capacity"],
   ["attempts", "Attempts"],
   ["preemption", "Preemption"],
   ["events", "Events"],
@@ -58,6 +62,8 @@ class PodView {
     this.matrixData = null;
     /** @type {unknown} */
     this.matrixProblem = null;
+    /** Whether the matrix is of a trial. */
+    this.hypothetical = false;
     this.shownMatrix = "";
     this.shownTab = "";
     /** Of the attempt that the page was drawn for. @type {number | null | undefined} */
@@ -83,6 +89,11 @@ class PodView {
       },
       signal,
     );
+  }
+
+  /** How questions name this pod. */
+  get target() {
+    return `pod/${this.namespace}/${this.name}`;
   }
 
   get tab() {
@@ -174,7 +185,10 @@ class PodView {
         this.signal,
       );
       if (this.signal.aborted || attempt !== (this.query.get("attempt") || "latest")) return;
-      this.matrixData = data.form === "rows" ? null : data;
+      const trial = data.form === "none" && data.number < 0 ? await this.fetchTrial() : null;
+      if (this.signal.aborted) return;
+      this.hypothetical = Boolean(trial);
+      this.matrixData = trial ?? (data.form === "rows" ? null : data);
       this.matrixProblem = null;
     } catch (problem) {
       if (this.signal.aborted) return;
@@ -183,6 +197,21 @@ class PodView {
     }
     this.shownMatrix = "";
     if (this.tab === "matrix") this.drawContent();
+  }
+
+  /** How a pod that was never tried here would be scheduled now, say one that was imported with its node; null if that is not known. */
+  async fetchTrial() {
+    if (this.query.get("run")) return null;
+    try {
+      const data = await get(
+        "/pods/{namespace}/{name}/attempts/{attempt}/matrix",
+        { ...this.pod, attempt: "now", form: "columns", limit: 10000 },
+        this.signal,
+      );
+      return data.form === "columns" ? data : null;
+    } catch {
+      return null;
+    }
   }
 
   /** @param {import("../address.js").Place} place */
@@ -341,7 +370,8 @@ class PodView {
         attemptTable(data.attempts, (attempt) => change({ tab: "", attempt }, { push: true })),
       );
     else if (tab === "events") draw(this.content, eventTable(data.events));
-    else if (tab === "help") remedyPart(this.content, this.pod, this.signal);
+    else if (tab === "help") this.drawHelp();
+    else if (tab === "capacity") capacityPart(this.content, { target: this.target, preempt: false }, this.signal);
     else if (tab === "preemption")
       preemptionPart(
         this.content,
@@ -354,6 +384,20 @@ class PodView {
         this.content,
         h("p", null, "There is no such tab. ", h("a", { href: to("pods", this.namespace, this.name) }, "Matrix")),
       );
+  }
+
+  drawHelp() {
+    const node = this.query.get("node") ?? "";
+    if (!this.help || !this.help.suggestions.isConnected) {
+      this.help = { rules: h("div", null), suggestions: h("div", { class: "stack" }) };
+      this.content.replaceChildren(this.help.rules, this.help.suggestions);
+    }
+    if (node) nodeRulesPart(this.help.rules, this.target, node, this.signal);
+    else {
+      this.help.rules.replaceChildren();
+      delete this.help.rules.dataset.filled;
+    }
+    unblockPart(this.help.suggestions, this.target, this.signal);
   }
 
   drawMatrix() {
@@ -412,6 +456,7 @@ class PodView {
       custom: this.custom.size > 0,
       typed: this.typed,
       next: this.nextStep(matrixData),
+      hypothetical: this.hypothetical,
     });
     const panel = usable && view.cell ? cellPanel(usable, view.cell, () => change({ cell: "" })) : null;
     draw(/** @type {HTMLElement} */ (this.side), panel);

@@ -6,13 +6,16 @@ import { get } from "../service.js";
 import { onReturn } from "../stream.js";
 import { badge, copyMenu, tile } from "../parts.js";
 import { empty, failure, loading } from "../states.js";
+import { clusterPanel } from "../cluster_data.js";
 import { title } from "../shell.js";
 
 const AGAIN = 1000;
 
 /** @param {import("../main.js").Page} page */
-export function open({ root, signal }) {
+export function open({ root: sheet, signal }) {
   title("Sources");
+  const root = h("div", { class: "stack" });
+  sheet.append(root, clusterPanel(signal));
   draw(root, h("h1", { class: "verdict" }, "Sources"), loading(4));
   const load = async () => {
     try {

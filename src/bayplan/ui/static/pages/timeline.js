@@ -1,4 +1,4 @@
-// Timeline: what happened, in which order? Lanes of decisions and what moved pods between queues, with pause, step and speed.
+// Timeline: what happened, and when? Lanes of decisions and of nodes, over time or by decision, with pause, step and speed.
 
 import { draw, h } from "../dom.js";
 import { count, counted, time } from "../format.js";
@@ -10,9 +10,13 @@ import { badge, choice, copyMenu, name, nodeLink, podLink } from "../parts.js";
 import { empty, failure } from "../states.js";
 import { bind } from "../keyboard.js";
 import { LANES, Lanes } from "../lanes.js";
+import { NODE_LEGEND, NodeLanes } from "../node_lanes.js";
 import { clockNow, pause, setSpeed, speeds, step, title } from "../shell.js";
 
 const AROUND = 12;
+/** Lanes of nodes: at first, and at most. */
+const SOME_NODES = 16;
+const MORE_NODES = 60;
 /** Of the table of decisions, with the class of each. @type {[string, string][]} */
 const COLUMNS = [
   ["#", "right minor"],
@@ -49,12 +53,15 @@ class Timeline {
     this.around = [];
     this.lanes = new Lanes({
       signal,
-      onRange: (from, to) => change({ from, to, live: "" }),
+      onRange: (from, to) => change({ from, to }),
       onPick: (number) => change({ at: number, sel: "" }),
       onSelect: (from, to) => change({ sel: `${from}-${to}` }),
       onOpen: () => this.openPicked(),
     });
-    this.panel = h("section", { class: "panel lanes-panel" }, this.lanes.element, this.legend);
+    this.nodes = new NodeLanes({ signal });
+    this.nodeHead = h("div", null);
+    this.nodePart = h("div", { hidden: true }, this.nodeHead, this.nodes.element);
+    this.panel = h("section", { class: "panel lanes-panel" }, this.lanes.element, this.legend, this.nodePart);
     root.append(this.head, this.tools, this.panel, this.below);
     this.load = single(() => this.fetchAll());
     subscribe(
@@ -78,7 +85,7 @@ class Timeline {
         ArrowLeft: () => this.move(-1),
         j: () => this.move(1),
         k: () => this.move(-1),
-        Home: () => lanes.range(lanes.least, lanes.least + lanes.to - lanes.from),
+        Home: () => lanes.showDecisions(lanes.least, lanes.least + lanes.to - lanes.from),
         End: () => change({ from: "", to: "", at: "" }),
       },
       signal,
@@ -92,11 +99,7 @@ class Timeline {
   async fetchAll() {
     const { query, lanes } = this;
     try {
-      const data = await get(
-        "/decisions/density",
-        { from: query.get("from"), to: query.get("to"), bins: lanes.bins },
-        this.signal,
-      );
+      const data = await get("/decisions/density", { ...this.span(), axis: this.axis, bins: lanes.bins }, this.signal);
       if (this.signal.aborted) return;
       this.data = data;
       if (data.newest < 0) {
@@ -122,9 +125,10 @@ class Timeline {
       this.around = near.items;
       this.oldest = near.oldest;
       this.picked = this.around.find((each) => each.number === at) ?? this.around.at(-1);
-      lanes.show(data);
-      lanes.pick(this.picked?.number ?? at, this.selection());
+      lanes.show(data, this.axis);
+      lanes.pick(this.picked?.number ?? at, this.picked?.at ?? "", this.selection());
       this.drawAll();
+      await this.fetchNodes(data);
     } catch (problem) {
       if (!this.signal.aborted)
         draw(
@@ -133,6 +137,51 @@ class Timeline {
           failure(problem, () => void this.load()),
         );
     }
+  }
+
+  /** @returns {import("../scales.js").AxisKind} */
+  get axis() {
+    return this.query.get("axis") === "number" ? "number" : "time";
+  }
+
+  /** The ends of what is in sight, as the server takes them. */
+  span() {
+    const [from, to] = [this.query.get("from"), this.query.get("to")];
+    return this.axis === "time" ? { from_at: from, to_at: to } : { from, to };
+  }
+
+  /** Lanes of nodes have no place on an axis of decisions. @param {Api.Density} data */
+  async fetchNodes(data) {
+    this.nodePart.hidden = this.axis !== "time";
+    if (this.nodePart.hidden) return;
+    const limit = this.query.get("nodes") === "more" ? MORE_NODES : SOME_NODES;
+    // Instants have milliseconds: the end is rounded up, so that nothing of the last one is left out.
+    const end = new Date(Date.parse(data.to_at) + 1).toISOString();
+    const found = await get("/nodes/lanes", { from_at: data.from_at, to_at: end, bins: this.nodes.bins, limit }, this.signal);
+    if (this.signal.aborted) return;
+    this.nodes.show(found);
+    this.drawNodeHead(found);
+  }
+
+  /** @param {Api.NodeLanes} found */
+  drawNodeHead(found) {
+    const rest = found.total - found.items.length;
+    draw(
+      this.nodeHead,
+      h(
+        "div",
+        { class: "legend" },
+        h("h2", null, "Nodes"),
+        NODE_LEGEND.map(([tone, text]) =>
+          h("span", { class: "key", key: tone }, h("span", { class: `key-cell tone-${tone}`, "aria-hidden": "true" }), text),
+        ),
+        h("span", { class: "grow" }),
+        rest > 0 ? h("span", null, `the ${count(found.items.length)} with the most changes of ${count(found.total)}`) : null,
+        rest > 0 && found.items.length < MORE_NODES
+          ? h("button", { type: "button", class: "button quiet", onclick: () => change({ nodes: "more" }) }, "Show more")
+          : null,
+      ),
+    );
   }
 
   /** @returns {[number, number] | null} */
@@ -145,14 +194,10 @@ class Timeline {
   move(by) {
     const { lanes } = this;
     const number = Math.max(lanes.least, Math.min(this.data?.newest ?? 0, (this.picked?.number ?? 0) + by));
-    const range =
-      number < lanes.from || number > lanes.to
-        ? {
-            from: Math.max(lanes.least, number - Math.round((lanes.to - lanes.from) / 2)),
-            to: Math.max(number, number + Math.round((lanes.to - lanes.from) / 2)),
-          }
-        : {};
-    change({ at: number, sel: "", ...range });
+    const half = Math.round((lanes.to - lanes.from) / 2);
+    const outside = number < lanes.from || number > lanes.to;
+    const range = this.axis === "number" ? { from: Math.max(lanes.least, number - half), to: number + half } : { from: "", to: "" };
+    change({ at: number, sel: "", ...(outside ? range : {}) });
   }
 
   openPicked() {
@@ -201,7 +246,7 @@ class Timeline {
   drawTools() {
     draw(
       this.tools,
-      h("div", { class: "tools" }, this.followChoice(), ...this.clockTools(), h("span", { class: "grow" }), ...this.zoomTools()),
+      h("div", { class: "tools" }, this.followChoice(), this.axisChoice(), ...this.clockTools(), h("span", { class: "grow" }), ...this.zoomTools()),
       this.oldest && this.data && this.oldest > this.data.from
         ? h("p", { class: "faint small" }, `Before decision ${count(this.oldest)}: summaries only.`)
         : null,
@@ -209,7 +254,6 @@ class Timeline {
   }
 
   followChoice() {
-    const { lanes } = this;
     return choice(
       "Follow",
       [
@@ -221,8 +265,27 @@ class Timeline {
         change(
           value === "live"
             ? { from: "", to: "", at: "", sel: "" }
-            : { from: lanes.from, to: lanes.to, at: this.picked?.number ?? "" },
+            : { ...this.pinned(), at: this.picked?.number ?? "" },
         ),
+    );
+  }
+
+  /** What is in sight now, as it stands in an address. */
+  pinned() {
+    const { data } = this;
+    if (!data) return {};
+    return this.axis === "time" ? { from: data.from_at, to: data.to_at } : { from: data.from, to: data.to };
+  }
+
+  axisChoice() {
+    return choice(
+      "Axis",
+      [
+        { value: "time", text: "time" },
+        { value: "number", text: "decisions", title: "Each decision takes the same room" },
+      ],
+      this.axis,
+      (value) => change({ axis: value === "time" ? "" : value, from: "", to: "", sel: "" }),
     );
   }
 
@@ -277,14 +340,14 @@ class Timeline {
     const selection = this.selection();
     if (!selection || !this.data) return null;
     const { data } = this;
-    const width = (data.to - data.from + 1) / data.bins;
+    const end = (/** @type {number} */ bin) => data.numbers[bin + 1] ?? data.to + 1;
     const sums = LANES.flatMap((lane) => lane.parts)
       .map((part) => {
         const values = data.lanes[part.key];
         const sum = values.reduce(
           (total, value, bin) =>
             total +
-            (data.from + (bin + 1) * width > selection[0] && data.from + bin * width <= selection[1] ? value : 0),
+            (end(bin) > selection[0] && data.numbers[bin] <= selection[1] ? value : 0),
           0,
         );
         return sum ? `${count(sum)} ${part.words}` : "";
@@ -300,7 +363,7 @@ class Timeline {
       ),
       h(
         "button",
-        { type: "button", class: "button", onclick: () => this.lanes.range(selection[0], selection[1]) },
+        { type: "button", class: "button", onclick: () => this.lanes.showDecisions(selection[0], selection[1]) },
         "Zoom in",
       ),
       h(

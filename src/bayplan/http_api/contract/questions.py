@@ -1,0 +1,88 @@
+"""Answers to questions about the present cluster: what would place a pod, how many copies fit, what changes would do."""
+
+from __future__ import annotations
+
+from bayplan.answers.capacity import GroupCapacity, VictimRow, WorkloadCapacity
+from bayplan.answers.trial import Eviction
+from bayplan.answers.waiting_reasons import WaitingReason
+from bayplan.answers.what_if import Measure, PodDifference
+from bayplan.http_api.contract.answer import Answer, Instant, ListAnswer
+
+
+class WaitingReasons(ListAnswer, frozen=True, kw_only=True):
+    """Why pods wait, the reasons with the most pods that nothing else blocks first.
+
+    Attributes:
+        judged, waiting: number of pods that were judged, and of those that wait. assumptions: that the answer makes.
+    """
+
+    items: list[WaitingReason]
+    judged: int
+    waiting: int
+    assumptions: list[str]
+
+
+class Capacity(Answer, frozen=True, kw_only=True):
+    """Number of further copies of a workload, or of a mix, that fit; see `bayplan.answers.capacity.CapacityAnswer`.
+
+    Attributes:
+        sentence: the answer in one line. copies, mixes, reached_limit, stopped_by, message, runs_out: as there.
+        workloads, groups, victims: rows. seeds: copies by seed, if several were requested. assumptions: that it makes.
+    """
+
+    sentence: str
+    copies: int
+    mixes: int
+    reached_limit: bool
+    workloads: list[WorkloadCapacity]
+    groups: list[GroupCapacity]
+    victims: list[VictimRow]
+    stopped_by: str
+    message: str
+    runs_out: dict[str, int]
+    seeds: dict[str, int]
+    assumptions: list[str]
+
+
+class WhatIfReport(Answer, frozen=True, kw_only=True):
+    """The effects of changes.
+
+    Attributes:
+        id: of a kept one; "" otherwise. name: a label for people. at: when it was answered, by the clock.
+        changes, configuration, reschedule: as requested.
+        sentence: the answer in one line. effect: the same without the changes.
+        pods: on both sides. counts: pods by kind of difference. differences: the worst first.
+        left_out: number of differences beyond those. measures, evictions: rows. assumptions: that the answer makes.
+    """
+
+    id: str
+    name: str
+    at: Instant
+    changes: list[str]
+    configuration: str | None
+    reschedule: list[str]
+    sentence: str
+    effect: str
+    pods: int
+    counts: dict[str, int]
+    differences: list[PodDifference]
+    left_out: int
+    measures: list[Measure]
+    evictions: list[Eviction]
+    assumptions: list[str]
+
+
+class WhatIfSummary(Answer, frozen=True, kw_only=True):
+    """A kept what-if in the list."""
+
+    id: str
+    name: str
+    at: Instant
+    changes: list[str]
+    sentence: str
+
+
+class WhatIfList(ListAnswer, frozen=True, kw_only=True):
+    """The kept ones, the oldest first."""
+
+    items: list[WhatIfSummary]

@@ -1,0 +1,277 @@
+"""Handlers for questions about the present cluster: explain, unblock, capacity, what-if, and why pods wait."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from http import HTTPStatus
+
+import msgspec
+from msgspec.structs import replace
+from starlette.requests import Request
+from starlette.responses import Response
+
+from bayplan.analysis.units import format_count
+from bayplan.answers.answer_text import capacity_text, difference_text
+from bayplan.answers.capacity import DEFAULT_LIMIT
+from bayplan.answers.capacity import capacity as find_capacity
+from bayplan.answers.changes import Change, parse_change
+from bayplan.answers.configuration_changes import changed_configuration, is_profile_change
+from bayplan.answers.explain_now import explain_now
+from bayplan.answers.share_text import parse_mix
+from bayplan.answers.unblock import unblock as find_suggestions
+from bayplan.answers.waiting_reasons import equal_pods, waiting_reasons
+from bayplan.answers.what_if import Answer as Differences
+from bayplan.answers.what_if import Reschedule
+from bayplan.answers.what_if import what_if as find_differences
+from bayplan.base.errors import InputError
+from bayplan.base.go_text.times import format_instant
+from bayplan.framework.configuration.loading import SchedulerConfiguration
+from bayplan.http_api.answers import json_answer
+from bayplan.http_api.bodies import read_struct
+from bayplan.http_api.configuration_facts import check
+from bayplan.http_api.contract.answer import whole
+from bayplan.http_api.contract.questions import Capacity, WaitingReasons, WhatIfList, WhatIfReport, WhatIfSummary
+from bayplan.http_api.observation import Observation
+from bayplan.http_api.query import Query
+from bayplan.http_api.questions import Inquiry
+from bayplan.http_api.refusal import Refusal
+from bayplan.objects.defaults import default_object
+from bayplan.objects.kinds import decode
+
+MAX_SEEDS = 20
+MAX_CHANGES = 50
+MAX_ADDED = 5_000
+"""Nodes or replicas that one change of a request may ask for."""
+
+MAX_DIFFERENCES = 2_000
+"""Pods that a response lists, the worst differences first."""
+
+MAX_KEPT = 32
+MAX_JUDGED = 200
+"""Groups of equal waiting pods that are judged, the largest first."""
+
+_WORST_FIRST = ("waits", "gone", "moved", "placed", "new")
+
+
+def _target(query: Query) -> str:
+    target = query.text("workload")
+    if not target:
+        raise Refusal(HTTPStatus.BAD_REQUEST, "workload", got="nothing", wanted="a workload, or pod/NAMESPACE/NAME")
+    return target
+
+
+async def explain(observation: Observation, request: Request, query: Query) -> Response:
+    """Explain a pod in the present cluster; with a node, every rule that rejects it there and the smallest change of each."""
+    target, node, best = _target(query), query.text("node"), query.number("best", 5, least=1, most=200)
+
+    def answer(inquiry: Inquiry) -> Response:
+        life = inquiry.pod_of(target)
+        try:
+            found = explain_now(
+                inquiry.trial(), inquiry.timelines, life, node=node, best=best, now_ns=inquiry.cluster.now_ns
+            )
+        except InputError as problem:
+            if problem.what != "--node":
+                raise
+            raise Refusal(
+                HTTPStatus.NOT_FOUND, "node", got=problem.got, wanted=problem.wanted, hint=problem.hint
+            ) from problem
+        return json_answer(request, replace(found, assumptions=inquiry.assumptions))
+
+    return await observation.questions.ask(request, answer)
+
+
+async def unblock(observation: Observation, request: Request, query: Query) -> Response:
+    """Return what would get a waiting pod, or the waiting pods of a workload, placed; each suggestion was tried."""
+    target = _target(query)
+
+    def answer(inquiry: Inquiry) -> Response:
+        pods = inquiry.waiting_pods(target)
+        found = find_suggestions(inquiry.trial(), pods)
+        others = len(inquiry.cluster.waiting) - len(pods)
+        limits = [*found.limits]
+        if others and not found.fits:
+            limits.append(f"{format_count(others, 'other waiting pod')} left out, which may be scheduled first")
+        return json_answer(request, replace(found, limits=limits, assumptions=inquiry.assumptions))
+
+    return await observation.questions.ask(request, answer)
+
+
+async def capacity(observation: Observation, request: Request, query: Query) -> Response:
+    """Return how many more copies of a workload, or of a mix of workloads, fit."""
+    mix, preempts = parse_mix(_target(query)), query.switch("preempt")
+    limit = query.number("limit", 1_000, least=1, most=DEFAULT_LIMIT)
+    seeds = query.number("seeds", 1, least=1, most=MAX_SEEDS)
+
+    def answer(inquiry: Inquiry) -> Response:
+        cluster = inquiry.cluster
+        more = range(cluster.seed, cluster.seed + seeds) if seeds > 1 else ()
+        found = find_capacity(cluster, mix, preempts=preempts, limit=limit, seeds=more)
+        document = Capacity(
+            sentence=capacity_text(found)[0],
+            copies=found.copies,
+            mixes=found.mixes,
+            reached_limit=found.reached_limit,
+            workloads=list(found.workloads),
+            groups=sorted(found.groups, key=lambda each: -each.copies),
+            victims=list(found.victims),
+            stopped_by=found.stopped_by,
+            message=found.message,
+            runs_out=found.runs_out,
+            seeds={str(seed): copies for seed, copies in found.by_seed.items()},
+            assumptions=[*inquiry.assumptions, *found.assumptions],
+        )
+        return json_answer(request, document)
+
+    return await observation.questions.ask(request, answer)
+
+
+async def waiting(observation: Observation, request: Request, query: Query) -> Response:
+    """Return why pods wait, the reasons with the most pods that nothing else blocks first."""
+
+    def answer(inquiry: Inquiry) -> Response:
+        pods = list(inquiry.cluster.waiting.values())
+        groups = sorted(equal_pods(pods), key=len, reverse=True)[:MAX_JUDGED]
+        judged = [pod for group in groups for pod in group]
+        items = list(waiting_reasons(inquiry.trial(), judged)) if judged else []
+        document = WaitingReasons(
+            **whole(items), items=items, judged=len(judged), waiting=len(pods), assumptions=inquiry.assumptions
+        )
+        return json_answer(request, document)
+
+    return await observation.questions.ask(request, answer)
+
+
+# --- what if ----------------------------------------------------------------------------------------------------------
+
+
+class WhatIfRequest(msgspec.Struct, forbid_unknown_fields=True):
+    """The changes to try.
+
+    Attributes:
+        changes: as for ``bayplan what-if``: ``drain=NODE``, ``scale=WORKLOAD:N``, ``weight=PLUGIN:N``, ``disable=PLUGIN``.
+        config: another configuration of the scheduler; None for the server's. objects: documents to create or replace.
+        reschedule: placed pods to decide again on both sides: none (the default), ``["*"]`` for all, or pods and workloads.
+        name: a label for people. keep: whether to keep the answer, for a later look.
+    """
+
+    changes: list[str] = []
+    config: str | None = None
+    objects: list[dict[str, object]] = []
+    reschedule: list[str] = []
+    name: str = ""
+    keep: bool = False
+
+
+async def what_if(observation: Observation, request: Request, query: Query) -> Response:
+    """Return the present cluster before and after changes, pod by pod."""
+    wanted = await read_struct(request, WhatIfRequest)
+    if len(wanted.changes) > MAX_CHANGES:
+        raise Refusal(422, "changes", got=str(len(wanted.changes)), wanted=f"at most {MAX_CHANGES}")
+    if wanted.keep and len(observation.what_ifs) >= MAX_KEPT:
+        raise Refusal(HTTPStatus.CONFLICT, "what-if", got=f"{MAX_KEPT} are kept already", hint="delete one")
+    changes = [_bounded(parse_change(text)) for text in wanted.changes if not is_profile_change(text)]
+    if wanted.objects:
+        items = tuple(
+            default_object(decode(document, where=f"objects[{number}]"))
+            for number, document in enumerate(wanted.objects)
+        )
+        changes.append(Change("apply", format_count(len(items), "object"), objects=items))
+    configuration = await _configuration(observation, wanted)
+
+    def answer(inquiry: Inquiry) -> WhatIfReport:
+        these = [each for each in wanted.reschedule if each != "*"]
+        mode = Reschedule.ALL if "*" in wanted.reschedule else Reschedule.THESE if these else Reschedule.NEW
+        labels = [text for text in wanted.changes if is_profile_change(text)]
+        found = find_differences(
+            inquiry.cluster,
+            changes,
+            scheduler=None if configuration is None else inquiry.scheduler(configuration),
+            scheduler_label=", ".join([*labels, *(["another configuration"] if wanted.config is not None else [])]),
+            reschedule=mode,
+            these=these,
+        )
+        return _report(found, wanted, inquiry)
+
+    report = await observation.questions.ask(request, answer)
+    if wanted.keep:
+        report = replace(report, id=uuid.uuid4().hex[:8])
+        observation.what_ifs[report.id] = report
+    return await observation.off_loop(lambda: json_answer(request, report))
+
+
+def _bounded(change: Change) -> Change:
+    """Return a change; refuse it if it asks for too many nodes or replicas."""
+    number = {"add-nodes": change.target, "scale": change.value}.get(change.kind, "")
+    if number.isdecimal() and int(number) > MAX_ADDED:
+        raise Refusal(422, change.kind, got=number, wanted=f"at most {MAX_ADDED:,}")
+    if change.kind == "apply":
+        raise Refusal(422, "changes", got=str(change), wanted="objects in the body", hint='"objects": [...]')
+    return change
+
+
+async def _configuration(observation: Observation, wanted: WhatIfRequest) -> SchedulerConfiguration | None:
+    """Return the configuration to try; None for the server's."""
+    settings, text = observation.subject.settings, wanted.config
+    profile_changes = [change for change in wanted.changes if is_profile_change(change)]
+    if text is None and not profile_changes:
+        return None
+    configuration = settings.configuration
+    if text is not None:
+        configuration = await observation.off_loop(lambda: check(settings, text))
+    for change in profile_changes:
+        configuration = changed_configuration(configuration, change)
+    return configuration
+
+
+def _report(found: Differences, wanted: WhatIfRequest, inquiry: Inquiry) -> WhatIfReport:
+    sentence = difference_text(found)[0]
+    worst: Mapping[str, int] = {kind: place for place, kind in enumerate(_WORST_FIRST)}
+    rows = sorted(found.differences, key=lambda each: worst[each.kind])
+    return WhatIfReport(
+        id="",
+        name=wanted.name,
+        at=format_instant(inquiry.cluster.now_ns),
+        changes=[*wanted.changes, *([format_count(len(wanted.objects), "object")] if wanted.objects else [])],
+        configuration=wanted.config,
+        reschedule=wanted.reschedule,
+        sentence=sentence,
+        effect=sentence.removeprefix(f"{', '.join(found.changes)}: "),
+        pods=found.pods,
+        counts=found.counts,
+        differences=rows[:MAX_DIFFERENCES],
+        left_out=max(0, len(rows) - MAX_DIFFERENCES),
+        measures=list(found.measures),
+        evictions=list(found.evictions),
+        assumptions=[*inquiry.assumptions, *found.assumptions],
+    )
+
+
+async def what_ifs(observation: Observation, request: Request, query: Query) -> Response:
+    """List the kept what-ifs."""
+    items = [
+        WhatIfSummary(id=each.id, name=each.name, at=each.at, changes=each.changes, sentence=each.sentence)
+        for each in observation.what_ifs.values()
+    ]
+    return json_answer(request, WhatIfList(**whole(items), items=items))
+
+
+def _known(observation: Observation, request: Request) -> str:
+    found: str = request.path_params["id"]
+    if found not in observation.what_ifs:
+        known = ", ".join(observation.what_ifs) or "none"
+        raise Refusal(HTTPStatus.NOT_FOUND, "what-if", got=f"'{found}'", wanted=f"one of those there are: {known}")
+    return found
+
+
+async def kept_what_if(observation: Observation, request: Request, query: Query) -> Response:
+    """Return a kept what-if."""
+    report = observation.what_ifs[_known(observation, request)]
+    return await observation.off_loop(lambda: json_answer(request, report))
+
+
+async def delete_what_if(observation: Observation, request: Request, query: Query) -> Response:
+    """Delete a kept what-if."""
+    del observation.what_ifs[_known(observation, request)]
+    return await what_ifs(observation, request, query)

@@ -1,0 +1,322 @@
+"""Questions about the present cluster, answered one after another on a thread of their own, on a copy of the cluster.
+
+The copy is made off the event loop and reused until an object changes. A question has limited time: it is checked between
+scheduling cycles, and so is whether the client is still waiting.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
+from http import HTTPStatus
+from threading import Event
+from time import monotonic
+from typing import TypeVar
+
+from starlette.requests import Request
+
+from bayplan.answers.present import present_pods
+from bayplan.answers.question_cluster import QuestionCluster
+from bayplan.answers.trial_cluster import TrialCluster
+from bayplan.answers.workloads import find_workload
+from bayplan.base.errors import BayplanError, InputError
+from bayplan.base.go_text.times import format_instant
+from bayplan.cluster.store import ChangeEvent
+from bayplan.engine.queue import SchedulingQueue
+from bayplan.engine.records import RecordLevel
+from bayplan.engine.scheduler import Scheduler
+from bayplan.framework.configuration.loading import SchedulerConfiguration
+from bayplan.framework.extender import Extender
+from bayplan.http_api.forks import objects_now
+from bayplan.http_api.refusal import Refusal
+from bayplan.http_api.subject import Settings, Subject
+from bayplan.http_api.trial_runner import TrialEnded, TrialRunner, deadline_of
+from bayplan.live.plugin_guard import GuardedRegistry
+from bayplan.objects.meta import KubernetesObject
+from bayplan.objects.pod import Pod
+from bayplan.sim.result import PodTimeline
+from bayplan.state.cluster_state import ClusterState
+
+ANSWER_SECONDS = 30.0
+"""Time limit for one question."""
+
+CALL_SECONDS = 1.0
+"""Time limit for a call of a custom plugin, as a client waits for the response; after a timeout the question ends."""
+
+MAX_PENDING = 8
+"""Maximum number of questions that wait for the one being answered."""
+
+COPY_SECONDS = 60.0
+"""Time after which an unused copy of the cluster is dropped."""
+
+LISTEN_SECONDS = 0.2
+"""Interval at which to check whether the client is still connected."""
+
+T = TypeVar("T")
+
+
+class QuestionEnded(BayplanError):
+    """A question ended without an answer."""
+
+
+class QuestionScheduler:
+    """Creates the schedulers of a question's trials; see `bayplan.answers.question_cluster.SchedulerMaker`.
+
+    Args:
+        settings: of the server. configuration: the server's, or the one to try. runner: of custom plugins.
+        extenders: connected ones.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        configuration: SchedulerConfiguration,
+        runner: TrialRunner,
+        extenders: Sequence[Extender] = (),
+    ) -> None:
+        self.configuration = configuration
+        self._settings = settings
+        self._runner = runner
+        self._extenders = extenders
+
+    def make(
+        self,
+        *,
+        seed: int = 0,
+        start_ns: int = 0,
+        record_level: RecordLevel = RecordLevel.SUMMARY,
+        state: ClusterState | None = None,
+        queue_type: type[SchedulingQueue] = SchedulingQueue,
+        sampling: bool = True,
+        without: Collection[str] = (),
+    ) -> Scheduler:
+        """Return a scheduler for a state, or for an empty one; `without` some plugins."""
+        settings, configuration = self._settings, self.configuration
+        return settings.assemble(
+            configuration.without_plugins(without) if without else configuration,
+            GuardedRegistry(settings.registry.plugins, self._runner),
+            feature_gates=settings.feature_gates,
+            seed=seed,
+            start_ns=start_ns,
+            record_level=record_level,
+            state=state,
+            queue_type=queue_type,
+            sampling=sampling,
+            extenders=self._extenders,
+        )
+
+
+class Inquiry:
+    """One question: the cluster that it is about, and the scheduler that decides. On the question thread.
+
+    Args:
+        cluster: the present one. settings: of the server. runner: of custom plugins.
+
+    Attributes:
+        cluster: as given.
+    """
+
+    def __init__(self, cluster: QuestionCluster, settings: Settings, runner: TrialRunner) -> None:
+        self.cluster = cluster
+        self._settings = settings
+        self._runner = runner
+
+    def scheduler(self, configuration: SchedulerConfiguration) -> QuestionScheduler:
+        """Return a scheduler with another configuration; its extenders are not called."""
+        return QuestionScheduler(self._settings, configuration, self._runner)
+
+    def trial(self) -> TrialCluster:
+        """Return a fork of the cluster in which changes are tried and undone."""
+        cluster = self.cluster
+        maker = cluster.scheduler
+        assert isinstance(maker, QuestionScheduler)
+
+        def make(state: ClusterState, without: Collection[str]) -> Scheduler:
+            return maker.make(
+                seed=cluster.seed,
+                start_ns=cluster.now_ns,
+                record_level=RecordLevel.OFF,
+                state=state,
+                sampling=False,
+                without=without,
+            )
+
+        waiting = cluster.waiting.values()
+        return TrialCluster(cluster.state.fork(), make, waiting, cluster.now_ns, cluster.checkpoint)
+
+    @cached_property
+    def profiles(self) -> Collection[str]:
+        """The names of the schedulers that are configured."""
+        return [profile.scheduler_name for profile in self._settings.configuration.profiles]
+
+    @cached_property
+    def timelines(self) -> Sequence[PodTimeline]:
+        """All pods with their workloads."""
+        objects = [item for items in self.cluster.objects.values() for item in items.values()]
+        return present_pods(objects, self.profiles)
+
+    def timeline(self, key: str) -> PodTimeline:
+        """Return a pod by ``namespace/name``.
+
+        Raises:
+            Refusal: there is none of that name.
+        """
+        for life in self.timelines:
+            if life.key == key:
+                return life
+        raise Refusal(HTTPStatus.NOT_FOUND, "pod", got=f"'{key}'", wanted="a pod of the cluster")
+
+    def pod_of(self, target: str) -> PodTimeline:
+        """Return the pod that a text refers to; of a workload the first that waits, or else the first.
+
+        Raises:
+            InputError: there is none.
+        """
+        found = find_workload(target, self.cluster)
+        waiting = [pod for pod in found.pods if pod.key in self.cluster.waiting]
+        if not found.pods:
+            raise InputError("workload", got=f"{found.label}, which has no pods", wanted="one with pods")
+        return self.timeline((waiting or found.pods)[0].key)
+
+    def waiting_pods(self, target: str) -> list[Pod]:
+        """Return the pods without a node that a text refers to.
+
+        Raises:
+            InputError: there are none.
+        """
+        found = find_workload(target, self.cluster)
+        waiting = [pod for pod in found.pods if pod.key in self.cluster.waiting]
+        if waiting:
+            return waiting
+        got = f"{found.label}, all of whose pods have a node" if found.pods else f"{found.label}, which has no pods"
+        if found.kind == "Pod":
+            got = f"{found.label}, which is on {self.cluster.node_of(found.pods[0].key)}"
+        raise InputError("unblock", got=got, wanted="a pod that waits for a node")
+
+    @property
+    def assumptions(self) -> list[str]:
+        """What every answer takes for granted."""
+        configured = "the configuration" if self._settings.configuration_text else "kube-scheduler's defaults"
+        found = [
+            f"{configured} of this server {'decides' if configured.startswith('the') else 'decide'}",
+            f"the cluster as of {format_instant(self.cluster.now_ns)}",
+        ]
+        if len(self.cluster.state.nodes) >= 100 and self._settings.configuration.percentage_of_nodes_to_score != 100:
+            found.append("all nodes are examined, without the sampling of percentageOfNodesToScore")
+        return found
+
+
+class Questions:
+    """The questions to a server. Use on the loop.
+
+    Args:
+        subject: the server.
+    """
+
+    def __init__(self, subject: Subject) -> None:
+        self._subject = subject
+        self._version = 0
+        self._copy: QuestionCluster | None = None
+        self._copied = -1
+        self._pending = 0
+        self._used_at = 0.0
+        self._closed = Event()
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="bayplan-question")
+        subject.bridge.listen(self._take)
+
+    def _take(self, changes: Sequence[ChangeEvent]) -> None:
+        self._version += len(changes)
+
+    def close(self) -> None:
+        """End the question that is being answered, and refuse others."""
+        self._closed.set()
+        self._thread.shutdown(wait=False, cancel_futures=True)
+
+    async def ask(self, request: Request, work: Callable[[Inquiry], T]) -> T:
+        """Return the result of a function, called on the question thread.
+
+        Args:
+            request: that asks; if its client disconnects, the question ends. work: it may only use what it is given.
+
+        Raises:
+            Refusal: too many questions are pending, or this one took too long.
+        """
+        if self._pending >= MAX_PENDING:
+            raise Refusal(
+                HTTPStatus.SERVICE_UNAVAILABLE,
+                "questions",
+                got=f"{self._pending} are pending",
+                hint="again in a moment",
+            )
+        subject, cancelled = self._subject, Event()
+        settings, now_ns, version = subject.settings, subject.clock.now_ns(), self._version
+        objects = None if version == self._copied else list(objects_now(subject.bridge.store).values())
+        self._pending += 1
+        running = asyncio.get_running_loop().run_in_executor(
+            self._thread, lambda: self._answer(objects, version, settings, now_ns, cancelled, work)
+        )
+        try:
+            while not (await asyncio.wait({running}, timeout=LISTEN_SECONDS))[0]:
+                if await request.is_disconnected():
+                    cancelled.set()
+            return await running
+        finally:
+            cancelled.set()
+            self._pending -= 1
+            self._used_at = monotonic()
+            asyncio.get_running_loop().call_later(COPY_SECONDS, self._drop_copy)
+
+    def _drop_copy(self) -> None:
+        if not self._pending and monotonic() - self._used_at >= COPY_SECONDS:
+            self._copy, self._copied = None, -1
+
+    # --- on the question thread ---------------------------------------------------------------------------------------
+
+    def _answer(
+        self,
+        objects: Sequence[KubernetesObject] | None,
+        version: int,
+        settings: Settings,
+        now_ns: int,
+        cancelled: Event,
+        work: Callable[[Inquiry], T],
+    ) -> T:
+        end = monotonic() + ANSWER_SECONDS
+
+        def checkpoint() -> None:
+            if cancelled.is_set() or self._closed.is_set():
+                raise QuestionEnded("the client has disconnected")
+            if monotonic() > end:
+                raise QuestionEnded(f"the answer takes more than {ANSWER_SECONDS:.0f} s")
+
+        runner = TrialRunner(
+            min(CALL_SECONDS, deadline_of(settings.registry)),
+            lambda: not cancelled.is_set() and not self._closed.is_set() and monotonic() < end,
+        )
+        try:
+            checkpoint()
+            with settings.connect(settings.configuration) as connections:
+                maker = QuestionScheduler(settings, settings.configuration, runner, connections.extenders)
+                cluster = self._cluster(objects, version, maker).asked_by(maker)
+                cluster.now_ns, cluster.seed, cluster.checkpoint = now_ns, settings.seed, checkpoint
+                return work(Inquiry(cluster, settings, runner))
+        except (QuestionEnded, TrialEnded) as problem:
+            raise Refusal(
+                HTTPStatus.SERVICE_UNAVAILABLE, "no answer", got=str(problem), hint="a smaller question"
+            ) from problem
+        finally:
+            runner.close()
+
+    def _cluster(
+        self, objects: Sequence[KubernetesObject] | None, version: int, maker: QuestionScheduler
+    ) -> QuestionCluster:
+        """Return the copy of the cluster; if `objects` are given, it is made from them."""
+        if self._copy is None or (objects is not None and version != self._copied):
+            if objects is None:
+                raise QuestionEnded("the copy of the cluster was dropped")
+            self._copy, self._copied = None, -1
+            self._copy = QuestionCluster(objects, maker)
+            self._copied = version
+        return self._copy

@@ -1,0 +1,171 @@
+// What would get waiting pods placed: suggestions that the scheduler has tried, the least risky first. A tab of a pod and a page.
+
+import { draw, h } from "./dom.js";
+import { count, counted, sentence } from "./format.js";
+import { to } from "./address.js";
+import { get, put } from "./service.js";
+import { factsOf, failure, loading } from "./states.js";
+import { copy, nodeLink, perform, podLink, podOf } from "./parts.js";
+
+const MAX_PODS_SHOWN = 6;
+const UNPROCESSABLE = 422;
+
+/**
+ * Fill an element with suggestions; ask once.
+ * @param {HTMLElement} root @param {string} target a workload, or pod/NAMESPACE/NAME @param {AbortSignal} signal
+ * @param {(answer: Api.Unblocking) => void} [answered]
+ */
+export function unblockPart(root, target, signal, answered) {
+  const asked = `unblock ${target}`;
+  if (root.dataset.filled === asked) return;
+  root.dataset.filled = asked;
+  draw(root, loading(5));
+  const load = async () => {
+    try {
+      const answer = await get("/unblock", { workload: target }, signal);
+      if (signal.aborted || root.dataset.filled !== asked) return;
+      answered?.(answer);
+      draw(root, ...suggestionList(answer, !answered));
+    } catch (problem) {
+      if (signal.aborted) return;
+      const facts = factsOf(problem);
+      const placed = facts.status === UNPROCESSABLE && facts.what === "unblock";
+      if (placed) draw(root, h("p", { class: "calm", "data-test": "nothing-to-unblock" }, `Nothing to unblock: ${facts.got}.`));
+      else draw(root, failure(problem, () => void load()));
+    }
+  };
+  void load();
+}
+
+/** @param {Api.Unblocking} answer @param {boolean} headed whether the cause stands here */
+function suggestionList(answer, headed) {
+  const { suggestions } = answer;
+  return [
+    answer.cause && headed ? h("p", { class: "strong", "data-test": "cause" }, sentence(answer.cause.sentence)) : null,
+    answer.fits && headed ? h("p", { class: "calm" }, sentence(answer.verdict)) : null,
+    suggestions.length
+      ? h(
+          "ol",
+          { class: "remedies", "data-test": "suggestions" },
+          suggestions.map((each) => suggestionItem(each, answer)),
+        )
+      : null,
+    !suggestions.length && !answer.fits
+      ? h("p", { class: "calm" }, "Nothing that was tried gets it placed.")
+      : null,
+    answer.fits ? null : h("p", { class: "faint small" }, `Each was tried in a fork of the cluster: ${counted(answer.trials, "trial")}.`),
+    assumptionList([...answer.limits.map((limit) => `limit: ${limit}`), ...answer.assumptions]),
+  ];
+}
+
+/** @param {Api.Suggestion} each @param {Api.Unblocking} answer */
+function suggestionItem(each, answer) {
+  return h(
+    "li",
+    { class: "panel", key: each.text },
+    h("div", { class: "row suggestion-head" }, h("span", { class: "strong grow wrap" }, each.text), h("span", { class: "badge plain" }, each.kind)),
+    h(
+      "p",
+      { class: "wrap" },
+      each.node
+        ? [podLink(podOf(answer.waiting[0]), { letters: 40 }), " goes to ", nodeLink(each.node)]
+        : "another of its pods gets a node",
+      each.waiting > 1 ? `; ${count(each.placed)} of ${counted(each.waiting, "pod")} get a node` : "",
+      h("span", { class: "faint" }, ` · ${each.risk}`),
+    ),
+    podLine("moves ", each.moved.map((place) => [podLink(podOf(place.pod), { letters: 36 }), " to ", nodeLink(place.node)])),
+    podLine("left without a node: ", each.evicted.map((pod) => [podLink(podOf(pod), { letters: 36 })])),
+    each.commands.length ? h("pre", { class: "code short", tabindex: 0 }, each.commands.join("\n")) : null,
+    h(
+      "div",
+      { class: "row" },
+      each.objects.length || each.deleted.length
+        ? h("button", { type: "button", class: "button", "data-test": "try", onclick: () => void tryFork(each) }, "Try in a fork")
+        : null,
+      each.commands.length
+        ? h("button", { type: "button", class: "button", onclick: () => void copy(each.commands.join("\n"), "Command") }, "Copy command")
+        : null,
+    ),
+  );
+}
+
+/** @param {string} words @param {import("./dom.js").Child[][]} parts */
+function podLine(words, parts) {
+  if (!parts.length) return null;
+  const more = parts.length - MAX_PODS_SHOWN;
+  return h(
+    "p",
+    { class: "wrap" },
+    words,
+    parts.slice(0, MAX_PODS_SHOWN).flatMap((part, at) => [at ? ", " : "", ...part]),
+    more > 0 ? ` and ${count(more)} more` : "",
+  );
+}
+
+/** @param {Api.Suggestion} suggestion */
+async function tryFork(suggestion) {
+  await perform("Try in a fork", async () => {
+    const fork = await put("POST /forks", {}, {
+      from: "now",
+      name: suggestion.text.slice(0, 80),
+      objects: suggestion.objects,
+      delete: suggestion.deleted.map((key) => ({ kind: "Pod", ...podOf(key) })),
+    });
+    location.assign(to("compare", { a: "now", b: fork.id }));
+  });
+}
+
+/** What an answer takes for granted, folded. @param {string[]} lines */
+export function assumptionList(lines) {
+  if (!lines.length) return null;
+  return h(
+    "details",
+    { class: "assumptions", "data-test": "assumptions" },
+    h("summary", null, counted(lines.length, "assumption")),
+    h(
+      "ul",
+      { class: "difference" },
+      lines.map((line) => h("li", { key: line }, line)),
+    ),
+  );
+}
+
+/** A workload as questions name it, from "Deployment shop/web". @param {string} workload @param {string} namespace */
+export function targetOf(workload, namespace) {
+  const [, kind, owner] = /^(\w+)[ /](?:.*\/)?([^/]+)$/.exec(workload) ?? [];
+  return kind ? `${kind.toLowerCase()}/${namespace}/${owner}` : "";
+}
+
+/** A form that asks about another workload. @param {string} label @param {string} target @param {(target: string) => void} ask */
+export function targetField(label, target, ask) {
+  return h(
+    "form",
+    {
+      class: "tools wrapping",
+      onsubmit: (/** @type {Event} */ event) => {
+        event.preventDefault();
+        const field = /** @type {Element} */ (event.currentTarget).querySelector("input");
+        if (field?.value.trim()) ask(field.value.trim());
+      },
+    },
+    h("label", { class: "check", for: "target" }, "Workload or pod"),
+    h("input", {
+      id: "target",
+      class: "field target",
+      "data-test": "target",
+      "data-search": true,
+      spellcheck: "false",
+      placeholder: "deployment/shop/web, pod/shop/db-0",
+      value: target,
+    }),
+    h("button", { type: "submit", class: "button primary" }, label),
+  );
+}
+
+/** What links to the questions about a workload or pod. @param {string} target @param {boolean} waits */
+export function questionLinks(target, waits) {
+  return [
+    waits ? h("a", { class: "button", "data-test": "unblock", href: to("unblock", { of: target }) }, "Unblock") : null,
+    h("a", { class: "button", "data-test": "capacity", href: to("capacity", { of: target }) }, "Capacity"),
+  ];
+}

@@ -1,0 +1,115 @@
+// Why pods wait: root causes, ranked by the pods that nothing else blocks; under them the reasons of the scheduler's messages.
+
+import { draw, h } from "./dom.js";
+import { count } from "./format.js";
+import { to } from "./address.js";
+import { get } from "./service.js";
+import { podLink, podOf } from "./parts.js";
+
+const MAX_CAUSES = 6;
+const MAX_REASONS = 8;
+/** Causes are judged by the scheduler: while pods change all the time they are asked for only so often. */
+const PAUSE_MS = 10_000;
+
+/** The panel of the overview. */
+export class WaitingPanel {
+  /** @param {AbortSignal} signal */
+  constructor(signal) {
+    this.signal = signal;
+    this.element = h("section", { class: "panel", "aria-label": "Why pods wait", own: true });
+    /** @type {Api.WaitingReasons | null} */
+    this.causes = null;
+    /** @type {Api.Overview | null} */
+    this.data = null;
+    this.asked = "";
+    this.askedAt = -PAUSE_MS;
+    this.timer = 0;
+    signal.addEventListener("abort", () => clearTimeout(this.timer));
+  }
+
+  /** @param {Api.Overview} data */
+  show(data) {
+    this.data = data;
+    const waits = data.counts.waiting + data.counts.gated > 0;
+    if (!waits) this.causes = null;
+    this.drawAll();
+    // Other versions of the overview with the same reasons have the same causes.
+    const key = JSON.stringify([data.counts.nodes, data.counts.waiting, data.reasons]);
+    if (!waits || key === this.asked || this.timer) return;
+    const rest = Math.max(0, this.askedAt + PAUSE_MS - performance.now());
+    this.timer = window.setTimeout(() => void this.fetchCauses(key), rest);
+  }
+
+  /** @param {string} key */
+  async fetchCauses(key) {
+    this.asked = key;
+    this.askedAt = performance.now();
+    try {
+      this.causes = await get("/waiting", {}, this.signal);
+    } catch {
+      // The reasons of messages stand.
+    }
+    this.timer = 0;
+    if (!this.signal.aborted) this.drawAll();
+  }
+
+  drawAll() {
+    const { data, causes } = this;
+    if (!data) return;
+    const rows = causes?.items.slice(0, MAX_CAUSES) ?? [];
+    const reasons = data.reasons.toSorted((a, b) => b.pods - a.pods || b.mainly - a.mainly).slice(0, MAX_REASONS);
+    draw(
+      this.element,
+      h("h2", null, "Why pods wait"),
+      rows.length ? causeTable(rows) : null,
+      causes && causes.judged < causes.waiting
+        ? h("p", { class: "faint small" }, `${count(causes.judged)} of ${count(causes.waiting)} were judged.`)
+        : null,
+      reasons.length
+        ? h("div", { class: "tags" }, reasons.map(reasonTag))
+        : h("p", { class: "calm" }, "No pod waits."),
+    );
+  }
+}
+
+/** @param {Api.WaitingReason[]} rows */
+function causeTable(rows) {
+  return h(
+    "table",
+    { class: "list", "data-test": "causes" },
+    h(
+      "thead",
+      null,
+      h("tr", null, h("th", { scope: "col" }, "Cause"), h("th", { scope: "col", class: "right" }, "Pods"), h("th", { scope: "col", class: "right", title: "Pods that nothing else blocks" }, "Alone")),
+    ),
+    h(
+      "tbody",
+      null,
+      rows.map((row) =>
+        h(
+          "tr",
+          { key: row.plugin },
+          h(
+            "td",
+            { class: "wrap" },
+            row.sentence,
+            h("span", { class: "faint small" }, ` · ${row.plugin} · `),
+            podLink(podOf(row.examples[0]), { letters: 40 }),
+          ),
+          h("td", { class: "right figure" }, count(row.pods)),
+          h("td", { class: "right figure" }, count(row.alone)),
+        ),
+      ),
+    ),
+  );
+}
+
+/** @param {Api.ReasonRow} reason */
+function reasonTag(reason) {
+  return h(
+    "span",
+    { key: reason.text, class: "reason-tag" },
+    h("a", { href: to("pods", { reason: reason.text }), "data-test": "reason" }, reason.text),
+    h("span", { class: "faint figure" }, ` ${count(reason.pods)}`),
+  );
+}

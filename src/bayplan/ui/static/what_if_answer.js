@@ -1,0 +1,177 @@
+// The answer to a what-if: pods by kind of difference, figures before and after, evictions.
+
+import { draw, h } from "./dom.js";
+import { count, counted, percent, signed } from "./format.js";
+import { hostOf, shortened } from "./names.js";
+import { change, podAddress } from "./address.js";
+import { Grid } from "./grid.js";
+import { choice, nodeLink, podLink, podOf } from "./parts.js";
+import { table } from "./capacity.js";
+import { assumptionList } from "./unblocking.js";
+
+/** Kinds of differences with their words, the worst first. @type {[string, string][]} */
+const KINDS = [
+  ["waits", "would wait"],
+  ["gone", "gone"],
+  ["moved", "moved"],
+  ["placed", "get a node"],
+  ["new", "new"],
+];
+const MAX_EVICTIONS = 50;
+
+/** Shows answers in an element; the table of pods is made anew only if it differs. */
+export class AnswerPart {
+  /** @param {AbortSignal} signal */
+  constructor(signal) {
+    this.signal = signal;
+    this.tools = h("div", null);
+    this.table = h("div", { class: "table-part" });
+    this.figures = h("div", { class: "stack" });
+    this.element = h("div", { class: "answer", own: true }, h("div", { class: "stack answer-pods" }, this.tools, this.table), this.figures);
+    this.shown = "";
+  }
+
+  /** @param {Api.WhatIfReport} report @param {string} kind of differences; "" for all */
+  show(report, kind) {
+    const all = report.differences.length;
+    const options = KINDS.filter(([key]) => report.counts[key]).map(([key, text]) => ({
+      value: key,
+      text,
+      count: count(report.counts[key]),
+    }));
+    draw(
+      this.tools,
+      options.length
+        ? h(
+            "div",
+            { class: "tools" },
+            choice("Which pods", [{ value: "", text: "all", count: count(all + report.left_out) }, ...options], kind, (value) =>
+              change({ kind: value }),
+            ),
+          )
+        : null,
+      report.left_out ? h("p", { class: "faint small" }, `The first ${count(all)} are listed.`) : null,
+    );
+    const rows = report.differences.filter((row) => !kind || row.kind === kind);
+    const shown = JSON.stringify([report.id, report.at, report.changes, report.reschedule, kind, all]);
+    if (shown !== this.shown) this.table.replaceChildren(all ? pods(rows, this.signal).element : nothing(report));
+    this.shown = shown;
+    draw(this.figures, measures(report.measures), evictions(report.evictions), assumptionList(report.assumptions));
+  }
+}
+
+/** @param {Api.WhatIfReport} report */
+function nothing(report) {
+  return h("div", { class: "empty panel" }, h("p", null, `No pod differs: all ${counted(report.pods, "pod")} are where they were.`));
+}
+
+/** @param {Api.PodDifference[]} rows @param {AbortSignal} signal */
+function pods(rows, signal) {
+  const words = new Map(KINDS);
+  const side = (/** @type {"before" | "after"} */ key, /** @type {string} */ text) => ({
+    key,
+    title: text,
+    width: "minmax(120px, 1fr)",
+    render: (/** @type {Api.PodDifference} */ row, /** @type {number} */ _, /** @type {number} */ letters) =>
+      row[key] ? nodeLink(row[key], letters) : h("span", { class: "faint" }, key === "before" && row.kind === "placed" ? "waits" : "–"),
+  });
+  return new Grid({
+    label: "Pods that differ",
+    signal,
+    test: "what-if-table",
+    keyOf: (row) => row.pod,
+    hrefOf: (row) => podAddress(podOf(row.pod)),
+    columns: [
+      {
+        key: "pod",
+        title: "Pod",
+        width: "minmax(130px, 1.6fr)",
+        render: (row, _, letters) =>
+          row.kind === "new"
+            ? h("span", { class: "name", title: row.pod }, shortened(row.pod, letters))
+            : podLink(podOf(row.pod), { letters }),
+      },
+      {
+        key: "kind",
+        title: "",
+        width: "100px",
+        render: (row) => kindBadge(row.kind, words.get(row.kind) ?? row.kind),
+      },
+      { ...side("before", "Before"), minor: true },
+      side("after", "After"),
+      {
+        key: "why",
+        title: "Why",
+        width: "minmax(160px, 3fr)",
+        minor: true,
+        render: (row) => {
+          const text = [row.plugin, row.reason].filter(Boolean).join(": ");
+          return h("span", { class: "clip", title: text }, withoutDomains(text, [row.before, row.after]) || "–");
+        },
+      },
+    ],
+    load: async (offset, limit) => ({ items: rows.slice(offset, offset + limit), total: rows.length }),
+    empty: () => h("div", { class: "empty" }, h("p", null, "No pods.")),
+  });
+}
+
+/** A text with nodes called by their hosts: all nodes of a cluster have the same domain. @param {string} text @param {string[]} nodes */
+function withoutDomains(text, nodes) {
+  return nodes.filter(Boolean).reduce((words, node) => words.replaceAll(node, hostOf(node)), text);
+}
+
+/** @param {string} kind @param {string} words */
+function kindBadge(kind, words) {
+  const looks = /** @type {Record<string, [string, string]>} */ ({
+    waits: ["wait", "…"],
+    gone: ["bad", "−"],
+    moved: ["plain", "→"],
+    placed: ["ok", "✓"],
+    new: ["plain", "+"],
+  });
+  const [tone, glyph] = looks[kind] ?? ["plain", "·"];
+  return h("span", { class: `badge ${tone}` }, h("span", { class: "glyph", "aria-hidden": "true" }, glyph), words);
+}
+
+/** @param {Api.Measure[]} figures */
+function measures(figures) {
+  const share = (/** @type {string} */ name) => / (?:requested|fragmented)$/.test(name);
+  const text = (/** @type {Api.Measure} */ each, /** @type {number} */ value) =>
+    share(each.name) ? percent(value) : count(value);
+  return h(
+    "section",
+    { class: "panel", "data-test": "measures" },
+    h("h2", null, "Before and after"),
+    table(
+      [["", ""], ["Before", "right"], ["After", "right"], ["Change", "right"]],
+      figures.map((each) => {
+        const difference = share(each.name) ? Math.round((each.after - each.before) * 100) : each.after - each.before;
+        return [
+          each.name,
+          text(each, each.before),
+          h("span", { class: difference ? "strong" : null }, text(each, each.after)),
+          difference ? `${signed(difference)}${share(each.name) ? " pp" : ""}` : h("span", { class: "faint" }, "–"),
+        ];
+      }),
+    ),
+  );
+}
+
+/** @param {Api.Eviction[]} rows */
+function evictions(rows) {
+  if (!rows.length) return null;
+  return h(
+    "section",
+    { class: "panel" },
+    h("h2", null, counted(rows.length, "eviction")),
+    table(
+      [["Pod", ""], ["Priority", "right minor"], ["For", ""]],
+      rows.slice(0, MAX_EVICTIONS).map((each) => [
+        podLink(podOf(each.pod), { letters: 30 }),
+        count(each.priority),
+        h("span", { class: "name" }, shortened(each.preemptor, 30)),
+      ]),
+    ),
+    rows.length > MAX_EVICTIONS ? h("p", { class: "faint small" }, `and ${count(rows.length - MAX_EVICTIONS)} more`) : null,
+  );
+}

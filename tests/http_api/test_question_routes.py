@@ -1,0 +1,240 @@
+"""Questions about the present cluster: unblock, capacity, what-if, explain, why pods wait; and hypothetical attempts."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from bayplan.http_api import question_routes, questions
+from tests.http_api.lab import Lab, node, pod, run
+from tests.http_api.test_control_routes import MISSPELT, MOST_ALLOCATED
+
+NODES = [
+    node("small", labels={"disk": "ssd"}),
+    node("cordoned", labels={"disk": "ssd"}, unschedulable=True),
+    node("tainted", labels={"disk": "ssd"}, taints=[{"key": "gpu", "value": "yes", "effect": "NoSchedule"}]),
+    node("other", zone="b"),
+]
+PODS = [
+    pod("there", cpu="2", nodeName="small"),
+    pod("placed", nodeName="other"),
+    pod("waits", cpu="3", nodeSelector={"disk": "ssd"}),
+]
+
+
+async def _forked(lab: Lab, request: dict[str, Any]) -> Any:
+    begun = await lab.send("POST", "/forks", request, want=201)
+    for _ in range(500):
+        fork = await lab.get(f"/forks/{begun['id']}")
+        if fork["state"] != "running":
+            return fork
+        await asyncio.sleep(0.01)
+    raise AssertionError("the fork does not end")
+
+
+def test_suggestions_place_the_pod_in_a_fork_too() -> None:
+    async def test(lab: Lab) -> None:
+        found = await lab.get("/unblock", workload="pod/default/waits")
+        assert found["waiting"] == ["default/waits"]
+        assert {each["kind"] for each in found["suggestions"]} >= {"uncordon node", "tolerate taint", "add node"}
+        assert found["assumptions"][0] == "kube-scheduler's defaults of this server decide"
+        for each in found["suggestions"]:
+            deleted = [
+                {"kind": "Pod", "namespace": key.split("/")[0], "name": key.split("/")[1]} for key in each["deleted"]
+            ]
+            objects = [{**item, "status": item.get("status", {})} for item in each["objects"]]
+            fork = await _forked(lab, {"objects": objects, "delete": deleted})
+            assert fork["facts"]["pods"]["pending"] == 0, (each["text"], fork["message"])
+
+    run(test, *NODES, *PODS)
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "got"),
+    [
+        pytest.param("/unblock", 400, "nothing", id="no workload"),
+        pytest.param("/unblock?workload=nobody", 422, "'nobody'", id="a workload that does not exist"),
+        pytest.param("/unblock?workload=placed", 422, "pod/default/placed, which is on other", id="a placed pod"),
+        pytest.param("/capacity?workload=nobody", 422, "'nobody'", id="capacity of nothing"),
+        pytest.param("/capacity?workload=placed%3D0", 422, "'placed=0'", id="a mix without copies"),
+        pytest.param("/capacity?workload=placed&limit=0", 400, "'0'", id="no copies"),
+        pytest.param("/explain?workload=placed&node=nowhere", 404, "'nowhere'", id="a node that does not exist"),
+    ],
+)
+def test_questions_without_an_answer_are_refused(path: str, status: int, got: str) -> None:
+    async def test(lab: Lab) -> None:
+        assert (await lab.get(path, want=status))["error"]["got"] == got
+
+    run(test, *NODES, *PODS)
+
+
+def test_capacity_names_what_runs_out() -> None:
+    async def test(lab: Lab) -> None:
+        found = await lab.get("/capacity", workload="pod/default/there", seeds=3)
+        assert found["copies"] == 2
+        assert found["sentence"] == "2 more copies of pod/default/there fit; what runs out first: cpu (on 2 nodes)."
+        assert set(found["seeds"].values()) == {2}
+        few = await lab.get("/capacity", workload="pod/default/there", limit=1)
+        assert (few["copies"], few["reached_limit"]) == (1, True)
+        assert sorted((await lab.get("/placements"))["pods"]) == ["default/placed", "default/there", "default/waits"]
+
+    run(test, *NODES, *PODS)
+
+
+def test_what_if_shows_the_difference_and_leaves_the_cluster_alone() -> None:
+    async def test(lab: Lab) -> None:
+        before = await lab.get("/placements")
+        found = await lab.send("POST", "/what-if", {"changes": ["uncordon=cordoned", "remove-nodes=other"]})
+        rows = {each["pod"]: (each["kind"], each["after"]) for each in found["differences"]}
+        assert rows["default/waits"] == ("placed", "cordoned")
+        assert rows["default/placed"][0] == "moved"
+        assert found["counts"] | {"moved": 1, "placed": 1} == found["counts"]
+        assert (found["id"], found["left_out"]) == ("", 0)
+        assert await lab.get("/placements") == before
+        assert (await lab.get("/what-if"))["items"] == []
+
+    run(test, *NODES, *PODS)
+
+
+def test_a_kept_what_if_is_listed_until_it_is_deleted() -> None:
+    async def test(lab: Lab) -> None:
+        request = {"changes": ["lose-zone=b"], "name": "zone b is lost", "keep": True}
+        kept = await lab.send("POST", "/what-if", request)
+        (listed,) = (await lab.get("/what-if"))["items"]
+        assert (listed["id"], listed["name"]) == (kept["id"], "zone b is lost")
+        assert await lab.get(f"/what-if/{kept['id']}") == kept
+        assert (await lab.send("DELETE", f"/what-if/{kept['id']}"))["items"] == []
+        gone = await lab.get(f"/what-if/{kept['id']}", want=404)
+        assert gone["error"]["wanted"] == "one of those there are: none"
+
+    run(test, *NODES, *PODS)
+
+
+@pytest.mark.parametrize(
+    "configured",
+    [
+        pytest.param({"config": MOST_ALLOCATED}, id="another configuration"),
+        pytest.param({"changes": ["disable=NodeResourcesFit"]}, id="a plugin switched off"),
+    ],
+)
+def test_another_configuration_decides_about_all_pods_if_asked_to(configured: dict[str, Any]) -> None:
+    async def test(lab: Lab) -> None:
+        await lab.settle()
+        none = await lab.send("POST", "/what-if", configured)
+        assert none["counts"]["moved"] == 0
+        found = await lab.send("POST", "/what-if", {**configured, "reschedule": ["*"]})
+        assert found["counts"]["moved"] > 0
+        assert any(each["plugin"] for each in found["differences"])
+        some = await lab.send("POST", "/what-if", {**configured, "reschedule": ["p0"]})
+        assert {each["pod"] for each in some["differences"]} <= {"default/p0"}
+
+    run(test, *(node(f"n{number}") for number in range(4)), *(pod(f"p{number}") for number in range(8)))
+
+
+@pytest.mark.parametrize(
+    ("request_", "got"),
+    [
+        pytest.param({}, "no change", id="nothing to try"),
+        pytest.param({"changes": ["explode=n1"]}, "'explode=n1'", id="an unknown change"),
+        pytest.param({"changes": ["add-nodes=9999:cpu=1"]}, "9999", id="too many nodes"),
+        pytest.param({"changes": ["apply=/etc/passwd"]}, "apply=/etc/passwd", id="a file of the server"),
+        pytest.param({"changes": ["cordon=n1"] * 51}, "51", id="too many changes"),
+        pytest.param({"changes": ["weight=Nothing:3"]}, "'Nothing'", id="an unknown plugin"),
+        pytest.param({"changes": ["cordon=other"], "reschedule": ["nobody"]}, "'nobody'", id="an unknown workload"),
+    ],
+)
+def test_what_ifs_that_can_not_be_are_refused(request_: dict[str, Any], got: str) -> None:
+    async def test(lab: Lab) -> None:
+        assert (await lab.send("POST", "/what-if", request_, want=422))["error"]["got"] == got
+        assert "PodTopologySpreed" in str(await lab.send("POST", "/what-if", {"config": MISSPELT}, want=422))
+
+    run(test, *NODES, *PODS)
+
+
+def test_objects_can_be_tried() -> None:
+    async def test(lab: Lab) -> None:
+        found = await lab.send("POST", "/what-if", {"objects": [node("big", cpu="64", labels={"disk": "ssd"})]})
+        assert [(each["pod"], each["after"]) for each in found["differences"]] == [("default/waits", "big")]
+        assert found["changes"] == ["1 object"]
+
+    run(test, *NODES, *PODS)
+
+
+def test_an_imported_pod_has_a_hypothetical_attempt() -> None:
+    async def test(lab: Lab) -> None:
+        recorded = await lab.get("/pods/default/placed/attempts/latest/matrix")
+        assert recorded["why"] == "the pod came with its node"
+        matrix = await lab.get("/pods/default/placed/attempts/now/matrix", form="columns", limit=100)
+        assert matrix["winner"] in ("small", "other")
+        assert len(matrix["rows"]["node"]) == len(NODES)
+        explained = await lab.get("/explain", workload="pod/default/placed")
+        assert explained["verdict"].startswith("default/placed is on other")
+        assert (await lab.get("/pods/default/nobody/attempts/now/matrix", want=404))["error"][
+            "got"
+        ] == "'default/nobody'"
+
+    run(test, *NODES, *PODS)
+
+
+def test_every_rule_that_rejects_a_node_has_its_smallest_change() -> None:
+    async def test(lab: Lab) -> None:
+        found = await lab.get("/explain", workload="waits", node="cordoned")
+        changes = {each["plugin"]: each["change"] for each in found["node_detail"]["verdicts"]}
+        assert changes["NodeUnschedulable"].startswith("uncordon")
+        assert changes["NodeResourcesFit"] == ""
+
+    run(test, *NODES, *PODS)
+
+
+def test_reasons_are_ranked_by_the_pods_that_nothing_else_blocks() -> None:
+    async def test(lab: Lab) -> None:
+        found = await lab.get("/waiting")
+        assert [(each["plugin"], each["alone"], each["pods"]) for each in found["items"]] == [
+            ("NodeResourcesFit", 3, 3)
+        ]
+        assert (found["judged"], found["waiting"]) == (3, 3)
+
+    run(test, node("n"), *(pod(f"huge-{number}", cpu="40") for number in range(3)))
+
+
+def test_a_question_that_takes_too_long_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test(lab: Lab) -> None:
+        monkeypatch.setattr(questions, "ANSWER_SECONDS", 0.0)
+        refused = await lab.get("/capacity", workload="placed", want=503)
+        assert refused["error"]["got"] == "the answer takes more than 0 s"
+        monkeypatch.undo()
+        assert (await lab.get("/capacity", workload="placed"))["copies"] > 0
+
+    run(test, *NODES, *PODS)
+
+
+def test_questions_are_answered_one_after_another_and_too_many_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test(lab: Lab) -> None:
+        found = await asyncio.gather(*(lab.get("/capacity", workload="placed") for _ in range(4)))
+        assert len({each["copies"] for each in found}) == 1
+        monkeypatch.setattr(questions, "MAX_PENDING", 0)
+        assert (await lab.get("/capacity", workload="placed", want=503))["error"]["got"] == "0 are pending"
+
+    run(test, *NODES, *PODS)
+
+
+def test_answers_are_about_the_cluster_as_it_is_now() -> None:
+    async def test(lab: Lab) -> None:
+        before = (await lab.get("/capacity", workload="placed"))["copies"]
+        await lab.create(node("more"))
+        await lab.settle()
+        assert (await lab.get("/capacity", workload="placed"))["copies"] == before + 4
+
+    run(test, *NODES, *PODS)
+
+
+def test_only_so_many_groups_of_waiting_pods_are_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(question_routes, "MAX_JUDGED", 1)
+
+    async def test(lab: Lab) -> None:
+        found = await lab.get("/waiting")
+        assert (found["judged"], found["waiting"]) == (2, 3)
+
+    run(test, node("n"), pod("a", cpu="50"), pod("b", cpu="40"), pod("c", cpu="40"))

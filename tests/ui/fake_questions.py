@@ -1,0 +1,207 @@
+"""The made-up answers to questions (unblock, capacity, what-if, why pods wait, nodes over time), built from the structs."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import msgspec
+
+from bayplan.analysis.root_cause import RootCause
+from bayplan.answers.capacity import GroupCapacity, WorkloadCapacity
+from bayplan.answers.trial_cluster import Placement
+from bayplan.answers.unblock import Suggestion, Unblocking
+from bayplan.answers.waiting_reasons import WaitingReason
+from bayplan.answers.what_if import Measure, PodDifference
+from bayplan.http_api.contract.decisions import NodeLane, NodeLanes
+from bayplan.http_api.contract.questions import Capacity, WaitingReasons, WhatIfList, WhatIfReport
+from tests.ui.fake_cluster import FakeCluster, Plain, stamp
+
+ASSUMED = ["kube-scheduler's defaults of this server decide"]
+MAX_DIFFERENCES = 2_000
+
+
+def plain(struct: msgspec.Struct) -> Plain:
+    """Return a struct as JSON has it."""
+    return cast("Plain", msgspec.json.decode(msgspec.json.encode(struct)))
+
+
+def unblocking(cluster: FakeCluster, target: str) -> Plain:
+    """Return suggestions for a pod: move pods, and shrink its request."""
+    key = target.removeprefix("pod/")
+    nodes = [node.name for node in cluster.nodes]
+    moved = [Placement(f"shop/{cluster.pods[number].name}", nodes[1]) for number in cluster.nodes[0].pods[:2]]
+    cause = RootCause(
+        plugin="NodeResourcesFit",
+        sentence="it asks for 64 cpu, the largest node offers 16",
+        everywhere=["NodeResourcesFit"],
+        sole=[],
+        usable=0,
+        nodes=len(nodes),
+    )
+    texts = (
+        ("move pods", f"move {len(moved)} pods (off {nodes[0]})", "the moved pods restart"),
+        ("shrink request", "request 12 cpu instead of 64", "the pod may run slower, or out of memory"),
+    )
+    suggestions = [
+        Suggestion(
+            rank=rank,
+            kind=kind,
+            text=text,
+            risk=risk,
+            cost=0.1,
+            node=nodes[0],
+            placed=1,
+            waiting=1,
+            moved=moved if kind == "move pods" else [],
+            evicted=[],
+            commands=[f"kubectl drain {nodes[0]}"] if kind == "move pods" else [],
+            objects=[{"kind": "Pod"}],
+            deleted=[],
+        )
+        for rank, (kind, text, risk) in enumerate(texts, start=1)
+    ]
+    return plain(
+        Unblocking(
+            verdict=f"{key} waits: {cause.sentence}; best: {suggestions[0].text}",
+            pods=[key],
+            waiting=[key],
+            fits=False,
+            cause=cause,
+            suggestions=suggestions,
+            trials=7,
+            limits=["single changes were tried"],
+            assumptions=ASSUMED,
+        )
+    )
+
+
+def capacity(cluster: FakeCluster, target: str) -> Plain:
+    """Return how many more copies fit."""
+    zones = sorted({node.zone for node in cluster.nodes})
+    groups = [
+        GroupCapacity(
+            zone=zone,
+            pool="general",
+            nodes=sum(node.zone == zone for node in cluster.nodes),
+            nodes_with_room=2,
+            nodes_left=0,
+            copies=12,
+            runs_out={"Insufficient cpu": 2},
+        )
+        for zone in zones
+    ]
+    copies = 12 * len(groups)
+    return plain(
+        Capacity(
+            sentence=f"{copies} more copies of {target} fit; what runs out first: cpu (on 2 nodes).",
+            copies=copies,
+            mixes=copies,
+            reached_limit=False,
+            workloads=[WorkloadCapacity(workload=target, copies=copies, share=1)],
+            groups=groups,
+            victims=[],
+            stopped_by=target,
+            message=f"0/{len(cluster.nodes)} nodes are available: {len(cluster.nodes)} Insufficient cpu.",
+            runs_out={"Insufficient cpu": 2},
+            seeds={},
+            assumptions=ASSUMED,
+        )
+    )
+
+
+def waiting(cluster: FakeCluster) -> Plain:
+    """Return one cause for all waiting pods."""
+    pods = [f"{pod.namespace}/{pod.name}" for pod in cluster.pods if pod.status == "waiting"]
+    items = [
+        WaitingReason(
+            plugin="NodeResourcesFit",
+            alone=len(pods),
+            pods=len(pods),
+            sentence="none of the nodes that it may use has room",
+            examples=pods[:3],
+        )
+    ]
+    return plain(
+        WaitingReasons(
+            items=items if pods else [],
+            total=len(items),
+            total_is_exact=True,
+            offset=0,
+            limit=1,
+            judged=len(pods),
+            waiting=len(pods),
+            assumptions=ASSUMED,
+        )
+    )
+
+
+def what_if(cluster: FakeCluster, request: Plain) -> Plain:
+    """Return a difference: the pods of the first nodes move, the last of them would wait."""
+    changes = [str(each) for each in cast("list[object]", request.get("changes") or [])]
+    names = [node.name for node in cluster.nodes]
+    chosen = [cluster.pods[number] for node in cluster.nodes[:-1] for number in node.pods][:MAX_DIFFERENCES]
+    rows = [
+        PodDifference(
+            pod=f"{pod.namespace}/{pod.name}",
+            workload="",
+            kind="waits" if at == 0 else "moved",
+            before=names[pod.node],
+            after="" if at == 0 else names[-1],
+            plugin="" if at else "NodeResourcesFit",
+            reason=f"{names[pod.node]} is gone" if at else "Insufficient cpu",
+        )
+        for at, pod in enumerate(chosen)
+    ]
+    effect = f"of {len(cluster.pods):,} pods, {len(rows) - 1:,} move, 1 would wait."
+    return plain(
+        WhatIfReport(
+            id="",
+            name=str(request.get("name") or ""),
+            at=stamp(),
+            changes=changes,
+            configuration=None,
+            reschedule=[],
+            sentence=f"{', '.join(changes)}: {effect}",
+            effect=effect,
+            pods=len(cluster.pods),
+            counts={"moved": len(rows) - 1, "waits": 1, "placed": 0, "gone": 0, "new": 0},
+            differences=rows,
+            left_out=0,
+            measures=[
+                Measure(name="nodes", before=len(names), after=len(names) - 1),
+                Measure(name="cpu requested", before=0.61, after=0.72),
+            ],
+            evictions=[],
+            assumptions=ASSUMED,
+        )
+    )
+
+
+def what_ifs() -> Plain:
+    """Return that nothing is kept."""
+    return plain(WhatIfList(items=[], total=0, total_is_exact=True, offset=0, limit=0))
+
+
+def node_lanes(cluster: FakeCluster, bins: int, limit: int) -> Plain:
+    """Return lanes on which pods come one after another."""
+    items = [
+        NodeLane(
+            node=node.name,
+            running=[len(node.pods) * (at + 1) // bins for at in range(bins)],
+            placed=[int(at % 9 == 3) for at in range(bins)],
+            left=[int(at % 31 == 30) for at in range(bins)],
+        )
+        for node in cluster.nodes[:limit]
+    ]
+    return plain(
+        NodeLanes(
+            items=items,
+            total=len(cluster.nodes),
+            total_is_exact=True,
+            offset=0,
+            limit=limit,
+            from_at=stamp(cluster.began),
+            to_at=stamp(),
+            bins=bins,
+        )
+    )

@@ -1,0 +1,204 @@
+"""Journeys through questions on `bayplan up`: unblock, capacity, what if, imported pods, snapshots; by mouse and by keyboard."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import cast
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.ui.browsing import Visitor
+from tests.ui.cloud_names import cloud_name
+from tests.ui.running import Manifest, Running, deployment, node, pod, running
+
+Visit = Callable[..., Visitor]
+ZONES = ("a", "b", "c")
+WAITS = "feature-store-compaction-28471920-x7kq2"
+
+
+def cluster() -> list[Manifest]:
+    """Return six nodes, one of them cordoned, a Deployment, a pod that waits for a label, and one that came with its node."""
+    nodes = [node(cloud_name(number), ZONES[number % 3]) for number in range(6)]
+    cast("dict[str, object]", nodes[5]["spec"])["unschedulable"] = True
+    imported = {**pod("legacy-billing-6f5d4c7b8-2xk9q", nodeName=cloud_name(0)), "status": {"phase": "Running"}}
+    return [*nodes, deployment("front", 10), pod(WAITS, nodeSelector={"disktype": "nvme"}), imported]
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    with running(tmp_path_factory.mktemp("questions"), cluster()) as found:
+        yield found
+
+
+def test_a_waiting_pod_is_unblocked_in_a_fork(server: Running, visit: Visit) -> None:
+    visitor = visit(server.url)
+    visitor.go(f"/ui/pods/default/{WAITS}")
+    visitor.test("tab-help").click()
+    visitor.still()
+    suggestions = visitor.test("suggestions").locator("li")
+    answer = server.get(f"/unblock?workload=pod/default/{WAITS}")
+    found = cast("list[dict[str, str]]", answer["suggestions"])
+    expect(suggestions).to_have_count(len(found))
+    expect(suggestions.first).to_contain_text(found[0]["text"])
+    relaxed = suggestions.filter(has_text="drop disktype=nvme")
+    relaxed.locator("[data-test=try]").click()
+    visitor.page.wait_for_selector("[data-test=metrics]")
+    expect(visitor.test("compare-table")).to_contain_text("feature-store")
+    visitor.shoot("real-unblock-fork")
+
+
+def test_what_would_turn_a_node_is_one_click_from_its_cell(server: Running, visit: Visit) -> None:
+    visitor = visit(server.url)
+    visitor.go(f"/ui/pods/default/{WAITS}?cell={cloud_name(1)}.NodeAffinity")
+    visitor.test("node-rules-of").click()
+    visitor.still()
+    expect(visitor.test("node-rules")).to_contain_text("drop disktype=nvme from the nodeSelector")
+    visitor.page.go_back()
+    expect(visitor.test("cell-panel")).to_be_visible()
+
+
+def test_capacity_is_one_click_from_a_workload(server: Running, visit: Visit) -> None:
+    visitor = visit(server.url)
+    visitor.go("/ui/workloads/deployment/default/front")
+    visitor.test("capacity").click()
+    visitor.still()
+    answer = server.get("/capacity?workload=deployment/default/front")
+    expect(visitor.page.locator("h1")).to_have_text(str(answer["sentence"]))
+    expect(visitor.test("capacity-groups")).to_contain_text("a")
+    visitor.test("preempt").check()
+    visitor.still()
+    assert "preempt=1" in visitor.place
+    visitor.test("target").fill("front=2,pod/default/legacy-billing-6f5d4c7b8-2xk9q")
+    visitor.page.keyboard.press("Enter")
+    expect(visitor.page.locator("h1")).to_contain_text("more mixes of 2 deployment/default/front")
+
+
+def test_the_difference_appears_is_kept_downloaded_and_discarded(server: Running, visit: Visit) -> None:
+    visitor = visit(server.url)
+    visitor.go(f"/ui/nodes/{cloud_name(1)}")
+    visitor.test("what-if-menu").locator("summary").click()
+    visitor.page.get_by_role("link", name="it is removed").click()
+    visitor.still()
+    expect(visitor.page.locator("h1")).to_contain_text("move")
+    expect(visitor.test("what-if-table")).to_contain_text("front")
+    expect(visitor.test("measures")).to_contain_text("nodes")
+    visitor.test("change-kind").select_option("lose-zone")
+    visitor.test("change-target").fill("b")
+    visitor.test("add-change").click()
+    visitor.still()
+    expect(visitor.test("changes").locator(".chip")).to_have_count(2)
+    visitor.shoot("real-what-if")
+    visitor.test("fork-name").fill("zone b without its node")
+    visitor.test("keep").click()
+    expect(visitor.page.locator("h1")).to_contain_text("zone b without its node: of")
+    with visitor.page.expect_download() as downloading:
+        visitor.test("download").click()
+    report = json.loads(Path(downloading.value.path()).read_text())
+    assert report["changes"] == [f"remove-nodes={cloud_name(1)}", "lose-zone=b"]
+    visitor.go("/ui/what-if")
+    visitor.test("kept").get_by_role("link", name="zone b without its node").click()
+    visitor.still()
+    visitor.test("discard").click()
+    visitor.still()
+    expect(visitor.test("kept")).to_have_count(0)
+    assert cast("list[object]", server.get("/what-if")["items"]) == []
+    assert len(cast("list[object]", server.get("/nodes")["items"])) == 6, "nothing of it has happened"
+
+
+def test_another_weight_moves_pods_only_if_they_are_scheduled_again(server: Running, visit: Visit) -> None:
+    visitor = visit(server.url)
+    visitor.go("/ui/what-if?changes=disable%3DNodeResourcesFit")
+    expect(visitor.page.locator("h1")).to_contain_text("o difference")
+    visitor.page.get_by_role("button", name="all again").click()
+    visitor.still()
+    expect(visitor.page.locator("h1")).to_contain_text("move")
+    assert "reschedule=*" in visitor.place or "reschedule=%2A" in visitor.place
+    visitor.page.go_back()
+
+
+def test_a_what_if_works_by_keyboard_alone(server: Running, visit: Visit) -> None:
+    visitor = visit(server.url)
+    visitor.go("/")
+    visitor.page.keyboard.press("g")
+    visitor.page.keyboard.press("w")
+    visitor.still()
+    visitor.page.keyboard.press("/")
+    expect(visitor.test("change-target")).to_be_focused()
+    visitor.page.keyboard.type(cloud_name(2))
+    visitor.page.keyboard.press("Enter")
+    visitor.still()
+    expect(visitor.test("changes")).to_contain_text("Drain")
+    expect(visitor.page.locator("h1")).to_contain_text("pods")
+
+
+def test_a_change_that_can_not_be_says_why(server: Running, visit: Visit) -> None:
+    visitor = visit(server.url, expected=("422",))
+    visitor.go("/ui/what-if?changes=drain%3Dno-such-node")
+    expect(visitor.test("error")).to_contain_text("no-such-node")
+    visitor.page.get_by_role("button", name="Remove the filter Drain no-such-node").click()
+    expect(visitor.test("error")).to_have_count(0)
+
+
+def test_an_imported_pod_has_hypothetical_scores(server: Running, visit: Visit) -> None:
+    visitor = visit(server.url)
+    visitor.go("/ui/pods/default/legacy-billing-6f5d4c7b8-2xk9q")
+    expect(visitor.test("hypothetical")).to_contain_text("would be scheduled now")
+    expect(visitor.page.locator(".mrow:not([hidden])")).to_have_count(6)
+
+
+def test_causes_lead_from_the_overview_to_a_pod(server: Running, visit: Visit) -> None:
+    visitor = visit(server.url)
+    visitor.go("/")
+    expect(visitor.test("causes")).to_contain_text("no node has the label disktype=nvme")
+    visitor.test("causes").locator("a.name").first.click()
+    visitor.still()
+    assert visitor.place == f"/ui/pods/default/{WAITS}"
+
+
+def test_lanes_of_nodes_follow_the_axis_of_time(server: Running, visit: Visit) -> None:
+    visitor = visit(server.url)
+    visitor.go("/ui/timeline")
+    lanes = visitor.test("node-lanes")
+    expect(lanes).to_be_visible()
+    lanes.focus()
+    visitor.page.keyboard.press("ArrowDown")
+    visitor.page.get_by_role("button", name="decisions", exact=True).click()
+    visitor.still()
+    expect(lanes).to_be_hidden()
+    visitor.page.get_by_role("button", name="time", exact=True).click()
+    visitor.still()
+    lanes.click(position={"x": 400, "y": 10})
+    visitor.still()
+    assert visitor.place.startswith("/ui/nodes/")
+
+
+def test_a_snapshot_brings_the_cluster_back(server: Running, visit: Visit) -> None:
+    visitor = visit(server.url)
+    visitor.go("/ui/sources")
+    visitor.test("snapshot-name").fill("before")
+    visitor.test("snapshot").click()
+    expect(visitor.test("snapshots")).to_contain_text("before")
+    with visitor.page.expect_download() as downloading:
+        visitor.test("export").click()
+    exported = Path(downloading.value.path())
+    assert {item["kind"] for item in json.loads(exported.read_text())["items"]} >= {"Node", "Pod", "Deployment"}
+    visitor.test("import-file").set_input_files(
+        files={
+            "name": "more.json",
+            "mimeType": "application/json",
+            "buffer": json.dumps({"items": [node("imported", "a")]}).encode(),
+        }
+    )
+    visitor.test("yes").click()
+    expect(visitor.page.locator("#notices")).to_contain_text("1 object imported")
+    assert len(cast("list[object]", server.get("/nodes")["items"])) == 7
+    visitor.test("snapshots").get_by_role("button", name="Restore").click()
+    visitor.test("yes").click()
+    expect(visitor.page.locator("#notices")).to_contain_text("Restore before: done")
+    assert len(cast("list[object]", server.get("/nodes")["items"])) == 6
+    visitor.test("reset").click()
+    visitor.test("yes").click()
+    expect(visitor.page.locator("#notices")).to_contain_text("Reset: done")
