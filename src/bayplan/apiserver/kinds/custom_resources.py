@@ -5,7 +5,7 @@ from __future__ import annotations
 from bayplan.apiserver.fields.field_type import LEAF, UNTYPED, FieldType, Merge, field_type
 from bayplan.apiserver.kinds.strategy import part, parts, texts
 from bayplan.apiserver.rest.errors import too_large
-from bayplan.apiserver.rest.resources import Resource, ResourceRegistry
+from bayplan.apiserver.rest.resources import Resource, ResourceRegistry, SchemaRules
 from bayplan.apiserver.schema.facts import ResourceFacts
 from bayplan.base.plain_data import Document
 
@@ -61,8 +61,26 @@ def _resource(group: str, spec: Document, names: Document, version: Document) ->
         fields=_object_type(schema),
         subresources=subresources,
         custom=version,
+        rules=_rules(schema),
     )
     return resource, [facts, *subresources.values()]
+
+
+def _rules(schema: Document) -> SchemaRules | None:
+    """Return the rules of a schema; the language takes a while to import, and most schemas have none."""
+    if not has_rules(schema):
+        return None
+    from bayplan.apiserver.kinds import schema_rules
+
+    return schema_rules.SchemaRules(schema)
+
+
+def has_rules(schema: object) -> bool:
+    """Return whether a schema, or one in it, has rules."""
+    if not isinstance(schema, dict):
+        return False
+    inner = [*part(schema, "properties").values(), schema.get("items"), schema.get("additionalProperties")]
+    return bool(schema.get("x-kubernetes-validations")) or any(has_rules(each) for each in inner)
 
 
 def _object_type(schema: Document) -> FieldType:

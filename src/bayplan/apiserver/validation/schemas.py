@@ -9,6 +9,7 @@ from bayplan.apiserver.kinds.custom_validation import validate_custom
 from bayplan.apiserver.kinds.parts import part, parts, texts
 from bayplan.apiserver.rest.errors import Cause, forbidden_value, invalid_value, not_supported, required
 from bayplan.apiserver.validation.engine import Causes, go_value
+from bayplan.apiserver.validation.schema_expressions import check_expressions
 from bayplan.base.go_regexp import RegexpError, WorkBudget, WorkBudgetExceeded
 from bayplan.base.plain_data import Document
 from bayplan.objects.selectors import quote
@@ -41,6 +42,7 @@ _NESTED_EMPTY = (
     ("x-kubernetes-list-map-keys", "must be empty to be structural"),
     ("x-kubernetes-list-type", "must be undefined to be structural"),
     ("x-kubernetes-map-type", "must be undefined to be structural"),
+    ("x-kubernetes-validations", "must be empty to be structural"),
 )  # fmt: skip
 _REASONS = ("FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired")
 
@@ -72,7 +74,11 @@ def check_schema(schema: object, path: str, out: Causes, *, has_status: bool) ->
     if not structural:
         _defaults(schema, here, structural)
     out.extend(structural)
-    _open_api(schema, here, out, is_root=True, in_meta=False)
+    refused: Causes = []
+    _open_api(schema, here, refused, is_root=True, in_meta=False)
+    out.extend(refused)
+    if not structural:
+        check_expressions(schema, here, refused, out)
 
 
 def _root_with_status(schema: Document, path: str, out: Causes) -> None:
