@@ -439,7 +439,7 @@ def _number(node: Node, default: int) -> int:
     return node.value if isinstance(node, Literal) and isinstance(node.value, int) else default
 
 
-_Text: TypeAlias = Callable[[_Estimator, Node | None, tuple[Node, ...], tuple[CelType, ...]], _Estimate | None]
+_Text: TypeAlias = "Callable[[_Estimator, Node | None, tuple[Node, ...], tuple[CelType, ...]], _Estimate | None]"
 
 
 def _read_argument(factor: float = TRAVERSAL, *, gives_size: bool = False) -> _Text:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TypeAlias, cast
 
@@ -192,10 +193,8 @@ class SchemaRules:
             return [], []
         run_of = _Run()
         before = _ABSENT if old is None else old
-        try:
+        with suppress(_OutOfBudgetError):
             run_of.check(self._root, document, before, "", _Correlation(document, before))
-        except _OutOfBudgetError:
-            pass
         return run_of.causes, run_of.warnings
 
 
