@@ -38,7 +38,8 @@ class CustomStrategy(Strategy):
         return found if rules is None or before is None else [*found, *rules.check(document, before)[1]]
 
 
-_NOT_CHECKED = "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation"
+_NOT_CHECKED = "some validation rules were not checked because the object was invalid; "
+_NOT_CHECKED += "correct the existing errors to complete validation"
 
 
 def _with_rules(context: Context, new: Document, old: Document | None, causes: list[Cause]) -> list[Cause]:

@@ -227,7 +227,7 @@ class Api:
 
     def _get(self, info: RequestInfo, request: Request, form: Form) -> Response:
         resource = info.resource
-        if info.subresource not in ("", "status", "resize", "ephemeralcontainers"):
+        if info.subresource not in ("", "status", "approval", "resize", "ephemeralcontainers"):
             raise ApiError(405, "the server does not allow this method on the requested resource", details={})
         item = self.backend.store.get(resource.table, (info.namespace, info.name))
         if item is None:

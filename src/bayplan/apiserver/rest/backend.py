@@ -38,6 +38,8 @@ _FIXED_ADDRESSES = 257
 _FIXED_PORTS = 86
 _SESSION_UIDS = 8
 """Uids that an attempt of one request may need."""
+APPROVAL = "approval"
+"""A second endpoint for the status of certificate signing requests, with rules of its own."""
 _encode = msgspec.json.encode
 _decode = msgspec.json.decode
 
@@ -183,7 +185,8 @@ class Backend:
         user: str = "",
     ) -> Context:
         """Return the context of a write."""
-        return Context(resource, self, rules_of(resource.table), namespace, subresource, dry_run, imported, user)
+        table = f"{resource.table}/{APPROVAL}" if subresource == APPROVAL else resource.table
+        return Context(resource, self, rules_of(table), namespace, subresource, dry_run, imported, user)
 
     def document(self, resource: Resource, item: Item) -> Document:
         """Return the document of an item in the version of a resource, without kind and apiVersion."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bayplan.apiserver.kinds.parts import part, parts
 from bayplan.apiserver.rest.errors import duplicate, forbidden_value, invalid_value
+from bayplan.apiserver.validation.conditions import conditions
 from bayplan.apiserver.validation.engine import (
     Causes,
     again,
@@ -58,6 +59,7 @@ BUDGET = kind(
     status=[
         lambda new, _old, out: inside(
             "status",
+            conditions,
             *(
                 number(name, nonnegative)
                 for name in ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods")
