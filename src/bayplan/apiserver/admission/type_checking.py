@@ -75,7 +75,7 @@ def _matched(spec: Document, registry: ResourceRegistry) -> Iterator[_Kind]:
     for (group, version, kind), resource in sorted(found.items(), key=lambda each: each[0]):
         made = kind_type(resource)
         if made is not None:
-            yield _Kind(f"{f'{group}/' if group else ''}{version}, Kind={kind}", made)
+            yield _Kind(f"{group}/{version}, Kind={kind}", made)
 
 
 def kind_type(resource: Resource) -> SchemaType | None:
