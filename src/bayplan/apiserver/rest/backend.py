@@ -57,6 +57,7 @@ class Backend:
         token_key: signs the tokens of service accounts.
         outgoing: allowed external calls and their results; by default none are allowed.
         admission: policies and webhooks.
+        admits_service_accounts: whether the plugin ServiceAccount is on.
         advertised: address and port of the server, for the endpoints of the Service `default/kubernetes`; None without a server.
     """
 
@@ -70,6 +71,7 @@ class Backend:
         self.store = store
         self.registry = ResourceRegistry()
         self.runs_pods = False
+        self.admits_service_accounts = False
         self.clock = clock
         self.advertised: tuple[str, int] | None = None
         self._entropy = entropy
