@@ -48,7 +48,7 @@ def _mount_token(spec: Document, new_name: str) -> None:
     mount: Document = {"name": known or new_name, "readOnly": True, "mountPath": _MOUNT_PATH}
     mounted = False
     for field in ("initContainers", "containers"):
-        containers = parts(spec, field)
+        containers = list(parts(spec, field))
         for place, container in enumerate(containers):
             mounts = parts(container, "volumeMounts")
             if not any(each.get("mountPath") == _MOUNT_PATH for each in mounts):
