@@ -7,13 +7,13 @@ https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resou
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TypeAlias, cast
 
 from bayplan.apiserver.kinds.custom_resources import has_rules
+from bayplan.apiserver.kinds.field_paths import normalized_path
 from bayplan.apiserver.kinds.parts import part, parts, texts
 from bayplan.apiserver.kinds.schema_types import SchemaType, escaped, schema_type, schema_value
 from bayplan.apiserver.rest.errors import Cause, invalid_value
@@ -40,7 +40,6 @@ _OUT_OF_BUDGET = "validation failed due to running out of cost budget, no furthe
 _OUT_OF_MESSAGE_BUDGET = (
     "messageExpression evaluation failed due to running out of cost budget, no further validation rules will be run"
 )
-_FIELD_PATH = re.compile(r"\.([A-Za-z_]\w*)|\['((?:[^'\\]|\\.)*)'\]", re.ASCII)
 
 
 @dataclass
@@ -107,8 +106,13 @@ def compile_rules(schema: Document, kind: SchemaType) -> list[Rule]:
         message = None
         if rule.get("messageExpression") and test.code is not None:
             message = compile_text(str(rule["messageExpression"]), kind, objects, STRING, optional=optional)
-        found.append(Rule(rule, test, message, _normalized(schema, str(rule.get("fieldPath") or ""))))
+        found.append(Rule(rule, test, message, _field_path(schema, rule)))
     return found
+
+
+def _field_path(schema: Document, rule: Document) -> str:
+    path = str(rule.get("fieldPath") or "")
+    return normalized_path(schema, path) or "" if path else ""
 
 
 def compile_text(text: str, kind: SchemaType, objects: Objects, wanted: CelType, *, optional: bool) -> CompiledText:
@@ -137,31 +141,6 @@ def compile_text(text: str, kind: SchemaType, objects: Objects, wanted: CelType,
         if wanted == STRING:
             shown = f"messageExpression {shown.removeprefix('program ')}"
         return CompiledText(problem=shown)
-
-
-def has_field(schema: Document, path: str) -> bool:
-    """Return whether a path of a rule leads to a field of the schema."""
-    return not path or bool(_normalized(schema, path))
-
-
-def _normalized(schema: Document, path: str) -> str:
-    """Return a path as refusals show it; empty if it leads nowhere."""
-    if not path or "".join(found[0] for found in _FIELD_PATH.finditer(path)) != path:
-        return ""
-    shown, at = "", cast("object", schema)
-    for found in _FIELD_PATH.finditer(path):
-        name = found[1] or re.sub(r"\\(.)", r"\1", found[2])
-        properties = part(at, "properties") if isinstance(at, dict) else {}
-        more = at.get("additionalProperties") if isinstance(at, dict) else None
-        if name in properties:
-            shown += f".{name}" if shown else name
-            at = properties[name]
-        elif isinstance(more, dict):
-            shown += f"[{name}]"
-            at = more
-        else:
-            return ""
-    return shown
 
 
 # --- runs -------------------------------------------------------------------------------------------------------------

@@ -77,7 +77,10 @@ class SchemaType:
         """Return the fields of all object types in this one, by the name of the type."""
         found: dict[str, Mapping[str, CelType]] = {}
         if self.type.kind == "object":
-            found[self.type.name] = {name: each.type for name, each in self.fields.items()}
+            fields = {name: each.type for name, each in self.fields.items()}
+            # A reserved word is a name after a point, too.
+            words = {word: fields[f"__{word}__"] for word in _RESERVED if f"__{word}__" in fields}
+            found[self.type.name] = {**words, **fields}
         for each in (*self.fields.values(), *([self.element] if self.element is not None else ())):
             found |= each.objects()
         return found
@@ -265,6 +268,8 @@ def _object_value(value: Document, schema: Document) -> CelMap:
         written = escaped(name)
         if name in value and written is not None and isinstance(inner, dict):
             found[written] = schema_value(value[name], inner)
+            if name in _RESERVED:
+                found[name] = found[written]
     return CelMap.of_texts(found)
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from bayplan.apiserver.kinds.custom_validation import validate_custom
+from bayplan.apiserver.kinds.field_paths import normalized_path
 from bayplan.apiserver.kinds.parts import part, parts, texts
 from bayplan.apiserver.rest.errors import Cause, forbidden_value, invalid_value, not_supported, required
 from bayplan.apiserver.validation.engine import Causes, go_value
@@ -394,17 +394,5 @@ def _rules(schema: Document, path: str, out: Causes) -> None:
             out.append(invalid_value(f"{here}.fieldPath", quote(field_path), "must be non-empty if specified"))
         if "\n" in field_path:
             out.append(invalid_value(f"{here}.fieldPath", quote(field_path), "must not contain line breaks"))
-        if field_path and not _has_field(schema, field_path):
+        if field_path and normalized_path(schema, field_path) is None:
             out.append(invalid_value(f"{here}.fieldPath", quote(field_path), "must be a valid path"))
-
-
-def _has_field(schema: Document, text: str) -> bool:
-    inner: object = schema
-    for dotted, quoted in re.findall(r"\.([A-Za-z_]\w*)|\['((?:[^'\\]|\\.)*)'\]", text):
-        name = dotted or quoted
-        if not isinstance(inner, dict):
-            return False
-        found = part(inner, "properties").get(name)
-        more = inner.get("additionalProperties")
-        inner = found if found is not None else more
-    return isinstance(inner, dict)
