@@ -22,14 +22,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import yaml
-from mutant_requests import NAMESPACE, Ask, subresource_asks, varied_asks
+from mutant_requests import NAMESPACE, Ask, patch_asks, subresource_asks, varied_asks
 from mutations import Schema, changed_objects
 from record_api import Server, differences
 
 Document = dict[str, object]
 _HERE = Path(__file__).parent
 VARYING = ("uid", "creationTimestamp", "managedFields", "resourceVersion")
-_MOST = {"create": 100, "update": 45, "status": 24, "varied": 40, "few": 26, "all": 110}
+_MOST = {"create": 100, "update": 45, "status": 24, "varied": 40, "few": 26, "all": 110, "patch": 0, "status_patch": 0}
 """The number of requests about a base; one of `api_objects.jsonl` gets `few` creates, half as many updates and `all` others."""
 
 
@@ -57,6 +57,12 @@ def main() -> int:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--server", action="append", required=True, metavar="URL#TOKEN")
     parser.add_argument("--only", default="", metavar="KIND")
+    parser.add_argument("--bases", default="", metavar="FILE", help="of valid objects, instead of the usual ones")
+    parser.add_argument("--seed", default="", help="chooses among the mutants [default: those that are recorded]")
+    parser.add_argument("--names", default="own", help="how the names of the files begin [default: own]")
+    parser.add_argument(
+        "--most", action="append", default=[], metavar="WHAT=N", help="requests about a base: create, status ..."
+    )
     options = parser.parse_args()
     servers = [Server(each) for each in options.server]
     # The second server is some revisions ahead, so that revisions differ for sure.
@@ -67,9 +73,14 @@ def main() -> int:
         servers[-1].send({"request": {"method": "PATCH", "path": path, "headers": merge, "body": body}})
     schema = Schema(_get(servers[0], "/openapi/v2"))
     resources = _resources(servers[0])
-    bases = [each for each in _bases(resources) if not options.only or each.kind == options.only]
-    seen: set[tuple[str, str]] = set()
-    plans = [(base, list(_asks(base, schema, seen))) for base in bases]
+    found_bases = _bases(resources, options.bases)
+    bases = [each for each in found_bases if not options.only or each.kind == options.only]
+    for each in options.most:
+        what, _, number = each.partition("=")
+        _MOST[what] = int(number)
+    # With a seed, the mutants are other ones: fields that have been added once are nothing new then.
+    seen: set[tuple[str, str]] | None = None if options.seed else set()
+    plans = [(base, list(_asks(base, schema, seen, options.seed))) for base in bases]
     answers: list[list[list[Document]]] = [[] for _ in servers]
     threads = [
         threading.Thread(target=_run, args=(server, plans, found))
@@ -79,10 +90,11 @@ def main() -> int:
         thread.start()
     for thread in threads:
         thread.join()
-    files: dict[str, list[str]] = {"own_shown": [], "own_apart": []}
+    shown, apart = f"{options.names}_shown", f"{options.names}_apart"
+    files: dict[str, list[str]] = {shown: [], apart: []}
     for (base, asks), *runs in zip(plans, *answers, strict=True):
         for line in _lines(base, asks, runs):
-            side = "own_shown" if int(str(line["id"]), 16) % 2 else "own_apart"
+            side = shown if int(str(line["id"]), 16) % 2 else apart
             sides = list(files) if line["op"] == "base" else [side]
             for each in sides:
                 files[each].append(json.dumps(line, separators=(",", ":")))
@@ -117,14 +129,14 @@ def _resources(server: Server) -> dict[tuple[str, str], Document]:
     return found
 
 
-def _bases(resources: dict[tuple[str, str], Document]) -> Iterator[Base]:
+def _bases(resources: dict[tuple[str, str], Document], only: str) -> Iterator[Base]:
     small = [json.loads(line) for line in (_HERE / "api_objects.jsonl").read_text().splitlines()]
     request = next(each["object"]["spec"]["request"] for each in small if each["kind"] == "CertificateSigningRequest")
-    text = (_HERE / "mutant_bases.yaml").read_text().replace("${csr}", request)
+    text = (_HERE / (only or "mutant_bases.yaml")).read_text().replace("${csr}", request)
     for body in yaml.safe_load_all(text):
         name = f"{body['kind']}/{body['metadata']['name']}"
         yield Base(name, _plain(body), resources[body["apiVersion"], body["kind"]], is_small=False)
-    for facts in small:
+    for facts in small if not only else ():
         version = f"{facts['group']}/{facts['version']}" if facts["group"] else facts["version"]
         name = {
             "customresourcedefinitions": "gadgets.own.example.com", "ipaddresses": "10.200.0.5", "csidrivers": "own.example.com",
@@ -140,29 +152,35 @@ def _plain(value: object) -> Document:
     return json.loads(json.dumps(value, default=str))  # type: ignore[no-any-return]
 
 
-def _asks(base: Base, schema: Schema, seen: set[tuple[str, str]]) -> Iterator[Ask]:
+def _asks(base: Base, schema: Schema, seen: set[tuple[str, str]] | None, seed: str) -> Iterator[Ask]:
     """Yield all requests about a base; an ask without a method is the moment at which the base is stored."""
+    seed = f"{base.name} {seed}".strip()
     if base.is_namespaced:
         namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
         yield Ask("base", "POST", "/api/v1/namespaces", "namespace", namespace)
     most = _MOST["few"] if base.is_small else _MOST["create"]
-    for mutation, body in changed_objects(schema, base.body, base.name, most, seen):
+    for mutation, body in changed_objects(schema, base.body, seed, most, seen):
         yield Ask("create", "POST", base.collection, mutation=mutation, body=body)
     yield Ask("base", "POST", base.collection, body=base.body)
     if base.status is not None:
         yield Ask("base", "PUT", f"{base.path}/status", body={**base.body, "status": base.status})
     most = _MOST["few"] // 2 if base.is_small else _MOST["update"]
-    for mutation, body in changed_objects(schema, base.body, f"{base.name} update", most, None):
+    for mutation, body in changed_objects(schema, base.body, f"{seed} update", most, None):
         yield Ask("update", "PUT", base.path, mutation=mutation, body=body)
     if base.status is not None and "status" in base.subresources:
         whole = {**base.body, "status": base.status}
-        for mutation, body in changed_objects(
-            schema, whole, f"{base.name} status", _MOST["status"], None, prefix="status"
-        ):
+        for mutation, body in changed_objects(schema, whole, f"{seed} status", _MOST["status"], None, prefix="status"):
             yield Ask("status", "PUT", f"{base.path}/status", mutation=mutation, body=body)
+        yield from patch_asks(schema, f"{base.path}/status", whole, seed, _MOST["status_patch"], prefix="status")
+        if "approval" in base.subresources:
+            for mutation, body in changed_objects(
+                schema, whole, f"{seed} approval", _MOST["status"], None, prefix="status"
+            ):
+                yield Ask("status", "PUT", f"{base.path}/approval", mutation=mutation, body=body)
+    yield from patch_asks(schema, base.path, base.body, seed, _MOST["patch"])
     yield from subresource_asks(schema, base.kind, base.path, base.body, base.subresources)
     varied = list(varied_asks(base.collection, base.path, base.body, is_small=base.is_small))
-    varied.sort(key=lambda each: hashlib.sha256(f"{base.name} {each.op} {each.mutation}".encode()).hexdigest())
+    varied.sort(key=lambda each: hashlib.sha256(f"{seed} {each.op} {each.mutation}".encode()).hexdigest())
     yield from varied[: _MOST["all" if base.is_small else "varied"]]
 
 

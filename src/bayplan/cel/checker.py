@@ -58,6 +58,10 @@ class Checker:
         variables: the variables by name.
         objects: the fields of object types, by the name of the type.
         open_object: an object type whose fields may be any, at all depths: the expression may make such objects.
+
+    Attributes:
+        overloads: by the identity of a call's node, the ways to call the function that its arguments allow.
+        references: the variables that the expression names.
     """
 
     def __init__(
@@ -78,6 +82,8 @@ class Checker:
         self._bad_at = 0
         self._formats: list[tuple[str, ListNode, int]] = []
         self._kinds: dict[int, CelType] = {}
+        self.overloads: dict[int, list[Overload]] = {}
+        self.references: set[str] = set()
 
     def check(self, node: Node) -> CelType:
         """Return the type of an expression.
@@ -92,6 +98,10 @@ class Checker:
         if self._problems:
             raise self._source.problems(self._problems)
         return found
+
+    def type_of(self, node: Node) -> CelType:
+        """Return the type of a part of the checked expression."""
+        return self._unifier.resolve(self._kinds.get(id(node), DYN), to_dyn=True)
 
     def _look_for_mixtures(self) -> None:
         """Refuse lists and maps whose elements are not of one type, as ``ValidateHomogeneousAggregateLiterals`` of cel-go does.
@@ -153,6 +163,10 @@ class Checker:
         return ERROR
 
     def _check(self, node: Node) -> CelType:
+        found = self._kinds[id(node)] = self._found(node)
+        return found
+
+    def _found(self, node: Node) -> CelType:
         match node:
             case Literal():
                 return _type_of_literal(node.value)
@@ -176,6 +190,8 @@ class Checker:
     def _lookup(self, name: str) -> CelType | None:
         for scope in reversed(self._scopes):
             if name in scope:
+                if scope is self._scopes[0]:
+                    self.references.add(name)
                 return scope[name]
         return type_of(TYPE_NAMES[name]) if name in TYPE_NAMES else None
 
@@ -291,6 +307,7 @@ class Checker:
             if not self._unifier.assignable(args, wanted):
                 continue
             gives = self._unifier.resolve(gives)
+            self.overloads.setdefault(id(node), []).append(overload)
             if result is None:
                 result = gives
             elif not is_dyn(result) and gives != result:

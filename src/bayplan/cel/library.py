@@ -29,6 +29,7 @@ from bayplan.cel.values import (
     Optional,
     TypeValue,
     Uint,
+    UnorderedList,
     Version,
     checked_int,
     checked_uint,
@@ -124,7 +125,7 @@ def _add(left: object, right: object) -> object:
     if isinstance(left, bytes) and isinstance(right, bytes):
         return left + right
     if isinstance(left, list) and isinstance(right, list):
-        return left + right
+        return left.joined(right) if isinstance(left, UnorderedList) else left + right
     moved = times.add(left, right)
     return _arithmetic(left, right, lambda a, b: a + b, lambda a, b: a + b) if moved is None else moved
 

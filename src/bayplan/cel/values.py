@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+from abc import ABC, abstractmethod
 from decimal import Decimal
 from functools import total_ordering
 
@@ -58,6 +59,20 @@ class CelMap:
     def keys(self) -> list[object]:
         """Return the keys."""
         return [key for key, _ in self.entries.values()]
+
+
+class UnorderedList(list[object], ABC):
+    """A list of a custom resource that has a way of its own to be compared and joined: a set, or items with keys."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def equals(self, other: list[object]) -> bool:
+        """Return whether a list has the same items."""
+
+    @abstractmethod
+    def joined(self, other: list[object]) -> list[object]:
+        """Return the items of both lists."""
 
 
 class Optional(msgspec.Struct, frozen=True):
@@ -216,6 +231,8 @@ def equal(left: object, right: object) -> bool:
         if not isinstance(right, list) or len(left) != len(right):
             return False
         spend_work(len(left))
+        if isinstance(left, UnorderedList):
+            return left.equals(right)
         return all(equal(mine, theirs) for mine, theirs in zip(left, right, strict=True))
     if isinstance(left, CelMap):
         if not isinstance(right, CelMap) or left.entries.keys() != right.entries.keys():

@@ -88,3 +88,7 @@ Webhooks: TypeAlias = Annotated[
         help="Webhooks that may be called: loopback, HOST:PORT, NAMESPACE/SERVICE=HOST:PORT, any. [default: none]",
     ),
 ]
+ServiceAccounts: TypeAlias = Annotated[
+    bool,
+    typer.Option("--service-account-admission", help="Require the service account of a pod, and mount its token."),
+]

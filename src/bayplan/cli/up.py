@@ -28,6 +28,7 @@ from bayplan.cli.server_options import (
     Retain,
     RunTime,
     ServerSeed,
+    ServiceAccounts,
     Speed,
     StoreFile,
     TlsCertificate,
@@ -65,6 +66,7 @@ def up(
     tls_key: TlsKey = None,
     rate_limit: RateLimit = 0.0,
     webhooks: Webhooks = None,
+    service_account_admission: ServiceAccounts = False,
     allow_origin: AllowOrigin = None,
     mode: ModeOption = Mode.CURRENT,
     config: Config = None,
@@ -105,7 +107,12 @@ def up(
     options = ServerOptions(
         listen=listen, port=port, token=shown, certificate=tls_cert, key=tls_key, store=store, rate_limit=rate_limit
     )
-    options = dataclasses.replace(options, allowed_origins=tuple(allow_origin or ()), webhooks=tuple(webhooks or ()))
+    options = dataclasses.replace(
+        options,
+        allowed_origins=tuple(allow_origin or ()),
+        webhooks=tuple(webhooks or ()),
+        admits_service_accounts=service_account_admission,
+    )
     check_options(options)
     scheduler_options = SchedulerOptions(
         mode=mode, algorithm_provider=algorithm_provider, plugins=plugin or (), feature_gates=feature_gates, seed=seed

@@ -9,6 +9,7 @@ from bayplan.apiserver.bridge.document_controller import DocumentFollower
 from bayplan.apiserver.bridge.document_owners import DocumentGarbageCollector
 from bayplan.apiserver.bridge.namespace_controllers import NamespaceController, NamespaceFurnisher
 from bayplan.apiserver.bridge.object_writer import ObjectWriter
+from bayplan.apiserver.bridge.policy_controller import PolicyController
 from bayplan.apiserver.bridge.quota_controller import QuotaController
 from bayplan.apiserver.bridge.remembering_sets import RememberingDaemonSets, RememberingStatefulSets
 from bayplan.apiserver.bridge.revision_keeper import RevisionKeeper
@@ -139,5 +140,6 @@ def make_controllers(
         NamespaceController(tools, documents, writer, ask, backend=backend),
         NamespaceFurnisher(tools, documents, writer, ask, certificate=certificate),
         QuotaController(tools, documents, writer, ask),
+        PolicyController(tools, documents, writer, ask, backend=backend),
     )
     return ControllerSet(manager, of_documents)

@@ -52,6 +52,7 @@ class ServerOptions:
         allowed_origins: origins of web pages that may write, in addition to the server's own.
         limits: on unauthenticated clients.
         webhooks: allowed targets of webhooks, see `Targets`; none by default.
+        admits_service_accounts: pods need their service account and mount its token.
     """
 
     listen: str = "127.0.0.1"
@@ -64,6 +65,7 @@ class ServerOptions:
     allowed_origins: tuple[str, ...] = ()
     limits: HttpLimits = field(default_factory=HttpLimits)
     webhooks: tuple[str, ...] = ()
+    admits_service_accounts: bool = False
 
 
 def check_options(options: ServerOptions) -> None:
@@ -115,6 +117,7 @@ class ApiServer:
         self.backend = Backend(store, clock=clock)
         self.backend.advertised = (advertised_address(options.listen), self._socket.getsockname()[1])
         self.backend.outgoing = Outgoing(Targets(options.webhooks))
+        self.backend.admits_service_accounts = options.admits_service_accounts
         bootstrap(self.backend)
         MetricsEndpoints(self.backend).publish()
         self.url = self._url()

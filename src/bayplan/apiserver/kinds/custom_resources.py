@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from bayplan.apiserver.fields.field_type import LEAF, UNTYPED, FieldType, Merge, field_type
 from bayplan.apiserver.kinds.strategy import Context, Strategy
-from bayplan.apiserver.model.errors import Cause, too_large
-from bayplan.apiserver.model.resources import Resource, ResourceRegistry
+from bayplan.apiserver.model.errors import Cause, invalid_value, too_large
+from bayplan.apiserver.model.resources import Resource, ResourceRegistry, SchemaRules
 from bayplan.apiserver.schema.facts import ResourceFacts
-from bayplan.apiserver.validation.custom_values import validate_custom
+from bayplan.apiserver.validation.custom_values import has_rules, validate_custom
 from bayplan.base.plain_data import Document, part, parts, texts
 
 _VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
@@ -62,8 +62,18 @@ def _resource(group: str, spec: Document, names: Document, version: Document) ->
         fields=_object_type(schema),
         subresources=subresources,
         custom=version,
+        rules=_rules(schema),
     )
     return resource, [facts, *subresources.values()]
+
+
+def _rules(schema: Document) -> SchemaRules | None:
+    """Return the rules of a schema; the language takes a while to import, and most schemas have none."""
+    if not has_rules(schema):
+        return None
+    from bayplan.apiserver.validation import schema_rules
+
+    return schema_rules.SchemaRules(schema)
 
 
 def _object_type(schema: Document) -> FieldType:
@@ -228,6 +238,10 @@ def _condition(name: str, reason: str, message: str, now: str) -> Document:
     return {"type": name, "status": "True", "lastTransitionTime": now, "reason": reason, "message": message}
 
 
+BLOCKING = frozenset(
+    ("FieldValueNotSupported", "FieldValueRequired", "FieldValueTooLong", "FieldValueTooMany", "FieldValueTypeInvalid")
+)
+"""Reasons for which rules are not run: expressions would fail on such values."""
 _ENVELOPE = ("apiVersion", "kind", "metadata")
 
 
@@ -238,15 +252,35 @@ class CustomStrategy(Strategy):
 
     def validate(self, context: Context, document: Document) -> list[Cause]:
         """Check a new object."""
-        return validate_custom(_schema(context), _body(document))
+        return _with_rules(context, document, None, validate_custom(_schema(context), _body(document)))
 
     def validate_update(self, context: Context, new: Document, old: Document) -> list[Cause]:
         """Check what has changed."""
-        return validate_custom(_schema(context), _body(new), _body(old))
+        return _with_rules(context, new, old, validate_custom(_schema(context), _body(new), _body(old)))
 
     def validate_status(self, context: Context, new: Document, old: Document) -> list[Cause]:
         """Check what has changed: a status stands in the same schema."""
         return self.validate_update(context, new, old)
+
+    def warnings(self, context: Context, document: Document, before: Document | None) -> list[str]:
+        """Return the rules that an unchanged value breaks, in addition to what all kinds warn of."""
+        found = super().warnings(context, document, before)
+        rules = context.resource.rules
+        return found if rules is None or before is None else [*found, *rules.check(document, before)[1]]
+
+
+_NOT_CHECKED = "some validation rules were not checked because the object was invalid; "
+_NOT_CHECKED += "correct the existing errors to complete validation"
+
+
+def _with_rules(context: Context, new: Document, old: Document | None, causes: list[Cause]) -> list[Cause]:
+    """Return the errors of an object with those of its schema's rules, unless they can't be run on it."""
+    rules = context.resource.rules
+    if rules is None:
+        return causes
+    if any(cause.reason in BLOCKING for cause in causes):
+        return [*causes, invalid_value("<nil>", "null", _NOT_CHECKED)]
+    return [*causes, *rules.check(new, old)[0]]
 
 
 def _schema(context: Context) -> Document:

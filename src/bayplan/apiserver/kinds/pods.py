@@ -10,6 +10,7 @@ from bayplan.apiserver.kinds.object_warnings import host_name_warnings, pod_warn
 from bayplan.apiserver.kinds.pod_admission import admit_priority, admit_runtime, admit_tolerations
 from bayplan.apiserver.kinds.pod_resources import quality_of_service
 from bayplan.apiserver.kinds.pod_subresources import EPHEMERAL, RESIZE, check_ephemeral, check_resize, keep_the_rest
+from bayplan.apiserver.kinds.service_account_admission import admit_service_account
 from bayplan.apiserver.kinds.spec_memory import RememberedSpec
 from bayplan.apiserver.kinds.strategy import Context, Strategy, copy_part, raise_generation
 from bayplan.apiserver.model.errors import Cause
@@ -30,8 +31,10 @@ class PodStrategy(Strategy):
     status_reset: ClassVar[Node] = {"f:metadata": {"f:deletionTimestamp": {}, "f:ownerReferences": {}}}
 
     def admit(self, context: Context, document: Document) -> None:
-        """Fill in what limit ranges say, priority, default tolerations, and what a runtime class says."""
+        """Fill in what limit ranges say, the service account, priority, default tolerations, and what a runtime class says."""
         admit_limits(context, document)
+        if context.cluster.admits_service_accounts and not context.imported:
+            admit_service_account(context, document)
         admit_priority(context, document)
         admit_tolerations(document)
         admit_runtime(context, document)

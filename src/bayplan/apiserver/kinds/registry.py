@@ -9,7 +9,7 @@ from bayplan.apiserver.kinds.device_kinds import DeviceSliceStrategy, DeviceStra
 from bayplan.apiserver.kinds.pods import PodStrategy
 from bayplan.apiserver.kinds.strategy import Context, Strategy, add_finalizer, copy_part, raise_generation
 from bayplan.apiserver.model.resources import Resource
-from bayplan.base.plain_data import Document, part
+from bayplan.base.plain_data import Document, part, parts
 
 USER_GROUPS = ("system:masters", "system:authenticated")
 """Groups of every client: there are no others."""
@@ -72,10 +72,51 @@ class SigningRequestStrategy(Strategy):
         super().prepare_update(context, new, old)
         copy_part(new, old, "spec")
 
+    def prepare_status(self, context: Context, new: Document, old: Document) -> None:
+        """Keep the spec, and the decision or the certificate; say since when conditions hold."""
+        copy_part(new, old, "spec")
+        status, before = part(new, "status"), part(old, "status")
+        conditions = [dict(each) for each in parts(status, "conditions")]
+        if context.subresource == "status":
+            for kind in _DECISIONS:
+                _keep_decision(conditions, parts(before, "conditions"), kind)
+        else:
+            status = dict(before)
+        for condition in conditions:
+            _date(condition, parts(before, "conditions"), context.cluster.now())
+        if conditions:
+            status = {**status, "conditions": conditions}
+        elif context.subresource != "status":
+            status.pop("conditions", None)
+        new["status"] = status
+
     def reset_fields(self, resource: Resource, subresource: str) -> Node:
         """Return the spec, which has no owner because it never changes."""
         spec: Node = {"f:spec": {}}
-        return spec if subresource == "status" else {**spec, "f:status": {}}
+        if subresource == "status":
+            return {**spec, "f:status": {"f:conditions": {}}}
+        return {**spec, "f:status": {"f:certificate": {}} if subresource else {}}
+
+
+_DECISIONS = ("Approved", "Denied")
+
+
+def _keep_decision(conditions: list[Document], before: list[Document], kind: str) -> None:
+    """Undo changes of a decision that was there; one that was added or removed is refused later."""
+    known = [each for each in before if each.get("type") == kind]
+    places = [place for place, each in enumerate(conditions) if each.get("type") == kind]
+    if len(known) == len(places):
+        for place, each in zip(places, known, strict=True):
+            conditions[place] = dict(each)
+
+
+def _date(condition: Document, before: list[Document], now: str) -> None:
+    """Say since when a condition holds, and when it was last updated."""
+    condition["lastUpdateTime"] = condition.get("lastUpdateTime") or now
+    if not condition.get("lastTransitionTime"):
+        same = [each for each in before if all(each.get(name) == condition.get(name) for name in ("type", "status"))]
+        known = next((each["lastTransitionTime"] for each in same if each.get("lastTransitionTime")), now)
+        condition["lastTransitionTime"] = known
 
 
 _DEFAULT = _Plain()

@@ -41,6 +41,10 @@ class KindRules(Protocol):
 class Cluster(Protocol):
     """The part of the store that strategies may read."""
 
+    @property
+    def admits_service_accounts(self) -> bool:
+        """Whether pods run under accounts, whose tokens they mount (the plugin ServiceAccount)."""
+
     def find(self, table: str, namespace: str, name: str) -> Document | None:
         """Return a decoded document, or None."""
 
@@ -64,6 +68,9 @@ class Cluster(Protocol):
 
     def new_uid(self) -> str:
         """Return a fresh uid."""
+
+    def generate_name(self, prefix: str) -> str:
+        """Return a name that begins with a prefix."""
 
 
 class Context(msgspec.Struct, frozen=True):

@@ -149,17 +149,7 @@ def compile_expression(text: str, scope: Scope, wanted: tuple[CelType, ...] = ()
         scope: what it may name.
         wanted: types of which its value must be one; any if there are none.
     """
-    names: dict[str, CelType] = {"object": DYN, "oldObject": DYN, "namespaceObject": _NAMESPACE, "request": _REQUEST}
-    objects = dict(_FIELDS)
-    if scope.params:
-        names["params"] = DYN
-    if scope.authorizer:
-        names |= {"authorizer": AUTHORIZER, "authorizer.requestResource": RESOURCE_CHECK}
-    if scope.variables is not None:
-        names["variables"] = _VARIABLES
-        objects[_VARIABLES.name] = dict(scope.variables)
-    if scope.patches:
-        objects[JSON_PATCH.name] = _PATCH_FIELDS
+    names, objects = environment(scope)
     try:
         with RECURSION_LIMIT.raised():
             node = Parser(text, binds=False).parse()
@@ -169,6 +159,22 @@ def compile_expression(text: str, scope: Scope, wanted: tuple[CelType, ...] = ()
             return Expression(text, compile_node(node), "", kind)
     except CompileProblem as problem:
         return Expression(text, None, str(problem))
+
+
+def environment(scope: Scope) -> tuple[dict[str, CelType], dict[str, Mapping[str, CelType]]]:
+    """Return what expressions may name: the types of variables, and the fields of object types."""
+    names: dict[str, CelType] = {"object": DYN, "oldObject": DYN, "namespaceObject": _NAMESPACE, "request": _REQUEST}
+    objects: dict[str, Mapping[str, CelType]] = dict(_FIELDS)
+    if scope.params:
+        names["params"] = DYN
+    if scope.authorizer:
+        names |= {"authorizer": AUTHORIZER, "authorizer.requestResource": RESOURCE_CHECK}
+    if scope.variables is not None:
+        names["variables"] = _VARIABLES
+        objects[_VARIABLES.name] = dict(scope.variables)
+    if scope.patches:
+        objects[JSON_PATCH.name] = _PATCH_FIELDS
+    return names, objects
 
 
 def _wrong_type(wanted: tuple[CelType, ...], found: CelType) -> str:

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from bayplan.apiserver.codec.shape import Shape, shape_of
 from bayplan.apiserver.fields.field_type import FieldType, field_type
+from bayplan.apiserver.model.errors import Cause
 from bayplan.apiserver.schema.facts import ResourceFacts, api_facts
 from bayplan.base.go_arithmetic import whole_number
 from bayplan.base.plain_data import Document
@@ -26,6 +27,13 @@ class Converter(Protocol):
         """Return a stored object in the served version."""
 
 
+class SchemaRules(Protocol):
+    """The rules in CEL of a custom resource's schema."""
+
+    def check(self, document: Document, old: Document | None) -> tuple[list[Cause], list[str]]:
+        """Return the errors of an object, and warnings about those that were there before."""
+
+
 @dataclass(slots=True, eq=False)
 class Resource:
     """One resource in one version.
@@ -43,6 +51,7 @@ class Resource:
         fields: the type for ownership and patches.
         custom: the definition, of a custom resource.
         converter: to the stored version and back, if a webhook does the conversion.
+        rules: of a custom resource's schema, in CEL; None if it has none.
     """
 
     group: str
@@ -58,6 +67,7 @@ class Resource:
     subresources: dict[str, ResourceFacts] = field(default_factory=dict)
     custom: dict[str, object] | None = None
     converter: Converter | None = None
+    rules: SchemaRules | None = None
 
     @property
     def api_version(self) -> str:

@@ -226,7 +226,7 @@ class Api:
 
     def _get(self, info: RequestInfo, request: Request, form: Form) -> Response:
         resource = info.resource
-        if info.subresource not in ("", "status", "resize", "ephemeralcontainers"):
+        if info.subresource not in ("", "status", "approval", "resize", "ephemeralcontainers"):
             raise ApiError(405, "the server does not allow this method on the requested resource", details={})
         item = self.backend.store.get(resource.table, (info.namespace, info.name))
         if item is None:
@@ -251,7 +251,9 @@ class Api:
         if info.subresource:
             raise ApiError(405, "the server does not allow this method on the requested resource", details={})
         options = write_options(request, "CreateOptions")
-        is_pod = resource.table == "pods" and form is PLAIN and not self.backend.admission.is_active
+        # Pods that mount a token differ in the name of its volume.
+        alike = not self.backend.admission.is_active and not self.backend.admits_service_accounts
+        is_pod = resource.table == "pods" and form is PLAIN and alike
         if is_pod:
             item = self._repeated_pods.create(info, request, options)
             if item is not None:

@@ -38,6 +38,8 @@ _FIXED_ADDRESSES = 257
 _FIXED_PORTS = 86
 _SESSION_UIDS = 8
 """Uids that an attempt of one request may need."""
+APPROVAL = "approval"
+"""A second endpoint for the status of certificate signing requests, with rules of its own."""
 _encode = msgspec.json.encode
 _decode = msgspec.json.decode
 
@@ -55,6 +57,7 @@ class Backend:
         token_key: signs the tokens of service accounts.
         outgoing: allowed external calls and their results; by default none are allowed.
         admission: policies and webhooks.
+        admits_service_accounts: whether the plugin ServiceAccount is on.
         advertised: address and port of the server, for the endpoints of the Service `default/kubernetes`; None without a server.
     """
 
@@ -68,6 +71,7 @@ class Backend:
         self.store = store
         self.registry = ResourceRegistry()
         self.runs_pods = False
+        self.admits_service_accounts = False
         self.clock = clock
         self.advertised: tuple[str, int] | None = None
         self._entropy = entropy
@@ -183,7 +187,8 @@ class Backend:
         user: str = "",
     ) -> Context:
         """Return the context of a write."""
-        return Context(resource, self, rules_of(resource.table), namespace, subresource, dry_run, imported, user)
+        table = f"{resource.table}/{APPROVAL}" if subresource == APPROVAL else resource.table
+        return Context(resource, self, rules_of(table), namespace, subresource, dry_run, imported, user)
 
     def document(self, resource: Resource, item: Item) -> Document:
         """Return the document of an item in the version of a resource, without kind and apiVersion."""

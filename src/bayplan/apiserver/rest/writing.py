@@ -29,7 +29,7 @@ from bayplan.apiserver.model.errors import (
 from bayplan.apiserver.model.object_meta import check_metadata, check_metadata_update, check_standard_finalizers
 from bayplan.apiserver.model.requests import RequestInfo, WriteOptions
 from bayplan.apiserver.model.resources import Resource
-from bayplan.apiserver.rest.backend import Backend
+from bayplan.apiserver.rest.backend import APPROVAL, Backend
 from bayplan.apiserver.rest.hooks import begin_hooks, check_hooks, mutated
 from bayplan.apiserver.rest.quota_usage import charge
 from bayplan.apiserver.store.item import Item
@@ -392,7 +392,8 @@ def change(
     stored = stored if hooks is None else mutated(backend, info, hooks, stored, None)
     metadata, metadata_before = part(stored, "metadata"), part(before, "metadata")
     _keep(metadata, metadata_before, "generation")
-    if info.subresource == "status":
+    is_status = info.subresource in ("status", APPROVAL)
+    if is_status:
         strategy.prepare_status(context, stored, before)
     else:
         drop_gated_fields(resource.table, stored, before)
@@ -401,7 +402,7 @@ def change(
     _keep_identity(metadata, metadata_before)
     causes = check_metadata(metadata, resource.namespaced, "path")
     causes += _metadata_causes(strategy, context, metadata, metadata_before)
-    if info.subresource == "status":
+    if is_status:
         causes += strategy.validate_status(context, stored, before)
     else:
         causes += strategy.validate_update(context, stored, before)
@@ -434,7 +435,7 @@ def _metadata_causes(strategy: Strategy, context: Context, metadata: Document, b
     resource = context.resource
     updates = check_metadata_update(metadata, before)
     causes, standard = list(updates), _wants_standard_finalizers(resource)
-    for step in ("change",) if context.subresource == "status" else strategy.metadata_steps(context):
+    for step in ("change",) if context.subresource in ("status", APPROVAL) else strategy.metadata_steps(context):
         if step == "change":
             causes += updates + (check_standard_finalizers(metadata) if standard else [])
         else:

@@ -25,6 +25,7 @@ from bayplan.apiserver.validation.engine import (
 )
 from bayplan.apiserver.validation.formats import domain_prefixed_path, nonnegative, nonnegatives, qualified_name
 from bayplan.apiserver.validation.internal_json import internal, shown_as
+from bayplan.apiserver.validation.job_status import job_status
 from bayplan.apiserver.validation.pod_specs import pod_template
 from bayplan.apiserver.validation.selectors import LABEL_SELECTOR, selector_is_valid, selects
 from bayplan.base.errors import InputError
@@ -405,6 +406,7 @@ JOB = kind(
         immutable("spec.managedBy"),
         immutable("spec.successPolicy", show=shown_as("*batch.SuccessPolicy")),
     ],
+    status=[job_status],
     metadata=("object", "change"),
 )
 

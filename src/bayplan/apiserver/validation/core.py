@@ -146,7 +146,22 @@ def _security_labels(namespace: Document, path: str, out: Causes) -> None:
                 out.append(invalid_value(f"metadata.labels[{name}]", quote(str(found[name])), detail))
 
 
-NAMESPACE = kind(_finalizers, _security_labels, update=[again(_security_labels)], metadata=("object", "change"))
+def _phase(new: Document, _old: Document, out: Causes) -> None:
+    phase = part(new, "status").get("phase") or ""
+    going = bool(part(new, "metadata").get("deletionTimestamp"))
+    wanted, detail = ("Terminating", "is not empty") if going else ("Active", "is empty")
+    if phase != wanted:
+        text = f"may only be '{wanted}' if `deletionTimestamp` {detail}"
+        out.append(invalid_value("status.Phase", go_value(phase), text))
+
+
+NAMESPACE = kind(
+    _finalizers,
+    _security_labels,
+    update=[again(_security_labels)],
+    status=[_phase],
+    metadata=("object", "change"),
+)
 
 # --- ConfigMap and Secret ---------------------------------------------------------------------------------------------
 

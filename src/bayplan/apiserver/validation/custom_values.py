@@ -301,3 +301,11 @@ def _check_again(schema: Document, value: object, path: str, work: _Work) -> lis
         return _check(schema, value, _ABSENT, path, work)
     finally:
         work.visit_steps = before
+
+
+def has_rules(schema: object) -> bool:
+    """Return whether a schema, or one in it, has rules."""
+    if not isinstance(schema, dict):
+        return False
+    inner = [*part(schema, "properties").values(), schema.get("items"), schema.get("additionalProperties")]
+    return bool(schema.get("x-kubernetes-validations")) or any(has_rules(each) for each in inner)

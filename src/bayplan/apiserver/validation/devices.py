@@ -11,6 +11,13 @@ from bayplan.apiserver.model.errors import (
     required,
     too_long,
 )
+from bayplan.apiserver.validation.claim_status import (
+    MAX_CONFIG,
+    MAX_RESULTS,
+    allocated_result,
+    claim_status,
+    config_source,
+)
 from bayplan.apiserver.validation.engine import (
     Causes,
     Change,
@@ -30,6 +37,7 @@ from bayplan.apiserver.validation.expressions import MAX_COMPILED, check_device_
 from bayplan.apiserver.validation.formats import dns_label, dns_subdomain, label_value, qualified_name
 from bayplan.apiserver.validation.internal_json import shown_as
 from bayplan.apiserver.validation.resources import is_extended
+from bayplan.apiserver.validation.selectors import NODE_SELECTOR
 from bayplan.apiserver.validation.volumes import driver_name, template_metadata
 from bayplan.base.go_text.json import json_text
 from bayplan.base.plain_data import Document, part, parts, texts
@@ -234,14 +242,19 @@ def _config(config: Document, path: str, out: Causes) -> None:
     _parameters(opaque, f"{path}.opaque", out)
 
 
-def _claim(spec: Document, path: str, out: Causes) -> None:
-    devices, here, budget = part(spec, "devices"), f"{path}.devices", _Budget()
-    known = {
+def _request_names(devices: Document) -> dict[str, set[str]]:
+    """Return the names of requests, with those of their alternatives."""
+    return {
         str(request.get("name") or ""): {
             str(each_one.get("name") or "") for each_one in parts(request, "firstAvailable")
         }
         for request in parts(devices, "requests")
     }
+
+
+def _claim(spec: Document, path: str, out: Causes) -> None:
+    devices, here, budget = part(spec, "devices"), f"{path}.devices", _Budget()
+    known = _request_names(devices)
 
     def config(item: Document, at: str, causes: Causes) -> None:
         _references(item, at, known, causes)
@@ -257,8 +270,34 @@ def _immutable_spec(type_name: str) -> Change:
     return immutable("spec", show=shown_as(type_name))
 
 
+def _new_allocation(new: Document, old: Document, out: Causes) -> None:
+    """Check an allocation that was not there before."""
+    allocation, here = part(new, "status").get("allocation"), "status.allocation"
+    if not isinstance(allocation, dict) or part(old, "status").get("allocation") is not None:
+        return
+    known = _request_names(part(new, "spec", "devices"))
+
+    def result(item: Document, at: str, causes: Causes) -> None:
+        _reference(str(item.get("request") or ""), f"{at}.request", known, causes)
+        allocated_result(item, at, causes)
+
+    def config(item: Document, at: str, causes: Causes) -> None:
+        config_source(item, at, causes)
+        _references(item, at, known, causes)
+        _config(item, at, causes)
+
+    devices = part(allocation, "devices")
+    list_of("results", MAX_RESULTS, result)(devices, f"{here}.devices", out)
+    list_of("config", MAX_CONFIG, config)(devices, f"{here}.devices", out)
+    if isinstance(allocation.get("nodeSelector"), dict):
+        NODE_SELECTOR(part(allocation, "nodeSelector"), f"{here}.nodeSelector", out)
+
+
 CLAIM = kind(
-    inside("spec", _claim), update=[_immutable_spec("resource.ResourceClaimSpec")], metadata=("object", "change")
+    inside("spec", _claim),
+    update=[_immutable_spec("resource.ResourceClaimSpec")],
+    status=[claim_status, _new_allocation],
+    metadata=("object", "change"),
 )
 
 

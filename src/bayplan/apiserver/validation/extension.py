@@ -9,6 +9,7 @@ from bayplan.apiserver.model.errors import duplicate, invalid_value, required, t
 from bayplan.apiserver.model.object_meta import check_path_segment
 from bayplan.apiserver.validation.engine import (
     Causes,
+    again,
     at_least,
     field,
     go_value,
@@ -27,6 +28,7 @@ from bayplan.apiserver.validation.engine import (
 )
 from bayplan.apiserver.validation.formats import dns_1035_label, dns_subdomain
 from bayplan.apiserver.validation.hook_clients import service_port
+from bayplan.apiserver.validation.request_status import APPROVAL, STATUS
 from bayplan.base.plain_data import Document, part, texts
 from bayplan.objects.names import check_dns1123_label, check_dns1123_subdomain
 from bayplan.objects.selectors import quote
@@ -169,8 +171,12 @@ _SPEC = table(
     value("signerName", _legacy_signer),
     field("expirationSeconds", _EXPIRATION),
 )
-SIGNING_REQUEST = kind(inside("spec", _SPEC), metadata=("object", "change"))
+SIGNING_REQUEST = kind(
+    inside("spec", _SPEC), status=[again(inside("spec", _SPEC)), STATUS], metadata=("object", "change")
+)
+APPROVED_REQUEST = kind(status=[again(inside("spec", _SPEC)), APPROVAL], metadata=("object", "change"))
 KINDS = {
     "apiregistration.k8s.io/apiservices": API_SERVICE,
     "certificates.k8s.io/certificatesigningrequests": SIGNING_REQUEST,
+    "certificates.k8s.io/certificatesigningrequests/approval": APPROVED_REQUEST,
 }

@@ -8,6 +8,7 @@ from bayplan.apiserver.validation.engine import Causes, copied, inside, kind
 from bayplan.apiserver.validation.internal_json import difference, shown_as
 from bayplan.apiserver.validation.pod_annotations import pod_annotation_changes, pod_annotations, profile_annotations
 from bayplan.apiserver.validation.pod_specs import check_pod_spec, pod_template
+from bayplan.apiserver.validation.pod_status import pod_status
 from bayplan.apiserver.validation.tolerations import tolerations
 from bayplan.base.plain_data import Document, part, parts
 from bayplan.objects.selectors import quote
@@ -196,13 +197,6 @@ def _update(new: Document, old: Document, out: Causes) -> None:
         out.append(forbidden_value("spec", _CHANGED + difference("core.PodSpec", before, changed)))
 
 
-def _nominated(new: Document, old: Document, out: Causes) -> None:
-    name, before = (part(each, "status").get("nominatedNodeName") for each in (new, old))
-    if name and name != before and part(new, "spec").get("nodeName"):
-        detail = "may not be set on pods that are already bound to a node"
-        out.append(forbidden_value("status.nominatedNodeName", detail))
-
-
-POD = kind(_create, update=[_update], status=[_nominated], metadata=("change", "object"))
+POD = kind(_create, update=[_update], status=[pod_status], metadata=("change", "object"))
 POD_TEMPLATE = kind(inside("template", pod_template))
 KINDS = {"pods": POD, "podtemplates": POD_TEMPLATE}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bayplan.apiserver.model.errors import duplicate, forbidden_value, invalid_value
+from bayplan.apiserver.validation.conditions import conditions
 from bayplan.apiserver.validation.engine import (
     Causes,
     again,
@@ -57,6 +58,7 @@ BUDGET = kind(
     status=[
         lambda new, _old, out: inside(
             "status",
+            conditions,
             *(
                 number(name, nonnegative)
                 for name in ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods")

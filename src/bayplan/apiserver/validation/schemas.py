@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from bayplan.apiserver.model.errors import Cause, forbidden_value, invalid_value, not_supported, required
 from bayplan.apiserver.validation.custom_values import validate_custom
 from bayplan.apiserver.validation.engine import Causes, go_value
+from bayplan.apiserver.validation.field_paths import normalized_path
+from bayplan.apiserver.validation.schema_expressions import check_expressions
 from bayplan.base.go_regexp import RegexpError, WorkBudget, WorkBudgetExceeded
 from bayplan.base.plain_data import Document, part, parts, texts
 from bayplan.objects.selectors import quote
@@ -40,6 +41,7 @@ _NESTED_EMPTY = (
     ("x-kubernetes-list-map-keys", "must be empty to be structural"),
     ("x-kubernetes-list-type", "must be undefined to be structural"),
     ("x-kubernetes-map-type", "must be undefined to be structural"),
+    ("x-kubernetes-validations", "must be empty to be structural"),
 )  # fmt: skip
 _REASONS = ("FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired")
 
@@ -71,7 +73,11 @@ def check_schema(schema: object, path: str, out: Causes, *, has_status: bool) ->
     if not structural:
         _defaults(schema, here, structural)
     out.extend(structural)
-    _open_api(schema, here, out, is_root=True, in_meta=False)
+    refused: Causes = []
+    _open_api(schema, here, refused, is_root=True, in_meta=False)
+    out.extend(refused)
+    if not structural:
+        check_expressions(schema, here, refused, out)
 
 
 def _root_with_status(schema: Document, path: str, out: Causes) -> None:
@@ -387,17 +393,5 @@ def _rules(schema: Document, path: str, out: Causes) -> None:
             out.append(invalid_value(f"{here}.fieldPath", quote(field_path), "must be non-empty if specified"))
         if "\n" in field_path:
             out.append(invalid_value(f"{here}.fieldPath", quote(field_path), "must not contain line breaks"))
-        if field_path and not _has_field(schema, field_path):
+        if field_path and normalized_path(schema, field_path) is None:
             out.append(invalid_value(f"{here}.fieldPath", quote(field_path), "must be a valid path"))
-
-
-def _has_field(schema: Document, text: str) -> bool:
-    inner: object = schema
-    for dotted, quoted in re.findall(r"\.([A-Za-z_]\w*)|\['((?:[^'\\]|\\.)*)'\]", text):
-        name = dotted or quoted
-        if not isinstance(inner, dict):
-            return False
-        found = part(inner, "properties").get(name)
-        more = inner.get("additionalProperties")
-        inner = found if found is not None else more
-    return isinstance(inner, dict)

@@ -10,6 +10,7 @@ from bayplan.apiserver.model.errors import (
     required,
     too_long,
 )
+from bayplan.apiserver.validation.claim_status import pool_name
 from bayplan.apiserver.validation.devices import list_of, qualified
 from bayplan.apiserver.validation.engine import (
     Causes,
@@ -41,15 +42,8 @@ _SEMVER = re.compile(
 )
 
 
-def _pool_name(found: object, path: str, out: Causes) -> None:
-    if len(str(found)) > _MAX_POOL:
-        out.append(too_long(path, _MAX_POOL))
-    for segment in str(found).split("/"):
-        dns_subdomain(segment, path, out)
-
-
 _POOL = table(
-    need("name", _pool_name),
+    need("name", pool_name),
     number("resourceSliceCount", at_least(1, "must be greater than zero")),
     number("generation", at_least(0, "must be greater than or equal to zero")),
 )

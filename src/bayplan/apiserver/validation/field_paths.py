@@ -1,0 +1,36 @@
+"""Paths of fields in the schema of a custom resource, as rules name them: ``.spec.names['a.b']``."""
+
+from __future__ import annotations
+
+import re
+
+from bayplan.base.plain_data import Document, part
+
+_TOKEN = re.compile(r"'(?:[^'\\]|\\.)*'|[.\[\]]|[^.\[\]]+", re.DOTALL)
+_ESCAPES = {"\\": "\\", "'": "'", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
+
+
+def normalized_path(schema: Document, text: str) -> str | None:
+    """Return a path as refusals show it; None if it leads nowhere."""
+    tokens = _TOKEN.findall(text)
+    shown, at = "", schema
+    while tokens:
+        opening = tokens.pop(0)
+        if opening not in (".", "[") or not tokens:
+            return None
+        name = tokens.pop(0)
+        if opening == "[":
+            if len(name) < 2 or not (name[0] == name[-1] == "'") or not tokens or tokens.pop(0) != "]":
+                return None
+            name = re.sub(r"\\(.)", lambda found: _ESCAPES.get(found[1], found[0]), name[1:-1])
+        properties, more = part(at, "properties"), at.get("additionalProperties")
+        if properties:
+            inner = properties.get(name)
+            shown += f".{name}" if shown else name
+        else:
+            inner = more
+            shown += f"[{name}]"
+        if not isinstance(inner, dict):
+            return None
+        at = inner
+    return shown

@@ -1,0 +1,83 @@
+"""Pods under the admission plugin ServiceAccount: the account that they need, its token, its secrets."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+
+from bayplan.base.plain_data import Document
+from tests.apiserver.client import Client, pod
+
+PODS = "/api/v1/namespaces/default/pods"
+ACCOUNTS = "/api/v1/namespaces/default/serviceaccounts"
+PLACE = "/var/run/secrets/kubernetes.io/serviceaccount"
+
+
+@pytest.fixture
+def client() -> Client:
+    made = Client()
+    made.backend.admits_service_accounts = True
+    made.post(ACCOUNTS, {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}})
+    return made
+
+
+def created(client: Client, spec: Document | None = None, name: str = "p") -> dict[str, Any]:
+    """Create a pod and return its spec."""
+
+    def change(body: Document) -> None:
+        body["spec"] = {**cast("Document", body["spec"]), **(spec or {})}
+
+    answer = client.post(PODS, pod(name, change))
+    assert answer.status == 201, answer.body
+    return cast("dict[str, Any]", answer.document["spec"])
+
+
+def test_without_the_option_a_pod_has_no_token() -> None:
+    assert "volumes" not in created(Client())
+
+
+def test_a_pod_mounts_the_token_of_the_default_account(client: Client) -> None:
+    spec = created(client)
+    assert spec["serviceAccountName"] == spec["serviceAccount"] == "default"
+    (volume,) = spec["volumes"]
+    assert volume["name"].startswith("kube-api-access-")
+    assert [list(source) for source in volume["projected"]["sources"]] == [
+        ["serviceAccountToken"],
+        ["configMap"],
+        ["downwardAPI"],
+    ]
+    mounts = [mount for container in spec["containers"] for mount in container["volumeMounts"]]
+    assert {"name": volume["name"], "readOnly": True, "mountPath": PLACE} in mounts
+
+
+def test_pods_of_one_template_have_volumes_of_their_own(client: Client) -> None:
+    names = {created(client, name=f"p{number}")["volumes"][0]["name"] for number in range(4)}
+    assert len(names) == 4
+
+
+def test_a_pod_of_an_unknown_account_is_refused(client: Client) -> None:
+    answer = client.post(PODS, pod("p", lambda body: cast("Document", body["spec"]).update(serviceAccountName="robot")))
+    assert answer.status == 403
+    want = 'pods "p" is forbidden: error looking up service account default/robot: serviceaccount "robot" not found'
+    assert answer.at("message") == want
+
+
+@pytest.mark.parametrize("by_pod", [pytest.param(True, id="the pod"), pytest.param(False, id="the account")])
+def test_a_token_that_is_not_wanted_is_not_mounted(client: Client, by_pod: bool) -> None:
+    account: Document = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "quiet"}}
+    client.post(ACCOUNTS, account if by_pod else {**account, "automountServiceAccountToken": False})
+    more: Document = {"automountServiceAccountToken": False} if by_pod else {}
+    assert "volumes" not in created(client, {"serviceAccountName": "quiet", **more})
+
+
+def test_a_mount_at_the_same_place_is_left_alone(client: Client) -> None:
+    container = {"name": "a", "image": "b", "volumeMounts": [{"name": "own", "mountPath": PLACE}]}
+    spec = created(client, {"containers": [container], "volumes": [{"name": "own", "emptyDir": {}}]})
+    assert [volume["name"] for volume in spec["volumes"]] == ["own"]
+
+
+def test_secrets_of_the_account_pull_the_images(client: Client) -> None:
+    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "puller"}}
+    client.post(ACCOUNTS, {**account, "imagePullSecrets": [{"name": "hub"}]})
+    assert created(client, {"serviceAccountName": "puller"})["imagePullSecrets"] == [{"name": "hub"}]
