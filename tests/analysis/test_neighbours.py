@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import pytest
 
-from bayplan.analysis.neighbours import selector_text
 from bayplan.analysis.pod_lookup import find_pods
 from bayplan.analysis.remedies import remedies as remedies_of
 from bayplan.analysis.run_source import SimulationSource
 from bayplan.objects.meta import KubernetesObject, LabelSelector, LabelSelectorRequirement
+from bayplan.objects.selectors import selector_text
 from bayplan.testing.builders import PodBuilder, make_node, make_pod
 from tests.analysis.runs import run
 

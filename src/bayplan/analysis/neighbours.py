@@ -16,7 +16,13 @@ from bayplan.objects.affinity import PodAffinityTerm, TopologySpreadConstraint
 from bayplan.objects.meta import LabelSelector
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
-from bayplan.objects.selectors import Selector, SelectorError, compile_label_selector, compile_required_node_affinity
+from bayplan.objects.selectors import (
+    Selector,
+    SelectorError,
+    compile_label_selector,
+    compile_required_node_affinity,
+    selector_text,
+)
 
 NEIGHBOUR_PLUGINS = ("InterPodAffinity", "PodTopologySpread")
 
@@ -142,17 +148,6 @@ def _compiled(selector: LabelSelector | None) -> Selector | None:
         return compile_label_selector(selector)
     except SelectorError:
         return None
-
-
-def selector_text(selector: LabelSelector | None) -> str:
-    """Return a label selector as people write one: ``app=web,tier in (a, b)``."""
-    if selector is None:
-        return "nothing"
-    parts = [f"{key}={value}" for key, value in sorted((selector.match_labels or {}).items())]
-    for requirement in selector.match_expressions:
-        values = f" ({', '.join(requirement.values)})" if requirement.values else ""
-        parts.append(f"{requirement.key} {requirement.operator}{values}")
-    return ", ".join(parts) or "any labels"
 
 
 def _named(pods: Sequence[Pod]) -> str:
