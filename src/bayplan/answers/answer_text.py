@@ -184,7 +184,10 @@ def _addition_verdict(answer: AdditionAnswer) -> str:
         return f"All {counted(answer.waiting, 'pod')} fit the cluster as it is; no node is needed."
     shapes = ", ".join(f"{count:,} x {name}" for name, count in answer.by_shape.items())
     text = f"Add {counted(len(answer.nodes), 'node')} ({shapes}) for {answer.price:,.6g}"
-    text += f"; no set of these shapes is cheaper than {answer.bound:,.6g} ({answer.bound_method})"
+    if answer.bound > answer.price - 1e-6:
+        text += "; no set of these shapes is cheaper"
+    else:
+        text += f"; no set of these shapes is cheaper than {answer.bound:,.6g} ({answer.bound_method})"
     if answer.placed_without:
         text += f"; {counted(answer.placed_without, 'pod')} fit without"
     if answer.still_waiting:

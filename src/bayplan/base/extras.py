@@ -12,6 +12,7 @@ EXTRAS: Mapping[str, str] = {
     "httptools": "server",
     "httpx": "server",
     "kubernetes": "live",
+    "ortools": "bounds",
     "pandas": "pandas",
     "prometheus_client": "server",
     "pyarrow": "parquet",
