@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
 from itertools import combinations, islice, product
 
 from msgspec.structs import replace
@@ -25,6 +26,9 @@ from proofs.busy_clusters import WITHOUT_EVICTIONS, BusyCluster, busy_cluster, b
 from proofs.proof import Proof
 
 SEEDS = range(3)
+PACKING = find_spec("ortools") is not None
+"""Whether bounds by packing can be compared as well."""
+
 FORCED = DrainOptions(force=True)
 
 
@@ -56,6 +60,14 @@ def check_removal(case: BusyCluster, proof: Proof) -> None:
     proof.counts[
         f"removal {best - len(removed)} below the best" if best > len(removed) else "removal as good as the best"
     ] += 1
+    proof.counts["removal bound " + ("tight" if best == answer.bound.nodes else "loose")] += 1
+    if PACKING:
+        packed = nodes_to_remove(case.asked(), options=FORCED, packing=True).bound
+        proof.counts["removal bound by packing " + ("tight" if best == packed.nodes else "loose")] += 1
+        if not best <= packed.nodes <= answer.bound.nodes:
+            proof.failures.append(
+                f"{case.name}: {best} can be removed, {packed.nodes} by packing, {answer.bound.nodes}"
+            )
     if best > answer.bound.nodes:
         proof.failures.append(f"{case.name}: {best} can be removed, more than the bound {answer.bound.nodes}")
 
@@ -137,6 +149,11 @@ def check_addition(draw: random.Random, name: str, proof: Proof) -> None:
     proof.counts[
         "addition as cheap as the best" if best >= answer.price else f"addition {answer.price - best:g} dearer"
     ] += 1
+    if PACKING:
+        packed = nodes_to_add(case.asked(), offers, packing=True).bound
+        proof.counts["addition bound by packing " + ("tight" if packed > best - 1e-6 else "loose")] += 1
+        if not answer.bound - 1e-6 <= packed <= best + 1e-6:
+            proof.failures.append(f"{name}: {best} is enough, {packed} by packing, {answer.bound}")
     if answer.bound > best + 1e-9:
         proof.failures.append(f"{name}: {best} is enough, less than the bound {answer.bound}")
 

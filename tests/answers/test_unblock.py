@@ -299,3 +299,73 @@ DEVICES = [
         },
     },
 ]
+
+
+def gpu_node(name: str, *, tainted: bool = True) -> NodeBuilder:
+    made = make_node(name).capacity(**{"cpu": "8", "memory": "8Gi", "example.com/gpu": "1"})
+    return made.taint("gpu") if tainted else made
+
+
+def test_a_taint_that_reserves_the_devices_the_pod_asks_for_is_the_cause_and_tolerating_it_comes_first() -> None:
+    found = asked(*THREE, gpu_node("g"), make_pod("x").req(**{"cpu": "1", "example.com/gpu": "1"}))
+    assert found.verdict == (
+        "default/x waits: it asks for 1 example.com/gpu, which only nodes with the taint gpu:NoSchedule offer; it does not "
+        "tolerate it; best: tolerate gpu:NoSchedule"
+    )
+    assert found.suggestions[0].kind == "tolerate taint of its devices"
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        pytest.param(gpu_node("full", tainted=False), id="a node without the taint offers the device"),
+        pytest.param(GPU, id="the taint is on a node without the device"),
+    ],
+)
+def test_a_taint_that_does_not_reserve_devices_is_tolerated_last(other: NodeBuilder) -> None:
+    holder = make_pod("holder").req(**{"cpu": "1", "example.com/gpu": "1"}).node("full").owner("ReplicaSet", "h").obj()
+    found = asked(*THREE, gpu_node("g1"), other, holder, make_pod("x").req(**{"cpu": "1", "example.com/gpu": "1"}))
+    assert "tolerate taint of its devices" not in [each.kind for each in found.suggestions]
+    assert "tolerate taint" in [each.kind for each in found.suggestions]
+
+
+def test_anti_affinity_is_relaxed_in_all_pods_of_the_workload_if_those_that_run_ask_for_it_too() -> None:
+    zone = "topology.kubernetes.io/zone"
+    built = [
+        make_pod(f"db-{number}").label({"app": "db"}).pod_anti_affinity({"app": "db"}, zone).owner("StatefulSet", "db")
+        for number in range(4)
+    ]
+    placed = [each.node(name).obj() for each, name in zip(built, "abc", strict=False)]
+    found = asked(*THREE, *placed, built[3].obj(), target="db-3")
+    assert found.verdict.startswith(
+        f"default/db-3 waits: its anti-affinity allows one pod with app=db per {zone}, and each of eu-1a, eu-1b and eu-1c has one;"
+    )
+    assert (
+        f"make the anti-affinity to app=db in {zone} a preferred one in all pods of StatefulSet db, which restarts them"
+        in (told(found, "relax constraint"))
+    )
+
+
+def test_a_required_affinity_to_a_pod_that_is_not_there_is_said() -> None:
+    found = asked(*THREE, make_pod("x").pod_affinity({"app": "store"}, "kubernetes.io/hostname"))
+    assert found.cause is not None
+    assert found.cause.sentence == (
+        "no kubernetes.io/hostname has a pod with app=store, to which it has a required affinity"
+    )
+
+
+def test_a_volume_on_a_node_that_is_unreachable_is_said() -> None:
+    claim = make_claim("data").bound("pv1").obj()
+    volume = make_volume("pv1").bound("data").node_affinity("kubernetes.io/hostname", "c").obj()
+    dead = node("c", "eu-1c").taint("node.kubernetes.io/unreachable")
+    found = asked(*THREE[:2], dead, claim, volume, make_pod("x").claim("data"))
+    assert found.cause is not None
+    assert found.cause.sentence == "its volume data is on c, which is unreachable"
+
+
+def test_the_place_of_a_pod_of_the_same_workload_is_proposed_only_if_nothing_else_helps() -> None:
+    high = make_priority_class("high", 100)
+    own = [running(f"web-{name}", name, cpu="4").obj() for name in "abc"]
+    found = asked(*THREE, *own, high, make_pod("x").req(cpu="4").owner("ReplicaSet", "web"))
+    assert found.suggestions
+    assert not any(each.evicted for each in found.suggestions)

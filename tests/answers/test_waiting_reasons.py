@@ -14,9 +14,11 @@ def test_the_reason_that_alone_blocks_most_pods_is_first() -> None:
     cluster = Cluster([*nodes, *large, *both, foreign, fits], record_level=RecordLevel.OFF)
     rows = cluster.waiting_reasons()
     assert [(row.plugin, row.alone, row.pods) for row in rows] == [
-        ("NodeResourcesFit", 2, 5),
+        ("NodeResourcesFit", 2, 2),
         ("no scheduler", 1, 1),
         ("NodeAffinity", 0, 3),
+        ("NodeResourcesFit", 0, 3),
     ]
     assert rows[0].sentence == "it asks for 8 cpu, the largest node offers 4"
+    assert rows[2].sentence == "no node has the label disk=ssd (nodeSelector)"
     assert rows[2].examples == ["default/both-0", "default/both-1", "default/both-2"]

@@ -270,6 +270,7 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
         events: Kubernetes events.
         notes: what is missing from the explanation, and how to find it out.
         assumptions: that the explanation makes.
+        age_ns: age of the pod if the present state of a cluster is explained; None for a run.
     """
 
     verdict: str
@@ -291,6 +292,7 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     events: list[EventLine]
     notes: list[str]
     assumptions: list[str] = []
+    age_ns: int | None = None
 
     def as_dict(self) -> dict[str, object]:
         """Return the explanation as plain data."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 
 from rich.console import RenderableType
@@ -26,7 +25,6 @@ from bayplan.analysis.explanation import (
 from bayplan.analysis.preemption_text import render_preemption
 from bayplan.analysis.text_layout import add, grid, indented, named, section, shown_nodes
 from bayplan.analysis.units import format_amount, format_count, format_duration
-from bayplan.sim.result import PodTimeline
 
 SHOWN_ATTEMPTS = 8
 SHOWN_REMEDIES = 7
@@ -53,7 +51,10 @@ def render_explanation(found: Explanation, *, width: int, all_nodes: bool = Fals
     if len(found.attempts) > 1:
         parts += section(_attempt_count(found.attempts), [_attempts(found.attempts)])
     if found.detail is not None:
-        parts += _detail(found.detail, width, all_nodes=all_nodes, quiet=found.node_detail is not None)
+        is_present = found.age_ns is not None
+        parts += _detail(
+            found.detail, width, all_nodes=all_nodes, quiet=found.node_detail is not None, is_present=is_present
+        )
     if found.preemption is not None and found.node_detail is None:
         parts += render_preemption(found.preemption, all_nodes=all_nodes)
     if found.node_detail is not None:
@@ -65,20 +66,13 @@ def render_explanation(found: Explanation, *, width: int, all_nodes: bool = Fals
     return parts
 
 
-def render_pods(pods: Sequence[PodTimeline], messages: Sequence[str]) -> list[RenderableType]:
-    """Return a list of a workload's pods. `messages` give the reasons for waiting, "" for pods that don't wait."""
-    table = grid("pod", "state", "attempts", "node")
-    for pod in pods:
-        add(table, pod.key, pod.fate.value, f"{pod.attempts:,}", pod.node)
-    counts = Counter(message for message in messages if message)
-    waiting: list[RenderableType] = [Text(f"{count:,} of them: {message}") for message, count in counts.most_common()]
-    return [table, *section("Why they wait", waiting)] if waiting else [table]
-
-
 # --- the pod ----------------------------------------------------------------------------------------------------------
 
 
 def _life(found: Explanation) -> str:
+    if found.age_ns is not None:
+        age = [f"created {format_duration(found.age_ns)} ago"] if found.age_ns else []
+        return ", ".join([*([found.workload] if found.workload else []), f"priority {found.priority:,}", *age])
     steps = [f"arrived at {format_duration(found.arrived_ns)}"]
     if found.bound_ns is not None and not found.imported:
         waited = found.bound_ns - found.arrived_ns
@@ -146,10 +140,13 @@ def _events(events: Sequence[EventLine]) -> Table:
 # --- one attempt ------------------------------------------------------------------------------------------------------
 
 
-def _detail(detail: AttemptDetail, width: int, *, all_nodes: bool, quiet: bool) -> list[RenderableType]:
-    """Return the parts of an attempt; `quiet`: leave out those about other nodes."""
+def _detail(
+    detail: AttemptDetail, width: int, *, all_nodes: bool, quiet: bool, is_present: bool
+) -> list[RenderableType]:
+    """Return the parts of an attempt; `quiet`: leave out those about other nodes; `is_present`: it was made for the answer."""
     attempt = detail.attempt
-    heading = f"Attempt {attempt.attempt:,}, at {format_duration(attempt.time_ns)}"
+    at = format_duration(attempt.time_ns)
+    heading = "Scheduled in a fork now" if is_present else f"Attempt {attempt.attempt:,}, at {at}"
     if quiet:
         return [Text(), Text(heading, style="bold")]
     parts = section(f"{heading}: {_counts(detail)}", [])

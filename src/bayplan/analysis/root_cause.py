@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol, TypeVar
 
 import msgspec
@@ -15,9 +15,10 @@ from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.node import Node, Taint
 from bayplan.objects.pod import Pod
 from bayplan.objects.requests import Amounts, node_amounts
-from bayplan.objects.selectors import compile_node_term, tolerates
+from bayplan.objects.selectors import compile_node_term, selector_text, tolerates
 from bayplan.objects.storage import PersistentVolume, PersistentVolumeClaim
 from bayplan.plugins.csi_migration import BETA_REGION, BETA_ZONE, REGION, ZONE, ZONE_DELIMITER
+from bayplan.plugins.inter_pod_affinity import REASON_AFFINITY, REASON_ANTI_AFFINITY
 from bayplan.plugins.pod_claims import claim_name_of
 from bayplan.state.arrays import Bools
 from bayplan.state.resource_table import PODS
@@ -27,6 +28,8 @@ T = TypeVar("T", bound=KubernetesObject)
 REJECTING_EFFECTS = ("NoSchedule", "NoExecute")
 SHOWN = 3
 """Maximum number of labels, taints or reasons in a sentence."""
+
+_CONDITION = "node.kubernetes.io/"
 
 _TOPOLOGY = (ZONE, BETA_ZONE, REGION, BETA_REGION)
 
@@ -64,6 +67,7 @@ class RootCause(msgspec.Struct, frozen=True, kw_only=True):
         sole: filters that alone keep some nodes closed, those with the most nodes first.
         usable: nodes that only filters about the pods there reject: those that the pod may use once there is room.
         nodes: all nodes.
+        is_specific: whether the sentence names what the cluster lacks, rather than the reasons of a filter.
     """
 
     plugin: str
@@ -72,6 +76,7 @@ class RootCause(msgspec.Struct, frozen=True, kw_only=True):
     sole: list[SoleFilter]
     usable: int
     nodes: int
+    is_specific: bool = False
 
 
 def root_cause(
@@ -88,14 +93,20 @@ def root_cause(
     sole = [SoleFilter(plugin, count) for plugin, count in sorted(matrix.sole.items(), key=lambda each: -each[1])]
     usable = int(((matrix.pinned_failures == 0) & matrix.known).sum())
     lead = everywhere[0] if everywhere else ""
-    sentence = words.of(lead) if lead else words.of_several(usable)
-    others = [
-        words.of(plugin) for plugin in everywhere[1:] if plugin in matrix.whole or lead in LOAD or plugin not in LOAD
-    ]
+    specific = words.specific(lead) if lead else words.reserved()
+    sentence = specific or (words.of(lead) if lead else words.of_several(usable))
+    also = (words.of(each) for each in everywhere[1:] if each in matrix.whole or lead in LOAD or each not in LOAD)
+    others = [text for text in dict.fromkeys(also) if text != sentence]
     if others:
         sentence = f"{sentence}; also {format_list(others[:SHOWN], more=max(0, len(others) - SHOWN))}"
     return RootCause(
-        plugin=lead, sentence=sentence, everywhere=list(everywhere), sole=sole, usable=usable, nodes=len(matrix.nodes)
+        plugin=lead,
+        sentence=sentence,
+        everywhere=list(everywhere),
+        sole=sole,
+        usable=usable,
+        nodes=len(matrix.nodes),
+        is_specific=bool(specific),
     )
 
 
@@ -115,6 +126,18 @@ class _Words:
         """Return the sentence about a filter that rejects every node."""
         if plugin in self._matrix.whole:
             return self._matrix.whole[plugin].message or f"{plugin} rejects it"
+        return self.specific(plugin) or self._generic(plugin)
+
+    def _generic(self, plugin: str) -> str:
+        if plugin == FIT:
+            shown = [f"{reason} ({count:,})" for reason, count in self._matrix.reasons(FIT).items()]
+            return f"no node has room: {', '.join(shown[:SHOWN])}"
+        return f"{plugin} rejects every node: {self._reasons(plugin)}"
+
+    def specific(self, plugin: str) -> str:
+        """Return what the cluster lacks for a filter that rejects every node; "" if only the filter's reasons are known."""
+        if plugin in self._matrix.whole:
+            return ""
         texts: dict[str, Callable[[], str]] = {
             NODE_AFFINITY: self._labels,
             TAINTS: self._taints,
@@ -123,9 +146,9 @@ class _Words:
             "VolumeBinding": self._volumes,
             "VolumeZone": self._volumes,
             "NodePorts": self._ports,
+            "InterPodAffinity": self._pod_affinity,
         }
-        found = texts[plugin]() if plugin in texts else ""
-        return found or f"{plugin} rejects every node: {self._reasons(plugin)}"
+        return texts[plugin]() if plugin in texts else ""
 
     def of_several(self, usable: int) -> str:
         """Return the sentence about several filters that together reject all nodes."""
@@ -143,7 +166,16 @@ class _Words:
             if usable == count:
                 return text
             return f"{text}; the other {count - usable:,} are not for it: {self._pinned(~pinned)}"
-        return f"no node passes all of {self._pinned(matrix.known)}"
+        return self._volume_nodes() or f"no node passes all of {self._pinned(matrix.known)}"
+
+    def reserved(self) -> str:
+        """Return the sentence about a device that only nodes with a taint offer; "" if the pod asks for none."""
+        for resource, taints in reserving_taints(self._pod, self._requests, self._nodes).items():
+            texts = [taint_text(taint) for taint in taints]
+            amount = f"{format_amount(resource, self._requests[resource])} {resource}"
+            only = f"only nodes with the {_plural('taint', texts)} {' and '.join(texts)} offer"
+            return f"it asks for {amount}, which {only}; it does not tolerate {'it' if len(texts) == 1 else 'them'}"
+        return ""
 
     def _pinned(self, rows: Bools) -> str:
         matrix = self._matrix
@@ -155,11 +187,13 @@ class _Words:
         shown = [f"{self._short(name)} ({found:,})" for name, found in _largest(counts) if found]
         return ", ".join(shown[:SHOWN])
 
-    def _short(self, plugin: str) -> str:
+    def _short(self, plugin: str, rows: Bools | None = None) -> str:
         if plugin == TAINTS:
-            taints = self._untolerated()
+            taints = self._untolerated(rows)
             return f"taint {', '.join(list(taints)[:SHOWN])}" if taints else "taints"
-        return {NODE_AFFINITY: "node selector or affinity", CORDON: "cordoned"}.get(plugin) or self._reasons(plugin)
+        return {NODE_AFFINITY: "node selector or affinity", CORDON: "cordoned"}.get(plugin) or self._reasons(
+            plugin, rows
+        )
 
     def _reasons(self, plugin: str, rows: Bools | None = None) -> str:
         matrix = self._matrix
@@ -224,16 +258,19 @@ class _Words:
         more = f" and {len(shown) - SHOWN} more" if len(shown) > SHOWN else ""
         return f"every node has a taint that it does not tolerate: {', '.join(shown[:SHOWN])}{more}"
 
-    def _untolerated(self) -> dict[str, int]:
+    def _untolerated(self, rows: Bools | None = None) -> dict[str, int]:
         counts: dict[str, int] = {}
+        names = None if rows is None else {self._matrix.nodes[row] for row in np.flatnonzero(rows).tolist()}
         for node in self._nodes:
+            if names is not None and node.metadata.name not in names:
+                continue
             for taint in untolerated_taints(self._pod, node):
                 text = taint_text(taint)
                 counts[text] = counts.get(text, 0) + 1
         return dict(_largest(counts))
 
     def _room(self) -> str:
-        """Return the resource of which no node offers enough even when empty, or else how many nodes are short of what."""
+        """Return the resource of which no node offers enough even when empty; "" if there is none."""
         for resource, wanted in self._requests.items():
             if resource == PODS or not wanted:
                 continue
@@ -244,15 +281,65 @@ class _Words:
                 if not largest:
                     return f"it asks for {asks} {resource}, which no node offers"
                 return f"it asks for {asks} {resource}, the largest node offers {format_amount(resource, largest)}"
-        counts = self._matrix.reasons(FIT)
-        shown = [f"{reason} ({count:,})" for reason, count in counts.items()]
-        return f"no node has room: {', '.join(shown[:SHOWN])}"
+        return ""
 
     def _ports(self) -> str:
         ports = host_ports_of(self._pod)
         return f"host {_plural('port', ports)} {', '.join(map(str, ports))} taken on every node" if ports else ""
 
+    # --- other pods ---------------------------------------------------------------------------------------------------
+
+    def _pod_affinity(self) -> str:
+        """Return which rule rejects every node, if there is one rule and one reason; "" otherwise."""
+        reasons = list(self._matrix.reasons("InterPodAffinity"))
+        affinity = self._pod.spec.affinity
+        if affinity is None or len(reasons) != 1:
+            return ""
+        for reason, side in (
+            (REASON_AFFINITY, affinity.pod_affinity),
+            (REASON_ANTI_AFFINITY, affinity.pod_anti_affinity),
+        ):
+            terms = side.required_during_scheduling_ignored_during_execution if side is not None else ()
+            if reasons != [reason] or len(terms) != 1:
+                continue
+            key, pods = terms[0].topology_key, selector_text(terms[0].label_selector)
+            domains = {text for node in self._nodes if (text := node.metadata.labels.get(key))}
+            if reason == REASON_AFFINITY:
+                return f"no {key} has a pod with {pods}, to which it has a required affinity"
+            each = key if len(domains) > SHOWN else f"of {format_list(sorted(domains))}"
+            return f"its anti-affinity allows one pod with {pods} per {key}, and each {each} has one"
+        return ""
+
     # --- volumes ------------------------------------------------------------------------------------------------------
+
+    def _volume_nodes(self) -> str:
+        """Return why the nodes that reach a volume of the pod reject it; "" if its volumes can be reached from anywhere."""
+        for claim, volume in bound_volumes(self._pod, self._lookup):
+            near = [node for node in self._nodes if _reaches(volume, node)]
+            where = volume_place(volume)
+            if not where or len(near) == len(self._nodes):
+                continue
+            its = f"its volume {claim.metadata.name} is {where}"
+            if len(near) == 1:
+                return f"{its}, which {self._state(near[0])}"
+            rows = np.isin(np.array(self._matrix.nodes), [node.metadata.name for node in near])
+            counts = {
+                name: int((self._matrix.failing[number] & rows).sum())
+                for number, name in enumerate(self._matrix.filters)
+            }
+            shown = [f"{self._short(name, rows)} ({found:,})" for name, found in _largest(counts) if found]
+            return f"{its}, and no node there takes it: {', '.join(shown[:SHOWN])}"
+        return ""
+
+    def _state(self, node: Node) -> str:
+        """Return why a node does not take the pod."""
+        ill = [taint.key for taint in untolerated_taints(self._pod, node) if taint.key.startswith(_CONDITION)]
+        if ill:
+            return f"is {ill[0].removeprefix(_CONDITION).replace('-', ' ')}"
+        row = self._matrix.nodes.index(node.metadata.name)
+        failing = [name for number, name in enumerate(self._matrix.filters) if self._matrix.failing[number, row]]
+        only = np.arange(len(self._matrix.nodes)) == row
+        return f"rejects it: {', '.join(self._short(name, only) for name in failing[:SHOWN])}"
 
     def _volumes(self) -> str:
         for claim, volume in bound_volumes(self._pod, self._lookup):
@@ -329,6 +416,31 @@ def untolerated_taints(pod: Pod, node: Node) -> list[Taint]:
         if taint.effect in REJECTING_EFFECTS
         and not any(tolerates(each, taint, comparison_operators=True) for each in pod.spec.tolerations)
     ]
+
+
+def reserving_taints(pod: Pod, requests: Amounts, nodes: Iterable[Node]) -> dict[str, list[Taint]]:
+    """Return, by device that a pod asks for, the taints that it does not tolerate and that reserve the nodes that offer it.
+
+    A taint reserves them if all nodes that offer enough of the device have it, and no other node does. Taints of a
+    condition of the node are left out.
+    """
+    known, found = list(nodes), dict[str, list[Taint]]()
+    for resource, wanted in requests.items():
+        if "/" not in resource or not wanted:
+            continue
+        offers = [node_amounts(node.status.allocatable).get(resource, 0) >= wanted for node in known]
+        shared: dict[str, Taint] | None = None
+        others: set[str] = set()
+        for node, is_offered in zip(known, offers, strict=True):
+            if not is_offered:
+                others.update(map(taint_text, node.spec.taints))
+                continue
+            taints = untolerated_taints(pod, node)
+            own = {taint_text(each): each for each in taints if not each.key.startswith(_CONDITION)}
+            shared = own if shared is None else {text: each for text, each in shared.items() if text in own}
+        if shared and not others & shared.keys():
+            found[resource] = list(shared.values())
+    return found
 
 
 def taint_text(taint: Taint) -> str:

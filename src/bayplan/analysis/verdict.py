@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from bayplan.analysis.explanation import Attempt
-from bayplan.analysis.filter_matrix import LOAD
+from bayplan.analysis.filter_matrix import FIT, LOAD
 from bayplan.analysis.nearness import Nearness
 from bayplan.analysis.reasons import reasons_of, short_reasons
 from bayplan.analysis.root_cause import RootCause, root_cause
@@ -70,7 +70,7 @@ def _why_waiting(source: RunSource, pod: PodTimeline, attempts: Sequence[Attempt
         return f"waits: {_short_message(source.message_of(pod))}"
     nearness = Nearness(source, last.number, decision, pod)
     cause = _root_cause(source, pod, nearness)
-    if cause is not None and (cause.plugin not in ("", *LOAD) or (not cause.plugin and not cause.usable)):
+    if cause is not None and _leads(cause):
         return f"waits: {cause.sentence}"
     row = nearness.nearest()
     if row is None:
@@ -81,6 +81,14 @@ def _why_waiting(source: RunSource, pod: PodTimeline, attempts: Sequence[Attempt
     detail = f", {gap}" if gap.startswith("short of ") else f" ({gap})"
     usable = "" if cause is None or cause.usable == cause.nodes else f" of {cause.usable:,} that it may use"
     return f"waits: none of {len(decision.names):,} nodes fits; nearest{usable} is {name}{detail}"
+
+
+def _leads(cause: RootCause) -> bool:
+    """Return whether a cause says more than which node is nearest."""
+    if cause.plugin == FIT:
+        # What the nearest node lacks says more than what the largest one offers.
+        return False
+    return cause.is_specific or cause.plugin not in ("", *LOAD) or (not cause.plugin and not cause.usable)
 
 
 def _root_cause(source: RunSource, pod: PodTimeline, nearness: Nearness) -> RootCause | None:

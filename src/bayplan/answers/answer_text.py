@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -12,6 +13,8 @@ from bayplan.answers.node_removal import RemovalAnswer
 from bayplan.answers.start_times import StartAnswer
 from bayplan.answers.what_if import Answer
 from bayplan.base.go_text.times import format_time
+
+_QUOTA = re.compile(r"exceeded quota: ([^,\s]+)")
 
 SHOWN = 15
 """Default number of table rows; ``--json`` has them all."""
@@ -69,7 +72,8 @@ def capacity_text(answer: CapacityAnswer, *, everything: bool = False) -> list[s
         shares = [(each.workload, each.copies, each.share) for each in answer.workloads]
         lines += ["", *columns(("WORKLOAD", "COPIES", "PER MIX"), shares, everything=True)]
     if answer.message:
-        lines += ["", f"The next copy of {answer.stopped_by} finds no node:", f"  {answer.message}"]
+        end = "is refused" if "quota" in answer.runs_out else "finds no node"
+        lines += ["", f"The next copy of {answer.stopped_by} {end}:", f"  {answer.message}"]
     groups = [
         (
             each.zone or "-",
@@ -107,12 +111,15 @@ def _capacity_verdict(answer: CapacityAnswer) -> str:
     else:
         what = f"{what} {fit}"
     if "quota" in answer.runs_out:
-        return f"{what}; then a resource quota is used up."
+        name = _QUOTA.search(answer.message)
+        return f"{what}; then the resource quota {name[1]} is used up." if name else f"{what}; then a quota is used up."
     first = next(iter(answer.runs_out), "")
     if not first:
         return f"{what}; no node has ever had room for {answer.stopped_by}."
-    name = first.removeprefix("Insufficient ") if first.startswith("Insufficient ") else first
-    return f"{what}; what runs out first: {name} (on {counted(answer.runs_out[first], 'node')})."
+    where = counted(answer.runs_out[first], "node")
+    if not first.startswith("Insufficient "):
+        return f"{what}; what stops the next one: {first} (on {where})."
+    return f"{what}; what runs out first: {first.removeprefix('Insufficient ')} (on {where})."
 
 
 # --- nodes ------------------------------------------------------------------------------------------------------------
@@ -177,7 +184,10 @@ def _addition_verdict(answer: AdditionAnswer) -> str:
         return f"All {counted(answer.waiting, 'pod')} fit the cluster as it is; no node is needed."
     shapes = ", ".join(f"{count:,} x {name}" for name, count in answer.by_shape.items())
     text = f"Add {counted(len(answer.nodes), 'node')} ({shapes}) for {answer.price:,.6g}"
-    text += f"; no set of these shapes is cheaper than {answer.bound:,.6g} ({answer.bound_method})"
+    if answer.bound > answer.price - 1e-6:
+        text += "; no set of these shapes is cheaper"
+    else:
+        text += f"; no set of these shapes is cheaper than {answer.bound:,.6g} ({answer.bound_method})"
     if answer.placed_without:
         text += f"; {counted(answer.placed_without, 'pod')} fit without"
     if answer.still_waiting:
@@ -209,6 +219,8 @@ def difference_text(
     plugins = Counter(each.plugin for each in answer.differences if each.plugin)
     if plugins:
         lines += ["", f"Plugins that decided: {listed(dict(plugins.most_common()), most=6)}"]
+    if len(answer.differences) > SHOWN:
+        lines += ["", *_by_workload(answer)]
     # Worse outcomes come first.
     rank = {kind: place for place, kind in enumerate(("waits", "gone", "moved", "placed", "new"))}
     pods = [
@@ -218,6 +230,18 @@ def difference_text(
     heads = ("POD", "", names[0].upper(), names[1].upper(), "WHY")
     lines += ["", *columns(heads, pods, everything=everything)]
     return lines + assumed(answer.assumptions)
+
+
+def _by_workload(answer: Answer) -> list[str]:
+    """Return a table of the workloads, those with the most waiting pods first."""
+    kinds = [kind for kind, count in answer.counts.items() if count]
+    kinds.sort(key=lambda kind: kind != "waits")
+    counts: dict[str, Counter[str]] = {}
+    for each in answer.differences:
+        counts.setdefault(each.workload or f"pod/{each.pod}", Counter())[each.kind] += 1
+    worst = sorted(counts.items(), key=lambda each: (-each[1]["waits"], -each[1].total(), each[0]))
+    rows = [(name, *(found[kind] for kind in kinds)) for name, found in worst]
+    return columns(("WORKLOAD", *(kind.upper() for kind in kinds)), rows)
 
 
 def _why(plugin: str, reason: str) -> str:

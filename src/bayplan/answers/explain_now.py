@@ -56,6 +56,7 @@ def explain_now(
     )
     source = PresentSource(trial, pods, life, now_ns)
     found = explain(source, [life], node=node if source.records else "", best=best)
+    found = replace(found, age_ns=max(now_ns - arrived_ns, 0))
     if life.pod is None or life.fate in (PodFate.UNATTENDED, PodFate.SUCCEEDED, PodFate.FAILED):
         return found
     if life.node:

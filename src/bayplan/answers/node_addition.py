@@ -18,6 +18,7 @@ from bayplan.analysis.rows import Rows
 from bayplan.answers.copies import Template, replacement
 from bayplan.answers.node_groups import ZONE
 from bayplan.answers.node_offers import NodeOffer, add_node, daemon_models
+from bayplan.answers.packing_bound import packed_addition_bound
 from bayplan.answers.question_cluster import QuestionCluster
 from bayplan.answers.trial import Trial
 from bayplan.answers.workloads import find_workload
@@ -90,6 +91,7 @@ def nodes_to_add(
     *,
     copies: Mapping[str, int] | None = None,
     preempts: bool = False,
+    packing: bool = False,
 ) -> AdditionAnswer:
     """Return a cheap set of nodes with which all waiting pods are placed.
 
@@ -97,13 +99,14 @@ def nodes_to_add(
         cluster: the current one. shapes: available ones; one without a zone is available in every zone of the cluster.
         copies: further copies of workloads to place, by workload.
         preempts: whether waiting pods may evict pods on the existing nodes.
+        packing: whether OR-tools packs pods for a tighter bound, if there are not too many. Not if pods may be evicted.
 
     Raises:
-        InputError: there is no shape, or a workload does not exist.
+        InputError: there is no shape, or a workload does not exist. MissingExtra: OR-tools is needed and not installed.
     """
     if not shapes:
         raise InputError("shapes", got="none", wanted="a shape", hint="--shape cpu=8,memory=32Gi,price=0.4")
-    return _Addition(cluster, _in_zones(cluster, shapes), copies or {}, preempts).run()
+    return _Addition(cluster, _in_zones(cluster, shapes), copies or {}, preempts, packing).run()
 
 
 def _in_zones(cluster: QuestionCluster, shapes: Sequence[NodeOffer]) -> list[NodeOffer]:
@@ -121,9 +124,15 @@ def _in_zones(cluster: QuestionCluster, shapes: Sequence[NodeOffer]) -> list[Nod
 
 class _Addition:
     def __init__(
-        self, cluster: QuestionCluster, shapes: Sequence[NodeOffer], copies: Mapping[str, int], preempts: bool
+        self,
+        cluster: QuestionCluster,
+        shapes: Sequence[NodeOffer],
+        copies: Mapping[str, int],
+        preempts: bool,
+        packing: bool,
     ) -> None:
         self._cluster = cluster
+        self._packing = packing and not preempts
         self._shapes = shapes
         self._preempts = preempts
         self._daemons = daemon_models(cluster)
@@ -319,6 +328,10 @@ class _Addition:
             )
             for key, node in best.nodes.items()
         ]
+        bound, method = self._bound(best), ""
+        if self._packing:
+            placed = [pod for items in self._items if isinstance(pod := items[-1], Pod) and pod.key not in best.left]
+            bound, method = packed_addition_bound(self._cluster, placed, self._shapes, best.price, bound)
         return AdditionAnswer(
             waiting=len(self._items),
             placed_without=sum(bool(node) and node not in added for node in best.nodes.values()),
@@ -326,8 +339,8 @@ class _Addition:
             pods=Rows(rows, PlacedPod),
             by_shape=dict(Counter(node.shape for node in nodes).most_common()),
             price=sum(node.price for node in nodes),
-            bound=self._bound(best),
-            bound_method=METHOD,
+            bound=bound,
+            bound_method=method or METHOD,
             still_waiting=len(best.left),
             assumptions=self._assumptions(),
         )

@@ -17,6 +17,7 @@ from bayplan.analysis.rows import Rows
 from bayplan.answers.copies import replacement
 from bayplan.answers.drain_rules import Budgets, DrainOptions, Obstacle, obstacles, stays_behind
 from bayplan.answers.node_groups import group_of
+from bayplan.answers.packing_bound import packed_removal_bound
 from bayplan.answers.question_cluster import QuestionCluster
 from bayplan.answers.removal_bound import RemovalBound, removal_bound
 from bayplan.answers.trial import Trial
@@ -112,6 +113,7 @@ def nodes_to_remove(
     prices: Mapping[str, float] | None = None,
     options: DrainOptions | None = None,
     most: int | None = None,
+    packing: bool = False,
 ) -> RemovalAnswer:
     """Return which nodes can be drained and removed with every pod still placed.
 
@@ -119,8 +121,12 @@ def nodes_to_remove(
         cluster: the current one. candidates: nodes that may be removed; None for all.
         prices: by node; without any, each node counts 1 and the answer has as many nodes as possible.
         options: of the drain. most: stop at this number of nodes; None for as many as possible.
+        packing: whether OR-tools packs pods for a tighter bound, if the cluster is not too large.
+
+    Raises:
+        MissingExtra: it is to, and is not installed.
     """
-    return _Removal(cluster, candidates, prices or {}, options or DrainOptions(), most).run()
+    return _Removal(cluster, candidates, prices or {}, options or DrainOptions(), most, packing).run()
 
 
 class _Pass(msgspec.Struct):
@@ -139,11 +145,13 @@ class _Removal:
         prices: Mapping[str, float],
         options: DrainOptions,
         most: int | None,
+        packing: bool,
     ) -> None:
         self._cluster = cluster
         self._prices = prices
         self._options = options
         self._most = most
+        self._packing = packing
         self._budgets = Budgets(cluster.all(PodDisruptionBudget))
         state = cluster.state
         names = list(state.nodes.row_of) if candidates is None else [n for n in candidates if n in state.nodes.row_of]
@@ -158,6 +166,8 @@ class _Removal:
         """Find the nodes, then replay until the answer stands."""
         free = [name for name in self._names if name not in self._blocked]
         bound = removal_bound(self._cluster, free, self._prices)
+        if self._packing:
+            bound = packed_removal_bound(self._cluster, free, self._prices, bound)
         order = self._in_order(free)
         window = min(bound.nodes, len(order))
         first = self._pass(order, window)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import cached_property
 
 import msgspec
@@ -138,12 +138,16 @@ class ShapeCatalogue:
             if each.spec.node_name:
                 slices.setdefault(each.spec.node_name, []).append(each)
         found = []
+        alike: dict[str, list[Node]] = {}
+        for members in groups.values():
+            alike.setdefault(_pool_name(members[0]), []).append(members[0])
         for members in groups.values():
             first = members[0]
             name = first.metadata.name
+            pool = _pool_name(first)
             found.append(
                 NodeShape(
-                    name=_pool_name(first),
+                    name=f"{pool}{_told_apart(first, alike[pool], own)}",
                     node=first,
                     count=len(members),
                     price=size_price(first),
@@ -315,6 +319,17 @@ def _labels_of_one_node(nodes: Iterable[Node]) -> frozenset[str]:
             values.setdefault(key, []).append(text)
     unique = {key for key, texts in values.items() if len(texts) > 3 and len(set(texts)) == len(texts)}
     return frozenset(unique | {HOSTNAME})
+
+
+def _told_apart(node: Node, alike: Sequence[Node], own: Collection[str]) -> str:
+    """Return the labels that tell a node from others of its pool, zone and size left out; "" if there are none."""
+    labels = node.metadata.labels
+    differ = [
+        f"{key}={text}"
+        for key, text in sorted(labels.items())
+        if key not in own and key != ZONE and any(other.metadata.labels.get(key) != text for other in alike)
+    ]
+    return f" with {', '.join(differ[:2])}" if differ else ""
 
 
 def _pool_name(node: Node) -> str:

@@ -12,7 +12,7 @@ from bayplan.analysis.filter_matrix import CORDON, NODE_AFFINITY, TAINTS
 from bayplan.analysis.root_cause import untolerated_taints
 from bayplan.answers.drain_rules import CORDON_TAINT, uncordoned
 from bayplan.answers.judgement import Judgement
-from bayplan.answers.node_shapes import NodeShape, ShapeCatalogue
+from bayplan.answers.node_shapes import POOL_LABELS, NodeShape, ShapeCatalogue
 from bayplan.answers.pod_steps import is_condition_taint
 from bayplan.answers.steps import Step, StepKind
 from bayplan.answers.trial_cluster import TrialCluster
@@ -22,7 +22,7 @@ from bayplan.objects.requests import accounted_requests, node_amounts
 from bayplan.objects.selectors import compile_required_node_affinity
 
 _GIVEN_LABELS = ("kubernetes.io/", "topology.kubernetes.io/", "node.kubernetes.io/", "topology.k8s.io/")
-"""Prefixes of labels that describe hardware or location, which must not be changed by hand."""
+"""Prefixes of labels that describe hardware or location, which must not be changed by hand; nor must `POOL_LABELS`."""
 
 _MAX_NODES = 8
 _MAX_SHAPES = 12
@@ -79,7 +79,7 @@ def _labels(judged: Judgement, trial: TrialCluster, only: str) -> Iterator[Step]
         if node is None or only not in ("", node.metadata.name):
             continue
         missing = {key: text for key, text in wanted.items() if node.metadata.labels.get(key) != text}
-        if not missing or any(key.startswith(_GIVEN_LABELS) for key in missing):
+        if not missing or any(key.startswith(_GIVEN_LABELS) or key in POOL_LABELS for key in missing):
             continue
         if not compile_required_node_affinity(judged.pod).matches(
             {**node.metadata.labels, **missing}, node.metadata.name

@@ -9,23 +9,21 @@ import numpy as np
 from msgspec.structs import replace
 
 from bayplan.analysis.filter_matrix import FIT, NODE_AFFINITY, TAINTS
-from bayplan.analysis.root_cause import requirement_text, taint_text, untolerated_taints
+from bayplan.analysis.root_cause import requirement_text, reserving_taints, taint_text, untolerated_taints
 from bayplan.analysis.units import format_amount
 from bayplan.answers.judgement import Judgement
 from bayplan.answers.missing_steps import missing_steps
 from bayplan.answers.steps import Step, StepKind
-from bayplan.answers.trial_cluster import TrialCluster
+from bayplan.answers.trial_cluster import TrialCluster, is_sibling
 from bayplan.engine.decision import Outcome
 from bayplan.objects.affinity import Affinity, NodeSelectorRequirement, Toleration
-from bayplan.objects.meta import (
-    LabelSelector,
-    ResourceList,
-)
+from bayplan.objects.meta import ResourceList
 from bayplan.objects.node import Taint
 from bayplan.objects.pod import Container, Pod, PodSpec, ResourceRequirements
 from bayplan.objects.policy import PriorityClass
 from bayplan.objects.quantity import milli_value, value
-from bayplan.objects.requests import fit_requests
+from bayplan.objects.requests import accounted_requests, fit_requests
+from bayplan.objects.selectors import selector_text
 from bayplan.state.pod_info import FIRST_RESOURCE
 
 CONDITION_PREFIXES = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
@@ -61,6 +59,7 @@ def pod_steps(judged: Judgement, trial: TrialCluster, node: str = "") -> Iterato
     yield from _shrinks(judged, trial, node)
     yield from _unreadable(judged)
     yield from _relaxations(judged.pod)
+    yield from _shared_relaxations(judged.pod, trial)
     yield from _priorities(judged, trial)
     yield from _tolerations(judged, trial, node)
 
@@ -116,9 +115,12 @@ def _tolerations(judged: Judgement, trial: TrialCluster, only: str) -> Iterator[
         key = tuple(sorted(map(taint_text, taints)))
         groups.setdefault(key, (taints, []))[1].append(judged.matrix.nodes[row])
     largest = sorted(groups.items(), key=lambda each: (-len(each[1][1]), each[0]))
+    requests = accounted_requests(judged.pod, trial.state.request_gates).requests
+    reserving = reserving_taints(judged.pod, requests, trial.nodes()).values()
+    own = {taint_text(taint) for taints in reserving for taint in taints}
     for place, (texts, (taints, names)) in enumerate(largest[:_MAX_SETS]):
         yield Step(
-            StepKind.TOLERATE,
+            StepKind.TOLERATE_OWN if own.issuperset(texts) else StepKind.TOLERATE,
             f"tolerate {' and '.join(texts)}",
             TAINTS,
             cost=place / _MAX_SETS,
@@ -258,6 +260,31 @@ def _affinity_relaxations(affinity: Affinity) -> Iterator[Step]:
             )
 
 
+def _shared_relaxations(pod: Pod, trial: TrialCluster) -> Iterator[Step]:
+    """Yield anti-affinity relaxed in all pods of the workload: those that run would keep the pod away by their own."""
+    owner = pod.metadata.controller()
+    side = pod.spec.affinity.pod_anti_affinity if pod.spec.affinity is not None else None
+    terms = side.required_during_scheduling_ignored_during_execution if side is not None else ()
+    if owner is None or not terms:
+        return
+    affinity = pod.spec.affinity
+    siblings = [
+        info.pod
+        for info in trial.state.pods.values()
+        if info.pod.spec.affinity == affinity and is_sibling(info.pod, pod)
+    ]
+    for place, term in enumerate(terms if siblings else ()):
+        yield Step(
+            StepKind.RELAX,
+            f"make the anti-affinity to {selector_text(term.label_selector)} in {term.topology_key} a preferred one in all "
+            f"pods of {owner.kind} {owner.name}, which restarts them",
+            "InterPodAffinity",
+            cost=0.6,
+            edit_pod=partial(_soft_pod_term, True, place),
+            replaces=tuple(_soft_pod_term(True, place, each) for each in siblings),
+        )
+
+
 def _without_selector(key: str, pod: Pod) -> Pod:
     left = {name: wanted for name, wanted in (pod.spec.node_selector or {}).items() if name != key}
     return _with_spec(pod, node_selector=left or None)
@@ -328,16 +355,6 @@ def _without_host_ports(pod: Pod) -> Pod:
         return replace(container, ports=tuple(replace(port, host_port=0) for port in container.ports))
 
     return _with_spec(pod, containers=tuple(map(bare, pod.spec.containers)))
-
-
-def selector_text(selector: LabelSelector | None) -> str:
-    """Return a label selector in readable form: ``app=web, tier In (a, b)``."""
-    if selector is None:
-        return "nothing"
-    parts = [f"{key}={wanted}" for key, wanted in sorted((selector.match_labels or {}).items())]
-    for each in selector.match_expressions:
-        parts.append(f"{each.key} {each.operator}" + (f" ({', '.join(each.values)})" if each.values else ""))
-    return ", ".join(parts) or "any pod"
 
 
 # --- requests ---------------------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from statistics import median_low
 
 import msgspec
+from msgspec.structs import replace
 
 from bayplan.analysis.rows import Rows
 from bayplan.answers.question_cluster import QuestionCluster
@@ -23,8 +24,9 @@ from bayplan.cluster.kubelet import KubeletOptions, PodRun
 from bayplan.cluster.run_time import ENDS_BY_ITSELF, RUN_TIME_ANNOTATION
 from bayplan.engine.event_driven_queue import EventDrivenQueue
 from bayplan.engine.records import RecordLevel
+from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod
-from bayplan.objects.workloads import Job
+from bayplan.objects.workloads import DaemonSet, Job, StatefulSet
 from bayplan.sim.operations import Apply
 from bayplan.sim.result import PodTimeline
 from bayplan.sim.simulator import Simulator
@@ -160,7 +162,7 @@ def _simulate(cluster: QuestionCluster, runs: _Runs, seed: int, horizon_ns: int,
     for items in cluster.objects.values():
         for item in items.values():
             if not isinstance(item, Pod):
-                simulator.at(cluster.now_ns, Apply(item))
+                simulator.at(cluster.now_ns, Apply(_without_rollout(item)))
     # Pods that have a node are there before those that wait for one.
     for pod in sorted(cluster.all(Pod), key=lambda pod: not pod.spec.node_name):
         simulator.at(cluster.now_ns, Apply(pod))
@@ -172,6 +174,14 @@ def _simulate(cluster: QuestionCluster, runs: _Runs, seed: int, horizon_ns: int,
         if (found and all(each.bound_ns is not None for each in found)) or step_ns >= horizon_ns or not result.stopped:
             return found
         step_ns *= 2
+
+
+def _without_rollout(item: KubernetesObject) -> KubernetesObject:
+    """Return a workload that leaves its pods as they are: their revisions are objects that no source has."""
+    if isinstance(item, DaemonSet | StatefulSet):
+        strategy = replace(item.spec.update_strategy, type="OnDelete", rolling_update=None)
+        return replace(item, spec=replace(item.spec, update_strategy=strategy))
+    return item
 
 
 class _Runs:

@@ -345,6 +345,14 @@ def stays_on_node(pod: Pod) -> bool:
     return owner is not None and owner.kind in ("DaemonSet", "Node")
 
 
+def is_sibling(pod: Pod, other: Pod) -> bool:
+    """Return whether one controller makes both pods."""
+    owner, others = pod.metadata.controller(), other.metadata.controller()
+    if owner is None or others is None or pod.metadata.namespace != other.metadata.namespace:
+        return False
+    return (owner.kind, owner.name) == (others.kind, others.name)
+
+
 def as_waiting(pod: Pod) -> Pod:
     """Return a pod as its controller recreates it: without a node, and with the same claims."""
     status = PodStatus(phase="Pending", resource_claim_statuses=pod.status.resource_claim_statuses)

@@ -18,7 +18,7 @@ from bayplan.answers.node_shapes import ShapeCatalogue
 from bayplan.answers.node_steps import added_nodes, node_steps
 from bayplan.answers.pod_steps import pod_steps
 from bayplan.answers.steps import RANKS, RISKS, Step, StepKind, changes_of, edited
-from bayplan.answers.trial_cluster import Placement, TrialCluster, TrialResult
+from bayplan.answers.trial_cluster import Placement, TrialCluster, TrialResult, is_sibling
 from bayplan.framework.preemption.disruption_budgets import DisruptionBudgets
 from bayplan.objects.kinds import encode
 from bayplan.objects.node import Node
@@ -181,7 +181,14 @@ class _Search:
             # A rule may reject new nodes, too: combine a new node with each other step.
             added = self._pairs_with_nodes()
         found += added
+        # A pod that gets the place of a pod of its own workload gains nothing; this is shown if nothing else is known.
+        found = [each for each in found if not self._takes_own(each)] or found
         return sorted(found, key=lambda each: (RANKS[StepKind(each.kind)], len(each.evicted), each.cost, each.text))
+
+    def _takes_own(self, found: Suggestion) -> bool:
+        """Return whether a suggestion leaves a pod of the same workload without a node."""
+        gone = (self._trial.bound(key) for key in found.evicted)
+        return any(pod is not None and is_sibling(pod, self._judged.pod) for pod in gone)
 
     def _by_itself(self) -> Iterator[Suggestion]:
         """Yield what the scheduler will do without help: preempt other pods."""

@@ -11,19 +11,18 @@ from bayplan.answers.judgement import judge
 from bayplan.answers.trial_cluster import TrialCluster
 from bayplan.objects.pod import Pod
 
-EXAMPLES = 3
 UNATTENDED = "no scheduler"
 SEVERAL = "several together"
 
 
 class WaitingReason(msgspec.Struct, frozen=True, kw_only=True):
-    """A filter that rejects pods on all nodes.
+    """A reason for which pods fit nowhere.
 
     Attributes:
-        plugin: its name; ``several together`` if no single filter rejects every node, ``no scheduler`` if no profile is
-            responsible.
+        plugin: the filter that rejects every node; ``several together`` if no single one does, ``no scheduler`` if no profile
+            is responsible.
         alone: pods that it alone blocks. pods: pods that it blocks, alone or with others.
-        sentence: the root cause of the first of them. examples: the first of them.
+        sentence: the reason in words. examples: the pods.
     """
 
     plugin: str
@@ -45,21 +44,21 @@ def equal_pods(pods: Sequence[Pod]) -> list[list[Pod]]:
 def waiting_reasons(trial: TrialCluster, pods: Sequence[Pod]) -> Rows[WaitingReason]:
     """Return why pods wait, the reasons with the most pods that nothing else blocks first. Pods that fit now are left out.
 
-    Pods with equal specs, labels and namespaces are judged once.
+    Pods with equal specs, labels and namespaces are judged once. A pod that several filters block counts for each of them.
     """
-    found: dict[str, list[tuple[list[Pod], bool, str]]] = {}
+    found: dict[tuple[str, str], list[tuple[list[Pod], bool]]] = {}
     for members in equal_pods(pods):
         for plugin, alone, sentence in _blocking(trial, members[0]):
-            found.setdefault(plugin, []).append((members, alone, sentence))
+            found.setdefault((plugin, sentence), []).append((members, alone))
     rows = [
         WaitingReason(
             plugin=plugin,
-            alone=sum(len(members) for members, alone, _ in entries if alone),
-            pods=sum(len(members) for members, _, _ in entries),
-            sentence=entries[0][2],
-            examples=[pod.key for members, _, _ in entries for pod in members][:EXAMPLES],
+            alone=sum(len(members) for members, alone in entries if alone),
+            pods=sum(len(members) for members, _ in entries),
+            sentence=sentence,
+            examples=[pod.key for members, _ in entries for pod in members],
         )
-        for plugin, entries in found.items()
+        for (plugin, sentence), entries in found.items()
     ]
     return Rows(sorted(rows, key=lambda row: (-row.alone, -row.pods, row.plugin)), WaitingReason)
 

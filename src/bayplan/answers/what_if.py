@@ -12,6 +12,7 @@ from enum import StrEnum
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from bayplan.analysis.fragmentation import PodShape, shapes_fragmentation, shapes_of_pods
 from bayplan.analysis.rows import Rows
@@ -153,6 +154,7 @@ def what_if(
     b = _run(other, changes, again, shapes, effect)
     a = _run(cluster, (), again, shapes, Effect(), explain=_moved(cluster, b, explained))
     rows, looked_at = differences(cluster, a, b, effect.gone)
+    rows = [replace(row, workload=row.workload or effect.added.get(row.pod, "")) for row in rows]
     names = [str(change) for change in changes] + ([scheduler_label or "another configuration"] if scheduler else [])
     return answer_of(
         names, a, b, rows, looked_at, _assumptions(cluster, effect, reschedule, again, scheduler is not None)

@@ -14,6 +14,7 @@ EXTRAS: Mapping[str, str] = {
     "httpx": "server",
     "kubernetes": "live",
     "optuna": "optuna",
+    "ortools": "bounds",
     "pandas": "pandas",
     "plotly": "report",
     "prometheus_client": "server",

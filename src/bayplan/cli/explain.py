@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, NamedTuple
@@ -11,12 +12,15 @@ import typer
 
 from bayplan.analysis.explain import explain as explain_pod
 from bayplan.analysis.explanation import Explanation
-from bayplan.analysis.explanation_text import render_explanation, render_pods
+from bayplan.analysis.explanation_text import render_explanation
 from bayplan.analysis.pod_lookup import find_pods
 from bayplan.analysis.report import print_parts, report_console
 from bayplan.analysis.run_source import RunSource, SimulationSource
+from bayplan.analysis.units import format_count
 from bayplan.analysis.waits import WAITING
+from bayplan.answers.answer_text import assumed, columns
 from bayplan.answers.explain_now import with_suggestions
+from bayplan.answers.missing_replicas import missing_replicas
 from bayplan.answers.present import PresentSource
 from bayplan.app.mode import Mode
 from bayplan.app.simulation import SimulationOptions
@@ -24,6 +28,7 @@ from bayplan.app.sources.cluster_source import ClusterSource, SourceKind, Source
 from bayplan.app.sources.file_source import is_dump, open_files, source_of
 from bayplan.app.sources.opening import open_source, source_kind
 from bayplan.base.errors import InputError
+from bayplan.cli.question_options import print_lines
 from bayplan.cli.simulation_options import (
     AlgorithmProvider,
     Config,
@@ -123,9 +128,24 @@ def _print(found: Explanation | Workload, *, as_json: bool, all_nodes: bool) -> 
     elif as_json:
         print_json([_pod_line(found.source, life) for life in found.lives])
     else:
-        print_parts(console, render_pods(found.lives, [_waiting_message(found.source, each) for each in found.lives]))
-        for text in found.verdicts:
-            console.print(text)
+        print_lines(_workload_lines(found))
+
+
+def _workload_lines(found: Workload) -> list[str]:
+    """Return the pods of a workload as text, the verdict first, then those that wait."""
+    waiting = [life for life in found.lives if life.fate in WAITING]
+    placed = sum(bool(life.node) for life in found.lives)
+    verdict = f"{placed:,} of {format_count(len(found.lives), 'pod')} have a node"
+    if waiting:
+        verdict = f"{verdict}, {len(waiting):,} {'waits' if len(waiting) == 1 else 'wait'}"
+    lines = [*([f"{found.missing}."] if found.missing else []), f"{verdict}.", *found.verdicts]
+    ordered = sorted(found.lives, key=lambda life: life.fate not in WAITING)
+    rows = [(life.key, life.fate.value, life.node or "-") for life in ordered]
+    lines += ["", *columns(("POD", "STATE", "NODE"), rows, everything=True)]
+    counts = Counter(text for life in waiting if (text := found.source.message_of(life)))
+    if counts:
+        lines += ["", "Why they wait", *(f"  {count:,} of them: {message}" for message, count in counts.most_common())]
+    return [*lines, *assumed(found.assumptions)]
 
 
 class Shown(NamedTuple):
@@ -137,11 +157,18 @@ class Shown(NamedTuple):
 
 
 class Workload(NamedTuple):
-    """The pods of a workload, with the verdict about the first one that waits."""
+    """The pods of a workload.
+
+    Attributes:
+        source: that knows them. lives: of its pods.
+        missing: why replicas do not exist, "" if all do. verdicts: about the first pod that waits. assumptions: of these.
+    """
 
     source: RunSource
     lives: list[PodTimeline]
+    missing: str
     verdicts: list[str]
+    assumptions: list[str]
 
 
 class _Question:
@@ -196,7 +223,7 @@ class _Question:
         """Explain a pod of a run; what would help one that waits is tried on the cluster of its `end`."""
         lives = find_pods(pod, source.pods)
         if len({life.key for life in lives}) > 1:
-            return Workload(source, lives, [])
+            return Workload(source, lives, "", [], [])
         found = explain_pod(source, lives, attempt=shown.attempt, node=shown.node, best=shown.best)
         last = lives[-1]
         if last.fate not in WAITING or last.pod is None or shown.attempt is not None:
@@ -217,7 +244,9 @@ class _Question:
             return cluster.explain(lives[-1].key, node=shown.node, best=shown.best)
         waiting = [life for life in lives if life.fate in WAITING]
         verdicts = [cluster.explain(waiting[0].key, node=shown.node).verdict] if waiting else []
-        return Workload(PresentSource(cluster.trial(), pods, lives[0], source.now_ns), lives, verdicts)
+        missing = missing_replicas(pod, cluster.questions())
+        present = PresentSource(cluster.trial(), pods, lives[0], source.now_ns)
+        return Workload(present, lives, missing, verdicts, cluster.assumptions)
 
 
 def _waiting_message(source: RunSource, pod: PodTimeline) -> str:

@@ -48,6 +48,7 @@ _SIMULATE, _SERVE, _REAL, _TOOLS = "Simulate and explain", "Serve", "Real cluste
 COMMANDS = (
     Command("simulate", "Schedule workloads in virtual time and print a report.", _SIMULATE),
     Command("explain", "Show why a pod waits, or why it got its node.", _SIMULATE),
+    Command("waiting", "Show why pods wait, grouped by reason.", _SIMULATE),
     Command("unblock", "Show what gets a waiting pod placed.", _SIMULATE),
     Command("capacity", "Show how many more copies of a workload fit.", _SIMULATE),
     Command("nodes", "Show which nodes to add, or which can be removed.", _SIMULATE),

@@ -20,6 +20,13 @@ from bayplan.cli.simulation_options import Config, FeatureGates, ModeOption, Plu
 from bayplan.cli.source_options import AsJson, Context, Kubeconfig, Sources, source_options
 
 
+class Bound(StrEnum):
+    """How the bound of an answer is found."""
+
+    RELAXATION = "relaxation"
+    PACKING = "packing"
+
+
 class Action(StrEnum):
     """Questions about nodes."""
 
@@ -57,6 +64,9 @@ DeleteEmptyDirData: TypeAlias = Annotated[
     bool, typer.Option("--delete-emptydir-data", help="Move pods with emptyDir volumes, too.")
 ]
 DisableEviction: TypeAlias = Annotated[bool, typer.Option("--disable-eviction", help="Ignore disruption budgets.")]
+BoundOption: TypeAlias = Annotated[
+    Bound, typer.Option("--bound", help="How to bound the best answer; packing needs OR-tools.")
+]
 Preempt: TypeAlias = Annotated[bool, typer.Option("--preempt", help="Evict pods of lower priority for waiting ones.")]
 
 
@@ -75,6 +85,7 @@ def nodes(
     delete_emptydir_data: DeleteEmptyDirData = False,
     disable_eviction: DisableEviction = False,
     preempt: Preempt = False,
+    bound: BoundOption = Bound.RELAXATION,
     everything: All = False,
     context: Context = "",
     kubeconfig: Kubeconfig = None,
@@ -108,12 +119,12 @@ def nodes(
         seed=seed,
         strict=strict,
     )
-    prices = parse_prices(price or [])
+    prices, packing = parse_prices(price or []), bound is Bound.PACKING
     with opened(options) as (source, cluster):
         if action is Action.ADD:
             offers = _offers(shape or [], shapes or [], cluster, prices)
             wanted = {share.workload: share.count for share in parse_mix(copies)} if copies else {}
-            added = nodes_to_add(cluster, offers, copies=wanted, preempts=preempt)
+            added = nodes_to_add(cluster, offers, copies=wanted, preempts=preempt, packing=packing)
             print_answer(added, source, lambda: addition_text(added, everything=everything), as_json=as_json)
             failed = added.still_waiting > 0
         else:
@@ -122,7 +133,12 @@ def nodes(
             )
             names = [name for text in node or () for name in select_names(text, cluster)] if node else None
             removed = nodes_to_remove(
-                cluster, candidates=names, prices=prices_by_node(cluster, prices), options=drain, most=most
+                cluster,
+                candidates=names,
+                prices=prices_by_node(cluster, prices),
+                options=drain,
+                most=most,
+                packing=packing,
             )
             print_answer(removed, source, lambda: removal_text(removed, everything=everything), as_json=as_json)
             failed = not removed.removed

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import NamedTuple, cast
 
 from bayplan.objects.quantity import QuantityLike, parse_quantity
@@ -92,6 +93,7 @@ def _is_plain(container: Mapping[str, object]) -> bool:
     return True
 
 
+@lru_cache(maxsize=4096)
 def _exceeds(amount: QuantityLike, limit: QuantityLike) -> bool:
     return amount != limit and parse_quantity(amount) > parse_quantity(limit)
 
@@ -116,6 +118,7 @@ def _checked(amounts: Mapping[str, object], at: str, *, of_pod: bool) -> Iterato
             yield found._replace(path=f"{at}.{name}")
 
 
+@lru_cache(maxsize=4096, typed=True)
 def _odd(name: str, amount: QuantityLike, of_pod: bool) -> OddAmount | None:
     """Return what is unusual about an amount."""
     quantity, text = parse_quantity(amount), str(amount)

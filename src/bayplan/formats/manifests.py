@@ -28,8 +28,9 @@ from bayplan.formats.suggestions import suggest_field, suggest_kind
 from bayplan.objects import kinds
 from bayplan.objects.defaults import default_object
 from bayplan.objects.kinds import KINDS, ResourceKind, describe
-from bayplan.objects.meta import KubernetesObject
-from bayplan.objects.pod import Pod
+from bayplan.objects.meta import KubernetesObject, changed
+from bayplan.objects.pod import Pod, PodSpec
+from bayplan.objects.pod_defaults import default_pod, default_pod_status
 
 if TYPE_CHECKING:
     from bayplan.formats.documents import Document
@@ -191,7 +192,7 @@ class ManifestLoader:
         """Warn of fields that the type of an object does not have."""
         if value["apiVersion"] != row.api_version:
             value = {**value, "apiVersion": row.api_version}
-        for path in schema.unknown_fields(value):
+        for path in schema.unknown_fields(value, document.raw):
             shape = (row.kind, _INDEX.sub("[]", path))
             if shape not in self._field_hints:
                 self._field_hints[shape] = suggest_field(value, path)
@@ -241,10 +242,9 @@ class ManifestLoader:
         try:
             item = kinds.decode(value)
             item = self._named(document, value, row, item)
-            item = default_object(item)
+            return self._specs.defaulted(item) if isinstance(item, Pod) else default_object(item)
         except InputError as problem:
             raise _placed(problem, document, value) from None
-        return self._specs.share(item) if isinstance(item, Pod) else item
 
     def _named(
         self, document: Document, value: dict[str, object], row: ResourceKind, item: KubernetesObject
@@ -318,18 +318,32 @@ def _placed(problem: InputError, document: Document, value: dict[str, object]) -
 
 
 class _SharedSpecs:
-    """Gives pods with equal specs, labels and owners the very same ones: less memory, and plans found by identity."""
+    """Gives pods the API's defaults, and pods that are alike but for their nodes the very same parts.
+
+    That takes less memory, finds plans by identity, and computes the defaults of a spec once.
+    """
 
     def __init__(self) -> None:
         self._encode = msgspec.msgpack.Encoder().encode
+        self._specs: dict[bytes, PodSpec] = {}
         self._known: dict[bytes, Pod] = {}
 
-    def share(self, pod: Pod) -> Pod:
-        metadata = pod.metadata
-        key = self._encode((metadata.labels, metadata.owner_references, pod.spec))
-        known = self._known.setdefault(key, pod)
-        if known is pod:
-            return pod
-        same = known.metadata
-        metadata = replace(metadata, labels=same.labels, owner_references=same.owner_references)
-        return replace(pod, metadata=metadata, spec=known.spec)
+    def defaulted(self, pod: Pod) -> Pod:
+        """Return a pod with the API's defaults."""
+        bare = replace(pod.spec, node_name="")
+        key = self._encode(bare)
+        spec = self._specs.get(key)
+        if spec is None:
+            spec = self._specs[key] = default_pod(Pod(spec=bare)).spec
+        metadata, node_name = pod.metadata, pod.spec.node_name
+        status = default_pod_status(pod.status)
+        alike = self._encode((metadata.labels, metadata.owner_references, node_name, id(spec)))
+        known = self._known.get(alike)
+        if known is not None:
+            same, spec = known.metadata, known.spec
+            metadata = replace(metadata, labels=same.labels, owner_references=same.owner_references)
+        elif node_name:
+            spec = replace(spec, node_name=node_name)
+        metadata = changed(metadata, namespace=metadata.namespace or "default")
+        found = Pod(metadata=metadata, spec=spec, status=status)
+        return self._known.setdefault(alike, found) if known is None else found

@@ -7,9 +7,10 @@ resource, coordination and events (v1). It is loaded on first use.
 """
 
 import gzip
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import resources
+from typing import Any
 
 import msgspec
 
@@ -147,7 +148,44 @@ def _make_plan(type_name: str, made: dict[str, _Plan]) -> _Plan:
     return plan
 
 
-def unknown_fields(document: Mapping[str, object]) -> list[str]:
+@cache
+def _strict_decoder(type_name: str) -> Callable[[bytes], object] | None:
+    """Return what decodes JSON of a type and raises an error if it has an unknown field; None for a type that contains itself.
+
+    Most documents have no unknown field, and this finds it out in a tenth of the time that `_is_clean` takes.
+    """
+    made = _strict_struct(type_name, {}, ())
+    return None if made is None else msgspec.json.Decoder(made).decode
+
+
+def _strict_struct(type_name: str, made: dict[str, type | None], outer: tuple[str, ...]) -> type | None:
+    """Return a struct with the fields of a type, whose values are not looked at unless they are objects with fields."""
+    if type_name in outer:
+        return None
+    if type_name in made:
+        return made[type_name]
+    types = schema().types
+    fields: list[tuple[str, Any, Any]] = []
+    names: dict[str, str] = {}
+    for number, (name, facts) in enumerate(types[type_name].fields.items()):
+        inner: Any = msgspec.Raw
+        core = types.get(facts.type)
+        if core is not None and not core.scalar:
+            inner = _strict_struct(facts.type, made, (*outer, type_name))
+            if inner is None:
+                made[type_name] = None
+                return None
+            for container in reversed(facts.containers):
+                inner = list[inner | None] if container == "list" else dict[str, inner | None]
+            inner = inner | None
+        names[f"f{number}"] = name
+        fields.append((f"f{number}", inner, None))
+    found = msgspec.defstruct(type_name.rpartition(".")[2], fields, rename=names, forbid_unknown_fields=True, gc=False)
+    made[type_name] = found
+    return found
+
+
+def unknown_fields(document: Mapping[str, object], raw: bytes = b"") -> list[str]:
     """Return the JSON paths of the fields of a document that the pinned release does not know, in document order.
 
     A kind that the release does not serve has no table: the answer is empty for it. Values are not looked at:
@@ -155,7 +193,7 @@ def unknown_fields(document: Mapping[str, object]) -> list[str]:
     like `$.spec.containers[0].imagePullPolice`; the fields inside an unknown field are not listed again.
     """
     facts = schema().kinds.get(f"{document.get('apiVersion')}/{document.get('kind')}")
-    if facts is None or _is_clean(_plan(facts.type), document):
+    if facts is None or _decodes(facts.type, raw) or _is_clean(_plan(facts.type), document):
         return []
     found: list[str] = []
     _list_unknown(_plan(facts.type), document, "$", found)
@@ -182,6 +220,18 @@ def known_fields(document: Mapping[str, object], path: str) -> list[str]:
                 break
         else:
             return []
+
+
+def _decodes(type_name: str, raw: bytes) -> bool:
+    """Return whether JSON has only fields of a type; False also if something else is unusual about it."""
+    decode = _strict_decoder(type_name) if raw else None
+    if decode is None:
+        return False
+    try:
+        decode(raw)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return False
+    return True
 
 
 def _is_clean(plan: _Plan, value: Mapping[str, object]) -> bool:

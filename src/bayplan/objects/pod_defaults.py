@@ -9,7 +9,7 @@ from functools import lru_cache
 from msgspec.structs import replace
 
 from bayplan.objects.meta import ResourceList, changed, mapped
-from bayplan.objects.pod import Container, ContainerStatus, Pod, PodSpec, ResourceRequirements
+from bayplan.objects.pod import Container, ContainerStatus, Pod, PodSpec, PodStatus, ResourceRequirements
 from bayplan.objects.quantity import Quantity, QuantityLike, parse_quantity
 from bayplan.objects.requests import RequestOptions, pod_requests, sum_container_limits
 from bayplan.objects.resource_names import is_huge_page, is_pod_level
@@ -47,17 +47,22 @@ def default_pod(pod: Pod, *, pod_level_resources: bool = True) -> Pod:
     pod = changed(pod, spec=default_pod_spec(spec))
     if pod.spec.resources is not None:
         pod = changed(pod, spec=changed(pod.spec, resources=rounded_requirements(pod.spec.resources)))
-    status = pod.status
-    if status.container_statuses or status.init_container_statuses or status.resources or status.allocated_resources:
-        status = changed(
-            status,
-            container_statuses=mapped(_rounded_status, status.container_statuses),
-            init_container_statuses=mapped(_rounded_status, status.init_container_statuses),
-            allocated_resources=rounded(status.allocated_resources),
-            resources=status.resources and rounded_requirements(status.resources),
-        )
-        pod = changed(pod, status=status)
-    return pod
+    return changed(pod, status=default_pod_status(pod.status))
+
+
+def default_pod_status(status: PodStatus) -> PodStatus:
+    """Return a pod's status with its amounts rounded up to thousandths."""
+    if not (
+        status.container_statuses or status.init_container_statuses or status.resources or status.allocated_resources
+    ):
+        return status
+    return changed(
+        status,
+        container_statuses=mapped(_rounded_status, status.container_statuses),
+        init_container_statuses=mapped(_rounded_status, status.init_container_statuses),
+        allocated_resources=rounded(status.allocated_resources),
+        resources=status.resources and rounded_requirements(status.resources),
+    )
 
 
 def default_pod_spec(spec: PodSpec) -> PodSpec:

@@ -457,3 +457,14 @@ def join_errors(problems: Iterable[str]) -> str:
 
 def _to_json(values: tuple[str, ...] | None) -> str:
     return "null" if values is None else f"[{','.join(json_string(value) for value in values)}]"
+
+
+def selector_text(selector: LabelSelector | None) -> str:
+    """Return a label selector as people write one: ``app=web,tier in (a, b)``."""
+    if selector is None:
+        return "nothing"
+    parts = [f"{key}={value}" for key, value in sorted((selector.match_labels or {}).items())]
+    for requirement in selector.match_expressions:
+        values = f" ({', '.join(requirement.values)})" if requirement.values else ""
+        parts.append(f"{requirement.key} {requirement.operator}{values}")
+    return ", ".join(parts) or "any labels"

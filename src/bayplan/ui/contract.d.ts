@@ -490,6 +490,7 @@ declare namespace Api {
     events: EventLine[];
     notes: string[];
     assumptions: string[];
+    age_ns: number | null;
   }
 
   /** Everything except events, as a List of Kubernetes documents, with the scheduler's configuration as text. */

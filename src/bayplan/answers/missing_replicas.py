@@ -1,0 +1,39 @@
+"""Replicas that a workload should have and its controller could not create: a quota or a limit refuses them."""
+
+from __future__ import annotations
+
+from bayplan.analysis.units import format_count
+from bayplan.answers.copies import Template, admission_of
+from bayplan.answers.question_cluster import QuestionCluster
+from bayplan.answers.workloads import Workload, find_workload
+from bayplan.base.errors import InputError
+from bayplan.objects.pod import Pod
+from bayplan.objects.workloads import DaemonSet, Job
+
+
+def missing_replicas(text: str, cluster: QuestionCluster) -> str:
+    """Return why replicas of a workload do not exist, in one sentence; "" if all do, or the object of the workload is unknown."""
+    try:
+        found = find_workload(text, cluster)
+    except InputError:
+        return ""
+    item = found.item
+    if not isinstance(item, Workload) or isinstance(item, DaemonSet | Job):
+        return ""
+    missing = (1 if item.spec.replicas is None else item.spec.replicas) - len(found.pods)
+    if missing <= 0:
+        return ""
+    lacking = f"{format_count(missing, 'replica')} of {found.label} {'was' if missing == 1 else 'were'} never created"
+    refusal = _refusal(Template(found, cluster), cluster, found.namespace)
+    return f"{lacking}: {refusal}" if refusal else lacking
+
+
+def _refusal(template: Template, cluster: QuestionCluster, namespace: str) -> str:
+    """Return why admission refuses the next replica; "" if it does not."""
+    pod = template.next()[-1]
+    assert isinstance(pod, Pod)
+    try:
+        admission_of(cluster, [namespace]).charge(pod)
+    except InputError as refused:
+        return refused.got
+    return ""

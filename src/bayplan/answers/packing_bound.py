@@ -1,0 +1,243 @@
+"""Bounds by packing whole pods with OR-tools, for small and medium clusters.
+
+The models are relaxations, too, but tighter than those of `bayplan.answers.removal_bound` and `bayplan.answers.node_addition`: a
+pod stays in one piece, all resources count at once, and a node takes no pod that its taints, labels or cordon keep away. Rules
+about other pods, volumes and ports are left out, so the bounds hold for every answer. If the search is stopped early, the bound
+that it has proved so far counts. The limit on its work is deterministic, and so is the bound.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import msgspec
+import numpy as np
+
+from bayplan.answers.drain_rules import stays_behind
+from bayplan.answers.node_offers import NodeOffer
+from bayplan.answers.question_cluster import QuestionCluster
+from bayplan.answers.removal_bound import RemovalBound
+from bayplan.base.extras import named_extras
+from bayplan.engine.records import RecordLevel
+from bayplan.objects.node import Node, Taint
+from bayplan.objects.pod import Pod
+from bayplan.objects.selectors import compile_required_node_affinity, tolerates
+from bayplan.state.arrays import Ints
+from bayplan.state.cluster_state import ClusterState
+from bayplan.state.pod_info import FIRST_RESOURCE, POD_COUNT
+
+if TYPE_CHECKING:
+    from ortools.sat.python.cp_model import CpModel, CpSolver, IntVar
+
+METHOD = "packing by OR-tools: whole pods, all resources, taints, labels and cordons"
+
+MAX_VARIABLES = 20_000
+"""Maximum number of variables of a model: larger ones take minutes. The relaxation is used instead."""
+
+MAX_WORK = 20.0
+"""Work after which the search stops, in the solver's deterministic seconds, which take about as long as seconds."""
+
+_CORDON = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
+
+
+class _Group(msgspec.Struct):
+    """Pods that are alike: what each takes, the rows that may take it, their number, and the row that they leave."""
+
+    vector: Ints
+    rows: list[int]
+    count: int
+    leaves: int
+
+
+class _Rules:
+    """Which nodes may take a pod whatever runs there.
+
+    Args:
+        cluster: whose scheduler's filters count.
+    """
+
+    def __init__(self, cluster: QuestionCluster) -> None:
+        profiles = cluster.scheduler.make(record_level=RecordLevel.OFF).profiles.values()
+        names = [{plugin.name for plugin in profile.filter} for profile in profiles]
+        found = set.intersection(*names) if names else set[str]()
+        self.fit = "NodeResourcesFit" in found
+        self._taints = "TaintToleration" in found
+        self._labels = "NodeAffinity" in found
+        self._cordon = "NodeUnschedulable" in found
+
+    def of(self, pod: Pod) -> Callable[[Node], bool]:
+        """Return what says whether a node may take a pod."""
+        required = compile_required_node_affinity(pod)
+        tolerations = pod.spec.tolerations
+
+        def tolerated(taint: Taint) -> bool:
+            return any(tolerates(each, taint, comparison_operators=True) for each in tolerations)
+
+        def may(node: Node) -> bool:
+            if self._cordon and node.spec.unschedulable and not tolerated(_CORDON):
+                return False
+            hard = (taint for taint in node.spec.taints if taint.effect in ("NoSchedule", "NoExecute"))
+            if self._taints and not all(map(tolerated, hard)):
+                return False
+            return not self._labels or required.matches(node.metadata.labels, node.metadata.name)
+
+        return may
+
+
+def packed_removal_bound(
+    cluster: QuestionCluster, candidates: Sequence[str], prices: Mapping[str, float], relaxed: RemovalBound
+) -> RemovalBound:
+    """Return how many of some nodes could be removed at most; `relaxed` if the model would be too large.
+
+    Args:
+        cluster: the current one. candidates: nodes that no rule keeps. prices: by node, 1 if there is none.
+        relaxed: the bound of the relaxation.
+
+    Raises:
+        MissingExtra: OR-tools is not installed.
+    """
+    rules, state = _Rules(cluster), cluster.state
+    row_of = state.nodes.row_of
+    leaving = [
+        (info.pod, info.footprint.vector, info.row) for info in state.pods.values() if not stays_behind(info.pod)
+    ]
+    may_go = {row_of[name] for name in candidates}
+    free = _free(state)
+    groups = _groups([each for each in leaving if each[2] in may_go], state, free, rules)
+    if not rules.fit or sum(len(group.rows) for group in groups) + len(may_go) > MAX_VARIABLES:
+        return relaxed
+    weights = {row_of[name]: prices.get(name, 1.0) for name in candidates}
+    nodes = math.floor(_most_removed(groups, free, dict.fromkeys(weights, 1.0)) + 1e-6)
+    price = _most_removed(groups, free, weights) if prices else float(nodes)
+    return RemovalBound(
+        nodes=min(nodes, relaxed.nodes),
+        price=min(price, relaxed.price),
+        resource=relaxed.resource if nodes >= relaxed.nodes else "",
+        method=METHOD,
+    )
+
+
+def packed_addition_bound(
+    cluster: QuestionCluster, pods: Sequence[Pod], shapes: Sequence[NodeOffer], price: float, relaxed: float
+) -> tuple[float, str]:
+    """Return the least that nodes for some waiting pods can cost, and how it was found; "" if the model would be too large.
+
+    Args:
+        cluster: the current one. pods: that get nodes in the answer. shapes: available ones. price: of the answer.
+        relaxed: the bound of the relaxation.
+
+    Raises:
+        MissingExtra: OR-tools is not installed.
+    """
+    rules = _Rules(cluster)
+    with cluster.state.trial() as state:
+        new: dict[int, tuple[int, float]] = {}
+        for number, shape in enumerate(shapes):
+            most = len(pods) if shape.price <= 0 else min(int(price / shape.price), len(pods))
+            for copy in range(most if shape.most is None else min(most, shape.most)):
+                new[state.add_node(shape.node(f"bound-{number}-{copy}"))] = (number, shape.price)
+            if len(new) * len(pods) > 50 * MAX_VARIABLES:
+                return relaxed, ""
+        free = _free(state)
+        groups = _groups([(pod, state.footprint(pod).vector, -1) for pod in pods], state, free, rules)
+    if not rules.fit or sum(len(group.rows) for group in groups) + len(new) > MAX_VARIABLES:
+        return relaxed, ""
+    return max(relaxed, _least_price(groups, free, new)), METHOD
+
+
+def _free(state: ClusterState) -> Ints:
+    """Return int64[rows of usage, nodes], what is free on each node; nothing on rows without a node."""
+    count = state.nodes.count
+    offered = np.zeros((FIRST_RESOURCE + len(state.nodes.allocatable), count), dtype=np.int64)
+    offered[POD_COUNT] = state.nodes.allowed_pods[:count]
+    offered[FIRST_RESOURCE:] = state.nodes.allocatable[:, :count]
+    used = np.asarray(state.usage[:, :count])
+    offered[: len(used)] -= used
+    found: Ints = np.where(state.nodes.alive[:count], np.maximum(offered, 0), 0)
+    return found
+
+
+def _groups(pods: Sequence[tuple[Pod, Ints, int]], state: ClusterState, free: Ints, rules: _Rules) -> list[_Group]:
+    """Return pods in groups of those that are alike and leave the same row, with the other rows that may take them."""
+    found: dict[tuple[bytes, bytes, int], _Group] = {}
+    static: dict[bytes, np.ndarray] = {}
+    counted = [POD_COUNT, *range(FIRST_RESOURCE, len(free))]
+    nodes = state.nodes.nodes
+    for pod, narrow, leaves in pods:
+        spec = pod.spec
+        key = msgspec.msgpack.encode(
+            (spec.tolerations, spec.node_selector, spec.affinity and spec.affinity.node_affinity)
+        )
+        if key not in static:
+            may = rules.of(pod)
+            static[key] = np.array([node is not None and may(node) for node in nodes[: free.shape[1]]], dtype=np.bool_)
+        vector = np.pad(narrow, (0, len(free) - len(narrow)))
+        fits = static[key] & (free[counted] >= vector[counted, None]).all(axis=0)
+        if leaves >= 0:
+            fits[leaves] = False
+        group = found.setdefault(
+            (vector.tobytes(), fits.tobytes(), leaves), _Group(vector, np.flatnonzero(fits).tolist(), 0, leaves)
+        )
+        group.count += 1
+    return list(found.values())
+
+
+# --- models -----------------------------------------------------------------------------------------------------------
+
+
+def _model() -> tuple[CpModel, CpSolver]:
+    with named_extras():
+        from ortools.sat.python import cp_model
+    solver = cp_model.CpSolver()
+    parameters = solver.parameters
+    parameters.num_workers, parameters.random_seed, parameters.max_deterministic_time = 1, 0, MAX_WORK
+    return cp_model.CpModel(), solver
+
+
+def _place(model: CpModel, groups: Sequence[_Group], free: Ints, is_open: Mapping[int, IntVar]) -> list[list[IntVar]]:
+    """Return how many pods of each group go to each of its rows; rows of `is_open` take pods only if they are open."""
+    placed = [[model.new_int_var(0, group.count, "") for _ in group.rows] for group in groups]
+    incoming: dict[int, list[tuple[_Group, IntVar]]] = {}
+    for group, counts in zip(groups, placed, strict=True):
+        for row, count in zip(group.rows, counts, strict=True):
+            incoming.setdefault(row, []).append((group, count))
+    for row, parts in incoming.items():
+        for resource in (POD_COUNT, *range(FIRST_RESOURCE, len(free))):
+            terms = [int(group.vector[resource]) * count for group, count in parts if group.vector[resource]]
+            if terms:
+                room = int(free[resource, row])
+                model.add(sum(terms) <= (room * is_open[row] if row in is_open else room))
+    return placed
+
+
+def _most_removed(groups: Sequence[_Group], free: Ints, weights: Mapping[int, float]) -> float:
+    """Return the largest weight of removed rows, or what the solver has proved that it can't exceed."""
+    model, solver = _model()
+    stays = {row: model.new_bool_var("") for row in weights}
+    placed = _place(model, groups, free, stays)
+    for group, counts in zip(groups, placed, strict=True):
+        model.add(sum(counts) == group.count - group.count * stays[group.leaves])
+    total = sum(weights.values())
+    model.minimize(sum(weight * stays[row] for row, weight in weights.items()))
+    solver.solve(model)
+    return total - max(float(solver.best_objective_bound), 0.0)
+
+
+def _least_price(groups: Sequence[_Group], free: Ints, new: Mapping[int, tuple[int, float]]) -> float:
+    """Return the least price of new rows, or what the solver has proved to be needed."""
+    model, solver = _model()
+    used = {row: model.new_bool_var("") for row in new}
+    placed = _place(model, groups, free, used)
+    for group, counts in zip(groups, placed, strict=True):
+        model.add(sum(counts) == group.count)
+    # Nodes of one shape are alike: the first ones are used first.
+    rows = list(new)
+    for row, following in pairwise(rows):
+        if new[row][0] == new[following][0]:
+            model.add_implication(used[following], used[row])
+    model.minimize(sum(price * used[row] for row, (_, price) in new.items()))
+    solver.solve(model)
+    return max(float(solver.best_objective_bound), 0.0)

@@ -1,0 +1,92 @@
+"""The command ``waiting``: why pods wait, the reasons with the most pods that nothing else blocks first."""
+
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Annotated
+
+import typer
+
+from bayplan.analysis.units import format_count, format_list
+from bayplan.answers.answer_text import assumed
+from bayplan.answers.waiting_reasons import WaitingReason
+from bayplan.app.mode import Mode
+from bayplan.cli.question_options import print_lines
+from bayplan.cli.simulation_options import Config, FeatureGates, ModeOption, Plugins, Seed, Strict
+from bayplan.cli.source_options import AsJson, Context, Kubeconfig, Sources, print_json, read_source, source_options
+from bayplan.engine.records import RecordLevel
+from bayplan.library import Cluster
+
+SHOWN = 3
+"""Pods named for each reason."""
+
+
+def waiting(
+    sources: Sources = None,
+    context: Context = "",
+    kubeconfig: Kubeconfig = None,
+    everything: Annotated[bool, typer.Option("--all", help="Name all pods of each reason.")] = False,
+    as_json: AsJson = False,
+    mode: ModeOption = Mode.CURRENT,
+    config: Config = None,
+    feature_gates: FeatureGates = "",
+    plugin: Plugins = None,
+    seed: Seed = 0,
+    strict: Strict = False,
+) -> None:
+    """Show why pods wait, grouped by reason.
+
+    The reasons with the most pods that nothing else blocks come first: lifting one of these places pods. Pods that fit now are
+    listed last; the scheduler will place them.
+
+    Exit code: 0 if no pod waits, 1 otherwise, 2 on bad input.
+
+    Example: bayplan waiting --context prod
+    """
+    options = source_options(
+        sources,
+        context=context,
+        kubeconfig=kubeconfig,
+        mode=mode,
+        config=config,
+        feature_gates=feature_gates,
+        plugins=plugin,
+        seed=seed,
+        strict=strict,
+    )
+    source = read_source(options)
+    cluster = Cluster.of(source, seed=seed, record_level=RecordLevel.OFF)
+    found = cluster.waiting_reasons()
+    pending = cluster.pending
+    if as_json:
+        print_json({"waiting": pending, "reasons": found.to_dicts(), "assumptions": cluster.assumptions})
+    else:
+        print_lines(_lines(cluster, found, everything=everything))
+    sys.stdout.flush()
+    if pending:
+        raise typer.Exit(1)
+
+
+def _lines(cluster: Cluster, rows: Iterable[WaitingReason], *, everything: bool) -> list[str]:
+    """Return the reasons as text; one that several filters report is shown once."""
+    reasons: dict[str, list[WaitingReason]] = {}
+    for row in rows:
+        reasons.setdefault(row.sentence, []).append(row)
+    pods, pending = format_count(len(cluster.scheduler.pods), "pod"), cluster.pending
+    if not pending:
+        return [f"None of {pods} waits.", *assumed(cluster.assumptions)]
+    verb = "waits" if len(pending) == 1 else "wait"
+    lines = [f"{len(pending):,} of {pods} {verb}, for {format_count(len(reasons), 'reason')}."]
+    for sentence, of_filters in reasons.items():
+        names = of_filters[0].examples
+        plugins = ", ".join(row.plugin for row in of_filters)
+        lines += ["", f"{of_filters[0].pods:,} x {sentence}", f"    {plugins}: {_named(names, everything)}"]
+    blocked = {key for of_filters in reasons.values() for key in of_filters[0].examples}
+    fitting = [key for key in pending if key not in blocked]
+    if fitting:
+        lines += ["", f"{len(fitting):,} x fits now, and is not scheduled yet", f"    {_named(fitting, everything)}"]
+    return [*lines, *assumed(cluster.assumptions)]
+
+
+def _named(pods: Sequence[str], everything: bool) -> str:
+    shown = pods if everything else pods[:SHOWN]
+    return format_list(shown, more=len(pods) - len(shown))

@@ -1,0 +1,62 @@
+"""Bounds by packing: tighter than the relaxation where pods can't be split or stay off nodes, and an error without OR-tools."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from bayplan.answers.drain_rules import DrainOptions
+from bayplan.answers.node_addition import nodes_to_add
+from bayplan.answers.node_offers import NodeOffer
+from bayplan.answers.node_removal import nodes_to_remove
+from bayplan.base.errors import MissingExtra
+from bayplan.testing.builders import make_node
+from tests.answers.clusters import cluster_of, node, running, waiting
+
+
+def large(name: str, price: float) -> NodeOffer:
+    return NodeOffer(name=name, allocatable={"cpu": "4", "memory": "8Gi", "pods": "20"}, price=price)
+
+
+def test_without_or_tools_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ortools", None)
+    cluster = cluster_of(node("a"), node("b"), running("web-1", "a").obj())
+    with pytest.raises(MissingExtra, match="bayplan\\[bounds\\]"):
+        nodes_to_remove(cluster, packing=True)
+
+
+class TestPacking:
+    """With OR-tools."""
+
+    @pytest.fixture(autouse=True)
+    def needed(self) -> None:
+        pytest.importorskip("ortools", reason="OR-tools is part of the extra bounds")
+
+    def test_pods_that_can_not_be_split_keep_nodes(self) -> None:
+        # Three pods of 3 cores fill two nodes of 4 in parts, but take three whole ones.
+        pods = [running(f"web-{name}", name, cpu="2500m").obj() for name in "abc"]
+        cluster = cluster_of(node("a"), node("b"), node("c"), *pods)
+        assert nodes_to_remove(cluster).bound.nodes == 1
+        assert nodes_to_remove(cluster, packing=True).bound.nodes == 0
+
+    def test_a_taint_keeps_a_node_from_being_room(self) -> None:
+        tainted = make_node("t").capacity(cpu="64", memory="64Gi", pods="20").taint("gpu").obj()
+        pods = [running(f"web-{name}", name, cpu="3").obj() for name in "ab"]
+        answer = nodes_to_remove(cluster_of(node("a"), node("b"), tainted, *pods), candidates=["a", "b"], packing=True)
+        assert (answer.bound.nodes, len(answer.removed)) == (0, 0)
+        assert "OR-tools" in answer.bound.method
+
+    def test_the_price_of_whole_nodes_counts(self) -> None:
+        cluster = cluster_of(node("a", cpu="1"), *(waiting(f"w-{number}", cpu="3") for number in range(3)))
+        relaxed = nodes_to_add(cluster, [large("l", 2.0)])
+        packed = nodes_to_add(cluster, [large("l", 2.0)], packing=True)
+        assert relaxed.bound < packed.bound == packed.price == 6.0
+
+    def test_the_bound_is_the_same_each_time(self) -> None:
+        pods = [running(f"web-{number}", "abcd"[number % 4], cpu="700m").obj() for number in range(12)]
+        cluster = cluster_of(*(node(name) for name in "abcd"), *pods)
+        options = DrainOptions()
+        assert nodes_to_remove(cluster, options=options, packing=True).bound == (
+            nodes_to_remove(cluster, options=options, packing=True).bound
+        )

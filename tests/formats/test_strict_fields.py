@@ -1,0 +1,37 @@
+"""The fast search for unknown fields, which decodes the text, agrees with the walk over the document."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from bayplan.formats.schema import schema, unknown_fields
+
+POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}}
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        pytest.param(POD, id="no unknown field"),
+        pytest.param({**POD, "spec": {"nodeNam": "a"}}, id="in an object"),
+        pytest.param({**POD, "spec": {"containers": [{"name": "c", "imag": "x"}, None]}}, id="in a list"),
+        pytest.param({**POD, "spec": {"volumes": "none"}}, id="text where a list belongs"),
+        pytest.param({**POD, "spec": None, "statu": {}}, id="nothing where an object belongs"),
+        pytest.param({**POD, "metadata": {"managedFields": [{"fieldsV1": {"f:any": {}}}]}}, id="any object"),
+        pytest.param(
+            {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "spec": {"x": 1}},
+            id="a type that contains itself",
+        ),
+    ],
+)
+def test_both_ways_find_the_same(document: dict[str, object]) -> None:
+    assert unknown_fields(document, json.dumps(document).encode()) == unknown_fields(document)
+
+
+def test_every_kind_can_be_decoded_or_is_walked() -> None:
+    for name in schema().kinds:
+        api_version, _, kind = name.rpartition("/")
+        document = {"apiVersion": api_version, "kind": kind, "metadata": {"nam": "x"}}
+        assert unknown_fields(document, json.dumps(document).encode()) == unknown_fields(document)
