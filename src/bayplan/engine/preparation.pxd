@@ -15,8 +15,8 @@ cdef class PreFilters:
     cdef PreFilterOutcome _outcome
     cdef Py_ssize_t _asked, _node_position
 
-    @cython.locals(number=Py_ssize_t)
-    cdef void _prepare(self, PreFilters akin) except *
+    @cython.locals(number=Py_ssize_t, dynamic=list)
+    cpdef void adapt(self, object specs) except *
     @cython.locals(outcome=PreFilterOutcome)
     cpdef PreFilterOutcome run(self, object cycle_state)
     @cython.locals(position=Py_ssize_t, number=Py_ssize_t)
@@ -37,6 +37,7 @@ cdef class PreScores:
     cdef Py_ssize_t _node_position
     cdef readonly bint reads_feasible
 
+    cpdef void adapt(self, object specs) except *
     @cython.locals(position=Py_ssize_t, known=bint, changed=bint, number=Py_ssize_t)
     cpdef PreScoreOutcome run(self, object feasible)
     @cython.locals(outcome=PreScoreOutcome)

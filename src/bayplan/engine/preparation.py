@@ -44,35 +44,38 @@ class PreFilters:
 
     Args:
         profile: the profile. specs: what each plugin compiled. state: the cluster.
-        akin: those of a plan of the same profile; results that depend only on nodes are reused for plugins with the identical spec.
     """
 
-    def __init__(
-        self, profile: Profile, specs: Mapping[str, Any], state: ClusterState, akin: PreFilters | None = None
-    ) -> None:
+    def __init__(self, profile: Profile, specs: Mapping[str, Any], state: ClusterState) -> None:
         self._state = state
         self._node_log = state.node_log
         self._plugins = [(plugin, specs[plugin.name]) for plugin in profile.pre_filter]
         # Those that run in every cycle, by number.
-        self._dynamic: list[int] = []
+        self._dynamic = [
+            number for number, (plugin, spec) in enumerate(self._plugins) if not is_static(plugin.pre_filter_reads(spec))
+        ]
         self._answers: list[PreFilterResult | Status | None] = [None] * len(self._plugins)
         self._outcome = PreFilterOutcome()
         # Number of plugins that ran last time; -1 if there was no run.
         self._asked = -1
         self._node_position = state.node_log.end
         self._said: tuple[PreFilterOutcome, tuple[PreFilterSaid, ...]] | None = None
-        self._prepare(akin)
 
-    def _prepare(self, akin: PreFilters | None) -> None:
-        """Find the plugins that run in every cycle, and the results to reuse."""
-        for number, (plugin, spec) in enumerate(self._plugins):
-            if akin is not None and akin._plugins[number][1] is spec:
-                if number in akin._dynamic:
-                    self._dynamic.append(number)
-                elif akin._node_position == self._node_position:
-                    self._answers[number] = akin._answers[number]
-            elif not is_static(plugin.pre_filter_reads(spec)):
-                self._dynamic.append(number)
+    def adapt(self, specs: Mapping[str, Any]) -> None:
+        """Change to other specs; the results for specs that stay are kept."""
+        dynamic = []
+        for number, (plugin, before) in enumerate(self._plugins):
+            spec = specs[plugin.name]
+            if spec is before:
+                if number in self._dynamic:
+                    dynamic.append(number)
+                continue
+            self._plugins[number] = (plugin, spec)
+            self._answers[number] = None
+            if not is_static(plugin.pre_filter_reads(spec)):
+                dynamic.append(number)
+        self._dynamic = dynamic
+        self._asked = -1
 
     def run(self, cycle_state: CycleState) -> PreFilterOutcome:
         """Return the outcome of this cycle: the same object as before if no result changed."""
@@ -203,6 +206,14 @@ class PreScores:
         self._outcome: PreScoreOutcome | None = None
         self._node_position = -1
         self._said: tuple[PreScoreOutcome | None, tuple[tuple[str, Code], ...]] | None = None
+
+    def adapt(self, specs: Mapping[str, Any]) -> None:
+        """Change to other specs."""
+        self._plugins = [(plugin, specs[plugin.name]) for plugin, _ in self._plugins]
+        self._dynamic = [
+            number for number, (plugin, spec) in enumerate(self._plugins) if not is_static(plugin.pre_score_reads(spec))
+        ]
+        self._outcome = None
 
     def run(self, feasible: Bools) -> PreScoreOutcome:
         """Return the outcome of this cycle: the same object as before if no result changed."""
