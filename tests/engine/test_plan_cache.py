@@ -246,7 +246,9 @@ def item_cpu(item: Pod) -> int:
         ),
     ],
 )
-def test_the_plan_of_a_pod_that_came_once_is_adapted_to_the_next_of_its_kind(pods: list[Pod], want: dict[str, bool]) -> None:
+def test_the_plan_of_a_pod_that_came_once_is_adapted_to_the_next_of_its_kind(
+    pods: list[Pod], want: dict[str, bool]
+) -> None:
     scheduler = make_scheduler(in_tree=("NodeResourcesFit", "TaintToleration"), nodes=("n1", "n2", "n3"))
     plans = scheduler.plans
     results = []

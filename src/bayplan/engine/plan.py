@@ -103,8 +103,21 @@ class Plan:
             self.footprint = self._footprint_of(pod)
         self.pre_filters.adapt(self.specs)
         self.pre_scores.adapt(self.specs)
-        self._pre_seen = self._pre_score_seen = None
-        self._filters_skipped = self._scores_skipped = None
+        filters, scorers = self.filtered.results, self.totals.results
+        self.filtered.rules.replace(
+            [
+                item if self._is_current(item) else self._shared.filter_result(item.plugin, self.specs[item.name])
+                for item in filters
+            ]
+        )
+        self.totals.replace(
+            [
+                item if self._is_current(item) else self._shared.score_result(item.plugin, self.specs[item.name])
+                for item in scorers
+            ]
+        )
+        # A scorer's error may depend on its spec.
+        self._pre_score_seen = None
         self.failure = self.history = self.first_failed = self.dry_run = None
 
     def _footprint_of(self, pod: Pod) -> Footprint:
@@ -138,11 +151,7 @@ class Plan:
         self._pre_seen = None
         if pre.skipped != self._filters_skipped:
             chosen = [plugin for plugin in self.profile.filter if plugin.name not in pre.skipped]
-            kept = {result.name: result for result in filtered.results if self._is_current(result)}
-            results = [
-                kept.get(plugin.name) or self._shared.filter_result(plugin, self.specs[plugin.name])
-                for plugin in chosen
-            ]
+            results = [self._shared.filter_result(plugin, self.specs[plugin.name]) for plugin in chosen]
             # A filter without PreFilter may observe the cluster instead.
             filtered.rules.choose(results, [True] * len(results))
             self._filters_skipped = pre.skipped
@@ -210,12 +219,7 @@ class Plan:
             return False
         if outcome.skipped != self._scores_skipped:
             chosen = [entry for entry in self.profile.score if entry.plugin.name not in outcome.skipped]
-            kept = {result.name: result for result in totals.results if self._is_current(result)}
-            results = [
-                kept.get(entry.plugin.name)
-                or self._shared.score_result(entry.plugin, self.specs[entry.plugin.name])
-                for entry in chosen
-            ]
+            results = [self._shared.score_result(entry.plugin, self.specs[entry.plugin.name]) for entry in chosen]
             observing = [
                 result.name not in known and not isinstance(result.plugin, PreScorePlugin) for result in results
             ]

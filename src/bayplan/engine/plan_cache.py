@@ -167,9 +167,7 @@ def _kind_of(spec: PodSpec) -> PodSpec:
     )
 
 
-def _stale_plugins(
-    akin: Plan, pod: Pod, signing: tuple[Plugin[object], ...], signed: bool
-) -> tuple[set[str], bool]:
+def _stale_plugins(akin: Plan, pod: Pod, signing: tuple[Plugin[object], ...], signed: bool) -> tuple[set[str], bool]:
     """Return the plugins that compile something else for a pod than for that of a plan of the same kind, by name.
 
     And whether both pods take the same of a node.
