@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from fractions import Fraction
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -73,6 +74,13 @@ def test_sums_differences_and_products_wrap(result: IntegerFunction, a: int, b: 
 def test_quotients_are_cut_and_remainders_are_the_rest(result: IntegerFunction, a: int, b: int) -> None:
     exact = math.trunc(Fraction(a, b))
     assert [result(name, a, b) for name in ("quotient", "remainder")] == [low_64_bits(exact), a - b * exact]
+
+
+@pytest.mark.parametrize("module", [go, check], ids=["in Python", "in this build"])
+@given(a=st.integers(0, 2**52 - 1) | st.sampled_from([0, 1, 2**52 - 1]))
+def test_small_integers_and_floats_convert_into_each_other(module: Any, a: int) -> None:
+    assert module.small_float(a) == float(a)
+    assert module.small_int64(float(a)) == a
 
 
 @pytest.mark.parametrize("name", ["quotient", "remainder"])

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
 from msgspec import structs
 
 from bayplan.engine.actions import Action, Bind, Emit, Evict, Nominate, SetCondition
@@ -107,7 +108,7 @@ class Recorder(
         names = [rows.state.nodes.names[row] or "" for row in rows.row_numbers().tolist()]
         self._note("filter", spec.pod.metadata.name, tuple(names), params)
         refused = self.says.get("refuses", ())
-        return rows.codes(rows.from_list([int(name in refused) for name in names]))
+        return np.array([name in refused for name in names], dtype=np.uint16)
 
     def reasons(self, spec: RecorderSpec, params: Params | None, verdict: int) -> tuple[str, ...]:
         return ("node(s) were refused",)
@@ -125,7 +126,9 @@ class Recorder(
     def score(self, spec: RecorderSpec, params: Params | None, rows: Rows) -> Ints:
         self._note("score", spec.pod.metadata.name, params)
         scores = self.says.get("scores", {})
-        return rows.from_list([scores.get(rows.state.nodes.names[row], 0) for row in rows.row_numbers().tolist()])
+        return np.array(
+            [scores.get(rows.state.nodes.names[row], 0) for row in rows.row_numbers().tolist()], dtype=np.int64
+        )
 
     def scale(self, spec: RecorderSpec, params: Params | None, raw: Ints) -> Params:
         self._note("scale", tuple(raw.tolist()))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from random import Random
 from typing import ClassVar
 
+import numpy as np
 import pytest
 
 from bayplan.engine.assemble import assemble_scheduler
@@ -61,7 +62,7 @@ class Moody(FilterPlugin[Spec], NormalizePlugin[Spec]):
         self._maybe_raise("normalize")
         (most,) = scale
         assert isinstance(most, int)
-        return rows.quotient(raw * 100, most) if most else rows.fill(0)
+        return rows.quotient(raw * 100, most) if most else np.zeros(len(rows), dtype=np.int64)
 
     def _maybe_raise(self, point: str) -> None:
         if point in self.fails:

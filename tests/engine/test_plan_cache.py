@@ -17,6 +17,7 @@ from bayplan.framework.node_info import NodeInfo
 from bayplan.framework.per_node_plugin import PerNodePlugin
 from bayplan.objects.meta import OwnerReference
 from bayplan.objects.pod import Pod
+from bayplan.objects.requests import fit_requests
 from bayplan.testing import PodBuilder, make_pod
 from tests.engine.recorders import make_scheduler
 
@@ -68,7 +69,9 @@ SET = OwnerReference(api_version="apps/v1", kind="ReplicaSet", name="r", uid="1"
 )
 def test_which_pods_share_a_plan(left: Pod, right: Pod, want: bool) -> None:
     cache = make()
-    assert (plan_of(cache, left) is plan_of(cache, right)) is want
+    plan_of(cache, left)
+    plan_of(cache, right)
+    assert cache[0].compiled == (1 if want else 2)
 
 
 def test_a_pod_is_compared_with_the_one_before() -> None:
@@ -224,6 +227,10 @@ def test_claims_of_ephemeral_volumes_are_those_of_the_pod_itself() -> None:
             assert (specs[plugin].pod_name, specs[plugin].pod_uid) == (name, f"uid-of-{name}")
 
 
+def item_cpu(item: Pod) -> int:
+    return int(fit_requests(item)["cpu"])
+
+
 @pytest.mark.parametrize(
     ("pods", "want"),
     [
@@ -239,7 +246,9 @@ def test_claims_of_ephemeral_volumes_are_those_of_the_pod_itself() -> None:
         ),
     ],
 )
-def test_a_plan_takes_over_what_a_pod_that_came_once_left(pods: list[Pod], want: dict[str, bool]) -> None:
+def test_the_plan_of_a_pod_that_came_once_is_adapted_to_the_next_of_its_kind(
+    pods: list[Pod], want: dict[str, bool]
+) -> None:
     scheduler = make_scheduler(in_tree=("NodeResourcesFit", "TaintToleration"), nodes=("n1", "n2", "n3"))
     plans = scheduler.plans
     results = []
@@ -248,25 +257,33 @@ def test_a_plan_takes_over_what_a_pod_that_came_once_left(pods: list[Pod], want:
         plan.run_pre_filter_plugins(CycleState())
         plan.refresh_filters()
         plan.refresh_scores()
+        assert (plan.pod, plan.specs["NodeResourcesFit"].requests[0].amount) == (item, item_cpu(item))
         results.append({result.name: result for result in (*plan.filtered.results, *plan.totals.results)})
         assert plan.filtered.combined == (1 if all(want.values()) else len(results))
-    assert (plans.compiled, plans.shared, plans.taken_over) == (len(pods), len(pods) - 1, len(pods) - 1)
+    assert (plans.compiled, plans.shared, plans.adapted) == (len(pods), len(pods) - 1, len(pods) - 1)
     for name, same in want.items():
         assert (results[0][name] is results[-1][name]) is same
         assert results[-1][name].epoch == 1
 
 
-def test_a_plan_whose_rows_were_taken_over_starts_over() -> None:
+def test_an_adapted_plan_finds_the_nodes_for_each_pod() -> None:
     scheduler = make_scheduler(in_tree=("NodeResourcesFit", "TaintToleration"), nodes=("n1", "n2"))
     cache = (scheduler.plans, scheduler.profiles["default-scheduler"])
-    found: list[Plan] = []
-    for cpu in ("1", "1000", "2"):
+    for cpu, want in (("1", 2), ("1000", 0), ("2", 2)):
         plan = plan_of(cache, pod(cpu=cpu).obj())
-        for known in (*found, plan):
-            known.run_pre_filter_plugins(CycleState())
-            known.refresh_filters()
-        found.append(plan)
-        assert [known.filtered.count for known in found] == [2, 0, 2][: len(found)]
+        plan.run_pre_filter_plugins(CycleState())
+        plan.refresh_filters()
+        assert plan.filtered.count == want
+
+
+def test_a_plan_that_is_kept_is_not_adapted() -> None:
+    cache = make()
+    kept = plan_of(cache, pod(cpu="1m").obj())
+    cache[0].keep(kept)
+    others = [plan_of(cache, pod(cpu=f"{number + 2}m").obj()) for number in range(3)]
+    assert kept not in others
+    assert kept.footprint.vector[3] == 1
+    assert plan_of(cache, pod(cpu="1m").obj()) is kept
 
 
 def test_a_placement_asks_each_rule_about_one_row() -> None:

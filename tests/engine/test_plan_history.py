@@ -78,7 +78,7 @@ class Talking(PreFilterPlugin[Tally], FilterPlugin[Tally]):
         return PreFilterResult((len(cluster.pods),))
 
     def filter(self, spec: Tally, params: Params | None, rows: Rows) -> Codes:
-        return rows.codes(rows.where(rows.pod_count() > 1, 1, 0))
+        return (rows.pod_count() > 1).astype(np.uint16)
 
     def reasons(self, spec: Tally, params: Params | None, verdict: int) -> tuple[str, ...]:
         assert params is not None

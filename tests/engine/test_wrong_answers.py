@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pytest
 
 from bayplan.base.errors import PluginError
@@ -45,7 +46,7 @@ class ScoresWithSuccess(PreScorePlugin[Nothing], ScorePlugin[Nothing]):
         return SUCCESS
 
     def score(self, spec: Nothing, params: Params | None, rows: Rows) -> Ints:
-        return rows.fill(0)
+        return np.zeros(len(rows), dtype=np.int64)
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from bayplan.framework.feature_gates import FeatureGates
 from bayplan.framework.plugin import (
     FilterPlugin,
@@ -32,7 +34,7 @@ class Filters(FilterPlugin[Spec]):
         return Spec()
 
     def filter(self, spec: Spec, params: Params | None, rows: Rows) -> Codes:
-        return rows.codes(rows.fill(0))
+        return np.zeros(len(rows), dtype=np.uint16)
 
 
 class Scores(ScorePlugin[Spec]):
@@ -42,7 +44,7 @@ class Scores(ScorePlugin[Spec]):
         return Spec()
 
     def score(self, spec: Spec, params: Params | None, rows: Rows) -> Ints:
-        return rows.fill(1)
+        return np.full(len(rows), 1, dtype=np.int64)
 
 
 class Both(PreFilterPlugin[Spec], Filters, Scores, ReservePlugin[Spec]):

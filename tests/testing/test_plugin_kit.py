@@ -87,7 +87,7 @@ class Right(FilterPlugin[PodSpec], NormalizePlugin[PodSpec]):
         return ("half of the CPU would not stay free",)
 
     def score(self, spec: PodSpec, params: Params | None, rows: Rows) -> Ints:
-        return rows.maximum(rows.allocatable(CPU) - rows.requested(CPU), 0)
+        return np.maximum(rows.allocatable(CPU) - rows.requested(CPU), 0)
 
     def scale(self, spec: PodSpec, params: Params | None, raw: Ints) -> Params:
         return (int(raw.max()),)
@@ -95,7 +95,7 @@ class Right(FilterPlugin[PodSpec], NormalizePlugin[PodSpec]):
     def normalize(self, spec: PodSpec, scale: Params, raw: Ints, rows: Rows) -> Ints:
         (most,) = scale
         assert isinstance(most, int)
-        return rows.quotient(100 * raw, most) if most else rows.fill(0)
+        return rows.quotient(100 * raw, most) if most else np.zeros(len(rows), dtype=np.int64)
 
 
 def test_a_plugin_that_is_right_passes() -> None:
@@ -206,7 +206,7 @@ class Different(Right):
         self.opinion = next(RANDOM) % 2
 
     def score(self, spec: PodSpec, params: Params | None, rows: Rows) -> Ints:
-        return rows.fill(self.opinion)
+        return np.full(len(rows), self.opinion, dtype=np.int64)
 
 
 class Writes(Right):
@@ -259,14 +259,14 @@ class ReadsAnnotations(Right):
     """The signature leaves annotations out."""
 
     def score(self, spec: PodSpec, params: Params | None, rows: Rows) -> Ints:
-        return rows.fill(int(spec.pod.metadata.annotations.get("example.com/likes", "0")))
+        return np.full(len(rows), int(spec.pod.metadata.annotations.get("example.com/likes", "0")), dtype=np.int64)
 
 
 class ShortKey(Right):
     """The key leaves priorities out."""
 
     def score(self, spec: PodSpec, params: Params | None, rows: Rows) -> Ints:
-        return rows.fill((spec.pod.spec.priority or 0) % 11)
+        return np.full(len(rows), (spec.pod.spec.priority or 0) % 11, dtype=np.int64)
 
 
 class SaysSuccess(PreFilterPlugin[PodSpec]):
@@ -283,7 +283,7 @@ class ScoresWithSuccess(PreScorePlugin[PodSpec], ScorePlugin[PodSpec]):
         return SUCCESS
 
     def score(self, spec: PodSpec, params: Params | None, rows: Rows) -> Ints:
-        return rows.fill(1)
+        return np.full(len(rows), 1, dtype=np.int64)
 
 
 class ArrayAsParams(Right):

@@ -12,6 +12,8 @@ cdef extern from "bayplan/base/go_arithmetic.h" nogil:
     int64_t remainder "go_remainder"(int64_t a, int64_t b) except? -1
     double divide "go_divide"(double a, double b) noexcept
     int64_t to_int64 "go_to_int64"(double x) noexcept
+    double small_float "go_small_float"(int64_t a) noexcept
+    int64_t small_int64 "go_small_int64"(double x) noexcept
     double round "go_round"(double x) noexcept
     double log "go_log"(double x) noexcept
     int64_t float_bits "go_float_bits"(double x) noexcept

@@ -42,6 +42,22 @@ static inline int64_t go_to_int64(double x) {
     return x >= -9223372036854775808.0 && x < 9223372036854775808.0 ? (int64_t)x : INT64_MIN;
 }
 
+/* Vector instructions convert between doubles and 64-bit integers only from AVX-512 on; these two need none of them. Both are exact
+   from 0 to below 2^52. */
+static inline double go_small_float(int64_t a) {
+    int64_t bits = a | 0x4330000000000000;
+    double x;
+    memcpy(&x, &bits, sizeof x);
+    return x - 4503599627370496.0;
+}
+
+static inline int64_t go_small_int64(double x) {
+    int64_t bits;
+    x += 4503599627370496.0;
+    memcpy(&bits, &x, sizeof bits);
+    return bits - 0x4330000000000000;
+}
+
 static inline double go_round(double x) {
     double whole = trunc(x);
     return fabs(x - whole) >= 0.5 ? whole + copysign(1.0, x) : whole;

@@ -64,6 +64,16 @@ def to_int64(x: float) -> int:
     return int(x) if -(2.0**63) <= x < 2.0**63 else MIN_INT64
 
 
+def small_float(a: int) -> float:
+    """Convert an integer from 0 to below 2^52, in a way that whole-array loops can be vectorised; for others, any number."""
+    return float(a)
+
+
+def small_int64(x: float) -> int:
+    """Convert a whole number from 0 to below 2^52, in such a way; for others, any integer."""
+    return int(x)
+
+
 def round(x: float) -> float:
     """Round to the nearest whole number, halves away from zero."""
     if not abs(x) < 2.0**52:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 
 from bayplan.base.durations import SECOND_NS
 from bayplan.engine.flocks import Flock, FlockedPods
-from bayplan.engine.hint_index import AFTER_BACKOFF, SKIP, EventMatch, Rejection, Strategy
+from bayplan.engine.hint_index import AFTER_BACKOFF, SKIP, EventMatch, Strategy
 from bayplan.engine.nominator import NominatingInfo, PodLister
 from bayplan.engine.queue import PreCheck, Requeue, SchedulingQueue
 from bayplan.engine.queue_options import DEFAULT_OPTIONS, FLUSH_UNSCHEDULABLE_PERIOD_NS, QueueOptions, first_on_grid
@@ -93,7 +93,7 @@ class EventDrivenQueue(SchedulingQueue):
             or queued.pending_plugins
             or not count
             or options.initial_backoff_ns << (count - 1) < options.max_backoff_ns
-            or not self._is_trusted(_rejection(queued))
+            or not self._is_trusted(queued.rejection)
         ):
             return None
         return self.retry_predictor.plan_of(queued)
@@ -329,7 +329,7 @@ class EventDrivenQueue(SchedulingQueue):
         """Return how often time would have retried a waiting pod in vain since it failed, and when last."""
         flock = self._waiting.flock_of.get(queued)
         failed_ns = queued.timestamp_ns if flock is None else flock.failure_ns(queued)
-        if queued.gating_plugin or not self._is_trusted(_rejection(queued)):
+        if queued.gating_plugin or not self._is_trusted(queued.rejection):
             return 0, failed_ns
         return self._retries_since(failed_ns, now_ns)
 
@@ -366,7 +366,3 @@ class EventDrivenQueue(SchedulingQueue):
         if queued is not None and queued.tier & UNSCHEDULABLE:
             self._catch_up(queued, now_ns)
         return super()._activate(pod, now_ns)
-
-
-def _rejection(queued: QueuedPod) -> Rejection:
-    return queued.pod.spec.scheduler_name, queued.unschedulable_plugins, queued.pending_plugins

@@ -14,9 +14,8 @@ from collections.abc import Callable, Iterator
 from heapq import heappop, heappush
 from typing import TypeAlias
 
-from bayplan.engine.hint_index import Rejection
 from bayplan.engine.plan import Plan
-from bayplan.engine.queued_pod import UNSCHEDULABLE, QueuedPod
+from bayplan.engine.queued_pod import UNSCHEDULABLE, QueuedPod, Rejection
 from bayplan.engine.unschedulable_pods import UnschedulablePods
 
 Retries: TypeAlias = Callable[[int, int], tuple[int, int]]
@@ -147,7 +146,7 @@ class FlockedPods(UnschedulablePods):
         """Add a pod, or regroup one that is already present and whose rejection, gate or plan may have changed."""
         plan = self._plan_of(queued)
         flock = self.flock_of.get(queued)
-        rejection = _rejection(queued)
+        rejection = queued.rejection
         if flock is not None:
             if flock.plan is plan and flock.rejection == rejection:
                 return
@@ -181,19 +180,11 @@ class FlockedPods(UnschedulablePods):
     def check_invariants(self) -> None:
         """Raise AssertionError if flocks, groups and records contradict each other."""
         assert self._size == sum(len(group.members) for group in self.groups) + len(self.flock_of)
-        for number, group in enumerate(self.groups):
-            for queued in group.members:
-                assert queued.tier & UNSCHEDULABLE
-                assert queued.group == number
-                assert queued not in self.flock_of
-                assert (queued.gating_plugin, _rejection(queued)) == (group.gating_plugin, group.rejection)
+        self._check_groups()
+        assert not any(queued in self.flock_of for group in self.groups for queued in group.members)
         assert len(self.flock_of) == sum(len(flock) for flock in self._flocks.values())
         for queued, flock in self.flock_of.items():
             assert queued.tier & UNSCHEDULABLE
             assert (queued in flock.settled) != (queued in flock.recent)
             assert not queued.gating_plugin
-            assert _rejection(queued) == flock.rejection
-
-
-def _rejection(queued: QueuedPod) -> Rejection:
-    return queued.pod.spec.scheduler_name, queued.unschedulable_plugins, queued.pending_plugins
+            assert queued.rejection == flock.rejection

@@ -7,9 +7,9 @@ combinations, so the answer for each is computed once and cached.
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
-from bayplan.engine.queued_pod import QueuedPod, uid_of
+from bayplan.engine.queued_pod import QueuedPod, Rejection, uid_of
 from bayplan.framework.events import ClusterEvent, HintTable, QueueingHint
 from bayplan.objects.pod import Pod
 
@@ -23,9 +23,6 @@ class Strategy(IntEnum):
 
 
 SKIP, AFTER_BACKOFF, IMMEDIATELY = Strategy.SKIP, Strategy.AFTER_BACKOFF, Strategy.IMMEDIATELY
-
-Rejection: TypeAlias = tuple[str, frozenset[str], frozenset[str]]
-"""Scheduler name, unschedulable plugins and pending plugins of a pod, which decide the hints to run."""
 
 
 class Interest(NamedTuple):
@@ -118,11 +115,10 @@ class EventMatch:
 
     def strategy(self, queued: QueuedPod, old: object | None, new: object | None) -> Strategy:
         """Return the effect of the event on a pod."""
-        unschedulable, pending = queued.unschedulable_plugins, queued.pending_plugins
-        if self.wildcard and new is not None and (unschedulable or pending):
+        if self.wildcard and new is not None and not queued.failed_by_error:
             # A wildcard with an object concerns that pod only.
             return AFTER_BACKOFF if isinstance(new, Pod) and uid_of(new) == queued.uid else SKIP
-        interest = self.interest((queued.pod.spec.scheduler_name, unschedulable, pending))
+        interest = self.interest(queued.rejection)
         return SKIP if interest is None else interest.ask(queued.pod, old, new)
 
 

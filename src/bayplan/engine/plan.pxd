@@ -2,6 +2,7 @@ cimport cython
 
 from bayplan.engine.filtered_rows cimport FilteredRows
 from bayplan.engine.preparation cimport PreFilterOutcome, PreFilters
+from bayplan.engine.rule_result cimport RuleResult
 from bayplan.engine.preparation cimport PreScoreOutcome, PreScores
 from bayplan.engine.totals cimport Totals
 
@@ -16,15 +17,14 @@ cdef class Plan:
     cdef public bytes signature
     cdef public tuple signing
     cdef public bint signed
-    cdef public dict _handed_over
     cdef object _shared, _filters_skipped, _scores_skipped
     cdef PreFilterOutcome _pre_seen
     cdef PreScoreOutcome _pre_score_seen
     cdef bint _has_custom_scores
     cdef object __weakref__
 
-    cpdef void take_over(self, Plan akin) except *
-    cpdef void start_over(self) except *
+    cdef object _footprint_of(self, object pod)
+    cdef bint _is_current(self, RuleResult result) except -1
     cpdef PreFilterOutcome run_pre_filter_plugins(self, object cycle_state)
     cpdef void refresh_filters(self) except *
     @cython.locals(filtered=FilteredRows, pre=PreFilterOutcome)

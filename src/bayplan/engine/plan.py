@@ -6,7 +6,8 @@ proportional to the changes since its last use: the change logs name the rows, a
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from bayplan.engine.filtered_rows import FilteredRows
@@ -26,7 +27,7 @@ from bayplan.state.arrays import Bools, Index
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.pod_info import Footprint, PodClass
 
-NO_PLUGINS: frozenset[str] = frozenset()
+NO_SPECS: Mapping[str, Any] = MappingProxyType({})
 
 
 class Plan:
@@ -37,8 +38,7 @@ class Plan:
         pod: the first pod with this signature.
         state: the cluster.
         shared: the results shared between plans.
-        akin: a plan of the same profile whose pod differs only in what some plugins compile. stale: the names of these plugins.
-        footprint: of the pod, if known.
+        known: specs of a plan whose pod differs only in what other plugins compile, by plugin name.
 
     Attributes:
         specs: what each plugin compiled, by plugin name.
@@ -57,28 +57,21 @@ class Plan:
         pod: Pod,
         state: ClusterState,
         shared: RuleResults,
-        akin: Plan | None = None,
-        stale: Collection[str] = NO_PLUGINS,
-        footprint: Footprint | None = None,
+        known: Mapping[str, Any] = NO_SPECS,
     ) -> None:
         self.specs: dict[str, Any] = {}
         for plugin in profile.compiling:
-            if akin is None or plugin.name in stale:
-                self.specs[plugin.name] = plugin.compile(pod, state)
-            else:
-                self.specs[plugin.name] = akin.specs[plugin.name]
+            spec = known.get(plugin.name)
+            self.specs[plugin.name] = plugin.compile(pod, state) if spec is None else spec
         self.profile = profile
         self.pod = pod
         self.state = state
-        earlier_sums = profile.sums_before_binding if repeats_overhead(pod) else 0
-        self.footprint: Footprint = footprint or state.footprint(pod, earlier_sums=earlier_sums)
+        self.footprint = self._footprint_of(pod)
         self.pod_class: PodClass = state.pod_class(pod)
         self.owned_counters = state.owned_counters(pod)
         self.priority = pod.spec.priority or 0
         self.pre = PreFilterOutcome()
-        self.pre_filters: PreFilters = PreFilters(
-            profile, self.specs, state, akin.pre_filters if akin is not None else None
-        )
+        self.pre_filters: PreFilters = PreFilters(profile, self.specs, state)
         self.pre_scores = PreScores(profile, self.specs, state)
         self.filtered = FilteredRows(state, shared)
         self.totals = Totals(state, shared, self.filtered, floor=0 if profile.score else 1)
@@ -90,30 +83,51 @@ class Plan:
         self.first_failed: object | None = None
         self.dry_run: object | None = None
         self._shared = shared
-        # Results to reuse from the plan that this one replaces, by kind and plugin.
-        self._handed_over: dict[tuple[type, str], RuleResult] = {}
-        if akin is not None:
-            for result in (*akin._handed_over.values(), *akin.filtered.results, *akin.totals.results):
-                spec = self.specs[result.name]
-                if spec is result.spec or spec.key == result.spec.key:
-                    self._handed_over[type(result), result.name] = result
         self._pre_seen: PreFilterOutcome | None = None
         self._pre_score_seen: PreScoreOutcome | None = None
         self._filters_skipped: set[str] | None = None
         self._scores_skipped: set[str] | None = None
         self._has_custom_scores = False
 
-    def take_over(self, akin: Plan) -> None:
-        """Take the cached rows of a plan of the same kind, which then starts over if it is used again."""
-        self.filtered, akin.filtered = akin.filtered, self.filtered
-        self.totals, akin.totals = akin.totals, self.totals
-        akin.start_over()
+    def adapt(self, pod: Pod, stale: Collection[str], *, keeps_footprint: bool) -> None:
+        """Change to a pod that differs only in what some plugins compile, and keep the results of all others.
 
-    def start_over(self) -> None:
-        """Drop the cached results of filters and scorers, and all that depends on them."""
-        self._pre_seen = self._pre_score_seen = None
-        self._filters_skipped = self._scores_skipped = None
-        self.history = self.first_failed = self.dry_run = None
+        Args:
+            pod: the new pod. stale: the names of these plugins. keeps_footprint: whether it takes the same of a node.
+        """
+        self.pod = pod
+        for plugin in self.profile.compiling:
+            if plugin.name in stale:
+                self.specs[plugin.name] = plugin.compile(pod, self.state)
+        if not keeps_footprint:
+            self.footprint = self._footprint_of(pod)
+        self.pre_filters.adapt(self.specs)
+        self.pre_scores.adapt(self.specs)
+        filters, scorers = self.filtered.results, self.totals.results
+        self.filtered.rules.replace(
+            [
+                item if self._is_current(item) else self._shared.filter_result(item.plugin, self.specs[item.name])
+                for item in filters
+            ]
+        )
+        self.totals.replace(
+            [
+                item if self._is_current(item) else self._shared.score_result(item.plugin, self.specs[item.name])
+                for item in scorers
+            ]
+        )
+        # A scorer's error may depend on its spec.
+        self._pre_score_seen = None
+        self.failure = self.history = self.first_failed = self.dry_run = None
+
+    def _footprint_of(self, pod: Pod) -> Footprint:
+        earlier_sums = self.profile.sums_before_binding if repeats_overhead(pod) else 0
+        return self.state.footprint(pod, earlier_sums=earlier_sums)
+
+    def _is_current(self, result: RuleResult) -> bool:
+        """Return whether a result is still that of the plan's pod."""
+        spec = self.specs[result.name]
+        return spec is result.spec or bool(spec.key == result.spec.key)
 
     # PreFilter and Filter.
 
@@ -137,11 +151,7 @@ class Plan:
         self._pre_seen = None
         if pre.skipped != self._filters_skipped:
             chosen = [plugin for plugin in self.profile.filter if plugin.name not in pre.skipped]
-            results = [
-                self._handed_over.get((FilterResult, plugin.name))
-                or self._shared.filter_result(plugin, self.specs[plugin.name])
-                for plugin in chosen
-            ]
+            results = [self._shared.filter_result(plugin, self.specs[plugin.name]) for plugin in chosen]
             # A filter without PreFilter may observe the cluster instead.
             filtered.rules.choose(results, [True] * len(results))
             self._filters_skipped = pre.skipped
@@ -209,11 +219,7 @@ class Plan:
             return False
         if outcome.skipped != self._scores_skipped:
             chosen = [entry for entry in self.profile.score if entry.plugin.name not in outcome.skipped]
-            results = [
-                self._handed_over.get((ScoreResult, entry.plugin.name))
-                or self._shared.score_result(entry.plugin, self.specs[entry.plugin.name])
-                for entry in chosen
-            ]
+            results = [self._shared.score_result(entry.plugin, self.specs[entry.plugin.name]) for entry in chosen]
             observing = [
                 result.name not in known and not isinstance(result.plugin, PreScorePlugin) for result in results
             ]

@@ -3,14 +3,14 @@ cimport cython
 from bayplan.engine.plan cimport Plan
 
 cdef class PlanCache:
-    cdef readonly Py_ssize_t compiled, shared, taken_over
+    cdef readonly Py_ssize_t compiled, shared, adapted
     cdef object _state, _budget_bytes, _results, _plans, _probation, _remembered, _kinds, _encode
 
     @cython.locals(signature=bytes, plan=Plan, plugin=object)
     cpdef Plan plan_for(self, object profile, object pod)
     @cython.locals(plan=Plan)
     cdef Plan _find(self, bytes signature, object profile, object pod)
-    @cython.locals(plan=Plan, akin=Plan, stale=set)
+    @cython.locals(plan=Plan, akin=Plan, stale=set, keeps_footprint=bint)
     cdef Plan _compile(self, object profile, object pod, tuple signing, bint signed)
 
 cdef object _controller_of(tuple owners)

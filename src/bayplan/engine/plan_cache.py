@@ -20,7 +20,6 @@ from bayplan.framework.profile import Profile
 from bayplan.objects.meta import OwnerReference
 from bayplan.objects.pod import Pod, PodSpec, ResourceRequirements
 from bayplan.state.cluster_state import ClusterState
-from bayplan.state.pod_info import Footprint
 
 BYTES_PER_ROW = 48
 """Approximate size per row of a plan and the results that only it needs."""
@@ -43,13 +42,13 @@ class PlanCache:
 
     Attributes:
         compiled: number of compiled plans. shared: how many of them share specs with a plan of the same kind.
-        taken_over: how many of these also reused its rows, since its pod came only once. All three are for measurements.
+        adapted: how many of these are that very plan, since its pod came only once. All three are for measurements.
     """
 
     def __init__(self, state: ClusterState, *, budget_bytes: int = 256 << 20) -> None:
         self.compiled = 0
         self.shared = 0
-        self.taken_over = 0
+        self.adapted = 0
         self._state = state
         self._budget_bytes = budget_bytes
         self._results = RuleResults(state)
@@ -83,6 +82,11 @@ class PlanCache:
                 self._plans.move_to_end(signature)
                 return plan
         return self._find(signature, profile, pod)
+
+    def keep(self, plan: Plan) -> None:
+        """Cache a plan that the caller keeps, so that it is not adapted to another pod."""
+        if self._probation.get(plan.signature) is plan:
+            self._plans[plan.signature] = self._probation.pop(plan.signature)
 
     def _find(self, signature: bytes, profile: Profile, pod: Pod) -> Plan:
         """Return a plan that was not found directly: plugins sign other parts of these pods, or the signature came at most once."""
@@ -128,22 +132,16 @@ class PlanCache:
             plan = Plan(profile, pod, self._state, self._results)
         else:
             self.shared += 1
-            other = akin.pod.spec
-            stale = set[str]()
-            footprint: Footprint | None = akin.footprint
-            if not _request_alike(spec, other):
-                stale.update(profile.compiling_requests)
-                footprint = None
-            if spec.volumes != other.volumes:
-                stale.update(profile.compiling_volumes)
-            if signed or akin.signed:
-                stale.update([plugin.name for plugin in (*signing, *akin.signing)])
-                footprint = None
-            plan = Plan(profile, pod, self._state, self._results, akin, stale, footprint)
+            stale, keeps_footprint = _stale_plugins(akin, pod, signing, signed)
             if self._probation.get(akin.signature) is akin:
+                # No other pod came with its signature.
                 del self._probation[akin.signature]
-                self.taken_over += 1
-                plan.take_over(akin)
+                self.adapted += 1
+                akin.adapt(pod, stale, keeps_footprint=keeps_footprint)
+                plan = akin
+            else:
+                specs = {name: spec for name, spec in akin.specs.items() if name not in stale}
+                plan = Plan(profile, pod, self._state, self._results, specs)
         plan.signing, plan.signed = signing, signed
         self._kinds[kind] = plan
         return plan
@@ -167,6 +165,24 @@ def _kind_of(spec: PodSpec) -> PodSpec:
         resource_claims=(),
         volumes=(),
     )
+
+
+def _stale_plugins(akin: Plan, pod: Pod, signing: tuple[Plugin[object], ...], signed: bool) -> tuple[set[str], bool]:
+    """Return the plugins that compile something else for a pod than for that of a plan of the same kind, by name.
+
+    And whether both pods take the same of a node.
+    """
+    profile, spec, other = akin.profile, pod.spec, akin.pod.spec
+    stale, keeps_footprint = set[str](), True
+    if not _request_alike(spec, other):
+        stale.update(profile.compiling_requests)
+        keeps_footprint = False
+    if spec.volumes != other.volumes:
+        stale.update(profile.compiling_volumes)
+    if signed or akin.signed:
+        stale.update([plugin.name for plugin in (*signing, *akin.signing)])
+        keeps_footprint = False
+    return stale, keeps_footprint
 
 
 def _request_alike(spec: PodSpec, other: PodSpec) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import insort
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -44,35 +45,34 @@ class PreFilters:
 
     Args:
         profile: the profile. specs: what each plugin compiled. state: the cluster.
-        akin: those of a plan of the same profile; results that depend only on nodes are reused for plugins with the identical spec.
     """
 
-    def __init__(
-        self, profile: Profile, specs: Mapping[str, Any], state: ClusterState, akin: PreFilters | None = None
-    ) -> None:
+    def __init__(self, profile: Profile, specs: Mapping[str, Any], state: ClusterState) -> None:
         self._state = state
         self._node_log = state.node_log
         self._plugins = [(plugin, specs[plugin.name]) for plugin in profile.pre_filter]
         # Those that run in every cycle, by number.
-        self._dynamic: list[int] = []
+        self._dynamic = [
+            number
+            for number, (plugin, spec) in enumerate(self._plugins)
+            if not is_static(plugin.pre_filter_reads(spec))
+        ]
         self._answers: list[PreFilterResult | Status | None] = [None] * len(self._plugins)
         self._outcome = PreFilterOutcome()
+        # Those with a new spec, by number.
+        self._stale: list[int] = []
         # Number of plugins that ran last time; -1 if there was no run.
         self._asked = -1
         self._node_position = state.node_log.end
         self._said: tuple[PreFilterOutcome, tuple[PreFilterSaid, ...]] | None = None
-        self._prepare(akin)
 
-    def _prepare(self, akin: PreFilters | None) -> None:
-        """Find the plugins that run in every cycle, and the results to reuse."""
-        for number, (plugin, spec) in enumerate(self._plugins):
-            if akin is not None and akin._plugins[number][1] is spec:
-                if number in akin._dynamic:
-                    self._dynamic.append(number)
-                elif akin._node_position == self._node_position:
-                    self._answers[number] = akin._answers[number]
-            elif not is_static(plugin.pre_filter_reads(spec)):
-                self._dynamic.append(number)
+    def adapt(self, specs: Mapping[str, Any]) -> None:
+        """Change to other specs; only plugins whose spec is another one run again."""
+        stale = _adapt(self._plugins, specs)
+        for number in stale:
+            plugin, spec = self._plugins[number]
+            _set(self._dynamic, number, not is_static(plugin.pre_filter_reads(spec)))
+        self._stale += stale
 
     def run(self, cycle_state: CycleState) -> PreFilterOutcome:
         """Return the outcome of this cycle: the same object as before if no result changed."""
@@ -96,7 +96,7 @@ class PreFilters:
             return self._fold(0, cycle_state)
         if self._asked < 0:
             return self._fold(0, cycle_state)
-        for number in self._dynamic:
+        for number in sorted({*self._dynamic, *self._stale}) if self._stale else self._dynamic:
             if number >= self._asked:
                 break
             plugin, spec = self._plugins[number]
@@ -104,7 +104,15 @@ class PreFilters:
             if answer is not self._answers[number] and answer != self._answers[number]:
                 self._answers[number] = answer
                 return self._fold(number + 1, cycle_state)
+        self._drop_stale(self._asked)
         return self._outcome
+
+    def _drop_stale(self, first: int) -> None:
+        """Drop the results from a number on that are of a former spec."""
+        for number in self._stale:
+            if number >= first:
+                self._answers[number] = None
+        self._stale = []
 
     def _fold(self, known: int, cycle_state: CycleState) -> PreFilterOutcome:
         """Combine the results in order, running those plugins from number `known` on that have to run.
@@ -112,6 +120,7 @@ class PreFilters:
         As upstream: the last Unschedulable wins; UnschedulableAndUnresolvable, an error and an empty set of nodes stop
         immediately, and later plugins don't run.
         """
+        self._drop_stale(known)
         outcome = self._outcome = PreFilterOutcome()
         self._asked = len(self._plugins)
         dynamic = set(self._dynamic)
@@ -168,6 +177,23 @@ def _no_answer(plugin: PreFilterPlugin[Any], got: str) -> PluginError:
     return PluginError(f"{plugin.name}.pre_filter", got=got, wanted=wanted, hint=hint)
 
 
+def _adapt(plugins: list[tuple[Any, Any]], specs: Mapping[str, Any]) -> list[int]:
+    """Write other specs into a list of plugins with theirs; return the numbers of those that change."""
+    stale = []
+    for number, (plugin, before) in enumerate(plugins):
+        spec = specs[plugin.name]
+        if spec is not before:
+            plugins[number] = (plugin, spec)
+            stale.append(number)
+    return stale
+
+
+def _set(numbers: list[int], number: int, present: bool) -> None:
+    """Add a number to a sorted list, or remove it."""
+    if (number in numbers) != present:
+        (insort if present else list.remove)(numbers, number)
+
+
 def is_static(reads: Reads) -> bool:
     """Return whether a rule that reads this depends only on the spec and on the descriptions of nodes."""
     return reads is Reads.NOTHING or reads is Reads.NODES
@@ -200,9 +226,18 @@ class PreScores:
         ]
         self.reads_feasible = any(plugin.reads_feasible for plugin, _ in self._plugins)
         self._answers: list[Params | Status | None] = [None] * len(self._plugins)
+        self._stale: list[int] = []
         self._outcome: PreScoreOutcome | None = None
         self._node_position = -1
         self._said: tuple[PreScoreOutcome | None, tuple[tuple[str, Code], ...]] | None = None
+
+    def adapt(self, specs: Mapping[str, Any]) -> None:
+        """Change to other specs; only plugins whose spec is another one run again."""
+        stale = _adapt(self._plugins, specs)
+        for number in stale:
+            plugin, spec = self._plugins[number]
+            _set(self._dynamic, number, not is_static(plugin.pre_score_reads(spec)))
+        self._stale += stale
 
     def run(self, feasible: Bools) -> PreScoreOutcome:
         """Return the outcome of this cycle: the same object as before if no result changed."""
@@ -210,12 +245,13 @@ class PreScores:
         known = self._outcome is not None and position == self._node_position
         self._node_position = position
         changed = self._outcome is None
-        for number in self._dynamic if known else range(len(self._plugins)):
+        for number in sorted({*self._dynamic, *self._stale}) if known else range(len(self._plugins)):
             plugin, spec = self._plugins[number]
             answer = plugin.pre_score(spec, self._state, feasible)
             if answer is not self._answers[number] and answer != self._answers[number]:
                 self._answers[number] = answer
                 changed = True
+        self._stale = []
         if changed:
             self._outcome = self._fold()
         assert self._outcome is not None

@@ -13,6 +13,9 @@ from bayplan.objects.pod import Pod
 
 NO_PLUGINS: frozenset[str] = frozenset()
 
+Rejection: TypeAlias = tuple[str, frozenset[str], frozenset[str]]
+"""Scheduler name, unschedulable plugins and pending plugins of a pod."""
+
 # The tiers of the queue; bits, because a pod can be in a backoff queue and unschedulable at once
 # (see `SchedulingQueue.update`).
 NOWHERE = 0
@@ -87,6 +90,11 @@ class QueuedPod(Struct, eq=False, gc=False):
     def failed_by_error(self) -> bool:
         """Return whether no plugin rejected the pod: an error sent it back, or it was never tried."""
         return not self.unschedulable_plugins and not self.pending_plugins
+
+    @property
+    def rejection(self) -> Rejection:
+        """Return what decides which hints an event runs for the pod."""
+        return self.pod.spec.scheduler_name, self.unschedulable_plugins, self.pending_plugins
 
     def take(self, pod: Pod) -> None:
         """Replace the pod by another version."""

@@ -43,7 +43,9 @@ class RetryPredictor:
         name = pod.spec.scheduler_name
         if not self._simple.get(name, False) or pod.spec.resource_claims:
             return None
-        plan = self._scheduler.plans.plan_for(self._scheduler.profiles[name], pod)
+        plans = self._scheduler.plans
+        plan = plans.plan_for(self._scheduler.profiles[name], pod)
+        plans.keep(plan)
         return plan if _judges_nodes_one_by_one(plan) else None
 
     @property

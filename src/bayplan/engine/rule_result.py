@@ -124,7 +124,7 @@ class RuleResult:
     # Hooks that the two kinds implement.
 
     def allocate(self) -> None:
-        """Allocate `values` for the capacity."""
+        """Allocate `values` for the capacity; the rule then runs on every row."""
 
     def ask_all(self) -> None:
         """Run the rule on every row."""
@@ -153,7 +153,7 @@ class FilterResult(RuleResult):
 
     def allocate(self) -> None:
         """Allocate `values` for the capacity."""
-        self.values = np.zeros(self.columns.capacity, dtype=np.uint16)
+        self.values = np.empty(self.columns.capacity, dtype=np.uint16)
         self.codes = self.values
 
     def ask_all(self) -> None:
@@ -206,7 +206,7 @@ class ScoreResult(RuleResult):
 
     def allocate(self) -> None:
         """Allocate `values` for the capacity."""
-        self.values = np.zeros(self.columns.capacity, dtype=np.int64)
+        self.values = np.empty(self.columns.capacity, dtype=np.int64)
         self.raw = self.values
 
     def refresh(self, params: Params | None, feasible: Any) -> None:
@@ -302,6 +302,13 @@ class RuleSet:
             for number, result in enumerate(results)
             if observing[number] and type(result.plugin).observe is not Plugin.observe
         ]
+
+    def replace(self, results: list[Any]) -> None:
+        """Set results of the same plugins, some of them for other specs."""
+        for number in range(len(results)):
+            if results[number] is not self.results[number]:
+                self._epochs[number] = -1
+        self.results = results
 
     def refresh(self, state: Any, feasible: Any) -> bool:
         """Update all results; return whether a rule ran on all rows, or the results that take part changed.

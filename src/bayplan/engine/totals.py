@@ -77,6 +77,15 @@ class Totals:
             self._levels, self._epochs = [-1] * len(results), [-1] * len(results)
             self._stale = True
 
+    def replace(self, results: list[ScoreResult]) -> None:
+        """Set results of the same plugins, some of them for other specs."""
+        for number in range(len(results)):
+            if results[number] is not self.rules.results[number]:
+                self.scales[number] = None
+                self._levels[number] = self._epochs[number] = -1
+                self._stale = True
+        self.rules.replace(results)
+
     def refresh(self, sample: Index | None = None) -> None:
         """Run the scorers on what changed, and sum up; filters must be up to date, and some node feasible.
 

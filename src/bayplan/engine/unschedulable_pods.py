@@ -10,8 +10,7 @@ from collections import deque
 from collections.abc import Iterator
 from heapq import heappop, heappush
 
-from bayplan.engine.hint_index import Rejection
-from bayplan.engine.queued_pod import UNSCHEDULABLE, QueuedPod
+from bayplan.engine.queued_pod import UNSCHEDULABLE, QueuedPod, Rejection
 
 
 class RejectionGroup:
@@ -106,7 +105,7 @@ class UnschedulablePods:
 
     def put(self, queued: QueuedPod) -> None:
         """Add a pod, or regroup one that is already present and whose rejection or gate may have changed."""
-        rejection = (queued.pod.spec.scheduler_name, queued.unschedulable_plugins, queued.pending_plugins)
+        rejection = queued.rejection
         group_key = (queued.gating_plugin, rejection)
         number = self._number_by_key.get(group_key)
         if number is None:
@@ -170,18 +169,19 @@ class UnschedulablePods:
         if count:
             self.overdue_by_gate[gating_plugin] = count
 
-    def check_invariants(self) -> None:
-        """Raise AssertionError if the groups and the records contradict each other."""
-        pods = [*self]
-        assert len(pods) == self._size == len({id(queued) for queued in pods})
+    def _check_groups(self) -> None:
         for number, group in enumerate(self.groups):
             for queued in group.members:
                 assert queued.tier & UNSCHEDULABLE
                 assert queued.group == number
-                assert queued.gating_plugin == group.gating_plugin
-                rejection = (queued.pod.spec.scheduler_name, queued.unschedulable_plugins, queued.pending_plugins)
-                assert rejection == group.rejection
-                assert (queued in self.overdue) == queued.flushed
+                assert (queued.gating_plugin, queued.rejection) == (group.gating_plugin, group.rejection)
+
+    def check_invariants(self) -> None:
+        """Raise AssertionError if the groups and the records contradict each other."""
+        pods = [*self]
+        assert len(pods) == self._size == len({id(queued) for queued in pods})
+        self._check_groups()
+        assert all((queued in self.overdue) == queued.flushed for queued in pods)
         unmarked = [queued.timestamp_ns for queued in pods if not queued.flushed]
         assert self.oldest_timestamp_ns() == min(unmarked, default=None)
         assert sum(self.overdue_by_gate.values()) == len(self.overdue)

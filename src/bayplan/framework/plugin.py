@@ -218,7 +218,7 @@ class FilterPlugin(Plugin[S]):
         rule = self.filter_rule(spec, rows.state)
         if rule is None:
             raise TypeError(f"{type(self).__name__} lacks filter()")
-        return verdicts_of(rule, params, rows.compiled_columns(), rows.row_numbers())
+        return verdicts_of(rule, params, rows.state.columns, rows.row_numbers())
 
     def filter_rule(self, spec: S, cluster: ClusterState) -> FilterRule | None:
         """Return the compiled rule for a spec; None to use `filter`."""
@@ -271,7 +271,7 @@ class ScorePlugin(Plugin[S]):
         rule = self.score_rule(spec, rows.state)
         if rule is None:
             raise TypeError(f"{type(self).__name__} lacks score()")
-        return scores_of(rule, params, rows.compiled_columns(), rows.row_numbers())
+        return scores_of(rule, params, rows.state.columns, rows.row_numbers())
 
     def score_rule(self, spec: S, cluster: ClusterState) -> ScoreRule | None:
         """Return the compiled rule for a spec; None to use `score`."""
@@ -301,7 +301,7 @@ class NormalizePlugin(ScorePlugin[S]):
         rule = self.score_rule(spec, rows.state)
         if rule is None:
             return self.scale(spec, params, raw[feasible])
-        ready(rule, params, rows.compiled_columns())
+        ready(rule, params, rows.state.columns)
         flags = feasible.view(np.uint8)
         if rule.reads_feasible:
             rule.prepare(flags)
@@ -312,7 +312,7 @@ class NormalizePlugin(ScorePlugin[S]):
         rule = self.score_rule(spec, rows.state)
         if rule is None:
             raise TypeError(f"{type(self).__name__} lacks normalize()")
-        ready(rule, (), rows.compiled_columns())
+        ready(rule, (), rows.state.columns)
         numbers = zip(rows.row_numbers().tolist(), raw.tolist(), strict=True)
         return np.array([rule.normalize(scale, score, row) for row, score in numbers], dtype=np.int64)
 

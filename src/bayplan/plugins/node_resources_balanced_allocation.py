@@ -32,6 +32,9 @@ HALF = MAX_NODE_SCORE // 2
 CHUNK = 256
 """Rows that are scored at a time: their shares stay in the nearest cache."""
 
+MAX_IN_DOUBLES = 1 << 52
+"""Amounts below this are converted exactly by `go.small_float`."""
+
 
 class BalancedAllocationSpec(Struct, frozen=True, eq=False):
     """The pod's part of the score.
@@ -121,45 +124,52 @@ class Balance(ResourceScore):
         self._best_effort = spec.best_effort
         self._before: Any = None
         self._after: Any = None
-        self._counting: Any = None
+        self._whole: Any = None
 
     def score_all(self, raw: Ints) -> None:
-        """Score all nodes, two resources in doubles that divide four at a time; otherwise one by one."""
-        if self.count != 2 or self.has_devices or (self._best_effort and self.params is None):
+        """Score all nodes, two resources of small amounts in doubles that divide four at a time; otherwise one by one."""
+        if (
+            self.count != 2
+            or self.has_devices
+            or (self._best_effort and self.params is None)
+            or not self._score_in_doubles(raw)
+        ):
             ScoreRule.score_all(self, raw)
-            return
+
+    def _score_in_doubles(self, raw: Ints) -> bool:
+        """Write scores; return False if they are wrong, because some amount is not from 0 to below `MAX_IN_DOUBLES`."""
         if self._before is None:
-            self._before, self._after, self._counting = np.zeros(2 * CHUNK), np.zeros(2 * CHUNK), np.zeros(2 * CHUNK)
-        before, after, counting, count = self._before, self._after, self._counting, self.columns.count
+            self._before, self._after, self._whole = np.zeros(2 * CHUNK), np.zeros(2 * CHUNK), np.zeros(2 * CHUNK)
+        before, after, whole, count, seen = self._before, self._after, self._whole, self.columns.count, 0
+        half, other = float(HALF), CHUNK
         for start in range(0, count, CHUNK):
             length = min(CHUNK, count - start)
-            self._find_shares(0, start, length)
-            self._find_shares(1, start, length)
+            seen |= self._find_shares(0, start, length) | self._find_shares(1, start, length)
             for i in range(length):
-                gap_after = abs((after[i] - after[CHUNK + i]) / 2.0)
-                gap_before = abs((before[i] - before[CHUNK + i]) / 2.0)
-                change = go.sub(evenness(gap_after), evenness(gap_before))
-                if counting[i] == 0.0 or counting[CHUNK + i] == 0.0:
-                    change = 0
-                raw[start + i] = HALF + go.quotient(go.add(HALF, change), 2)
+                gap_after = abs((after[i] - after[other + i]) / 2.0)
+                gap_before = abs((before[i] - before[other + i]) / 2.0)
+                change = math.floor((1.0 - gap_after) * 100.0) - math.floor((1.0 - gap_before) * 100.0)
+                # A resource that the node does not have does not count.
+                change = change if whole[i] * whole[other + i] > 0.0 else 0.0
+                raw[start + i] = go.small_int64(half + math.floor((half + change) / 2.0))
+        return 0 <= seen < MAX_IN_DOUBLES
 
-    def _find_shares(self, place: int, start: int, length: int) -> None:
-        """Write the shares of a resource, without the pod and with it, and how much there is of it."""
+    def _find_shares(self, place: int, start: int, length: int) -> int:
+        """Write the shares of a resource, without the pod and with it, and its amount; return the bitwise or of all amounts."""
         columns, number, request, base = self.columns, self.numbers[place], self.requests[place], place * CHUNK
         allocatable, usage = columns.allocatable[number], columns.usage[FIRST_RESOURCE + number]
-        before, after, whole = self._before, self._after, self._counting
+        before, after, whole, seen = self._before, self._after, self._whole, 0
         for i in range(length):
-            used = usage[start + i]
-            before[base + i] = used
-            after[base + i] = go.add(used, request)
-            whole[base + i] = allocatable[start + i]
-        for i in range(base, base + length):
-            # A resource that the node does not have does not count.
-            divisor = whole[i] if whole[i] != 0.0 else 1.0
-            share = go.divide(before[i], divisor)
-            before[i] = 1.0 if share > 1.0 else share
-            share = go.divide(after[i], divisor)
-            after[i] = 1.0 if share > 1.0 else share
+            used, together = usage[start + i], go.add(usage[start + i], request)
+            seen |= used | together | allocatable[start + i]
+            amount = go.small_float(allocatable[start + i])
+            whole[base + i] = amount
+            divisor = amount if amount > 0.0 else 1.0
+            share = go.divide(go.small_float(used), divisor)
+            before[base + i] = share if share < 1.0 else 1.0
+            share = go.divide(go.small_float(together), divisor)
+            after[base + i] = share if share < 1.0 else 1.0
+        return seen
 
     def score(self, row: int) -> int:
         """Return 50 plus half of the change in balance, which is offset by 50."""

@@ -6,8 +6,9 @@ from bayplan.framework.rule cimport FilterRule
 from bayplan.state.columns cimport Columns
 
 # Constants of the .py, as C numbers.
-cdef Py_ssize_t POD_COUNT, FIRST_RESOURCE
-cdef int LACKS, UNRESOLVABLE_BIT, TOO_MANY_PODS, MAX_FLAGS
+cdef Py_ssize_t POD_COUNT, FIRST_RESOURCE, CHUNK
+cdef int64_t LACKS, UNRESOLVABLE_BIT, TOO_MANY_PODS
+cdef int MAX_FLAGS
 
 cdef class Room(FilterRule):
     cdef dict _numbered
@@ -16,20 +17,26 @@ cdef class Room(FilterRule):
     cdef int64_t[::1] _amounts, _flags
     cdef uint8_t[::1] _delegated
     cdef object _seen
+    cdef int64_t[::1] _found
 
     @cython.locals(place=Py_ssize_t)
     cpdef bint refresh(self) except -1
     @cython.locals(columns=Columns, verdict=int, short=bint, place=Py_ssize_t, lacking=int)
     cpdef int filter(self, Py_ssize_t row) except -1
     @cython.locals(
-        columns=Columns, place=Py_ssize_t, row=Py_ssize_t, number=Py_ssize_t, amount=int64_t, flag=int, delegated=bint,
-        allocatable=int64_t[::1], used=int64_t[::1],
+        columns=Columns, found=int64_t[::1], pods=int64_t[::1], allowed=int64_t[::1], start=Py_ssize_t, length=Py_ssize_t,
+        i=Py_ssize_t, place=Py_ssize_t,
     )
     cpdef void filter_all(self, uint16_t[::1] codes) except *
+    @cython.locals(
+        columns=Columns, number=Py_ssize_t, found=int64_t[::1], amount=int64_t, flag=int64_t, delegated=bint,
+        allocatable=int64_t[::1], used=int64_t[::1], i=Py_ssize_t,
+    )
+    cdef void _add_lacking(self, Py_ssize_t place, Py_ssize_t start, Py_ssize_t length) except *
     @cython.locals(columns=Columns, number=Py_ssize_t, allocatable=int64_t, used=int64_t, verdict=int)
     cdef int _lacking(self, Py_ssize_t place, Py_ssize_t row) except -2
     @cython.locals(columns=Columns, place=Py_ssize_t)
     cdef int _number(self, Py_ssize_t row, int verdict) except -1
 
-@cython.locals(short=bint, verdict=int)
-cdef inline int lack(int64_t amount, int flag, bint delegated, int64_t allocatable, int64_t used) noexcept
+@cython.locals(verdict=int64_t)
+cdef inline int64_t lack(int64_t amount, int64_t flag, bint delegated, int64_t allocatable, int64_t used) noexcept

@@ -61,6 +61,9 @@ MAX_ORDERS = 256
 LACKS = 1 << 30
 """Marks what lacks room in `lack`, for requests without a flag."""
 
+CHUNK = 256
+"""Rows that are filtered at a time: their verdicts stay in the nearest cache."""
+
 MAX_CUSTOM_PRIORITY_SCORE = 10
 """The scale of scores in shapes."""
 
@@ -252,6 +255,7 @@ class Room(FilterRule):
         # Whether DynamicResources finds devices for a request on nodes that have no such resource of their own.
         self._delegated: Any = np.zeros(len(requests), dtype=np.uint8)
         self._seen: Params | None = ()
+        self._found: Any = None
 
     def refresh(self) -> bool:
         """Note which requests device classes stand for, as PreFilter found it."""
@@ -283,14 +287,25 @@ class Room(FilterRule):
         if self.params is None or self._count > MAX_FLAGS:
             FilterRule.filter_all(self, codes)
             return
-        for row in range(columns.count):
-            codes[row] = TOO_MANY_PODS if columns.usage[POD_COUNT, row] >= columns.allowed_pods[row] else 0
-        for place in range(self._count):
-            number, amount, flag = self._numbers[place], self._amounts[place], self._flags[place]
-            delegated = self._delegated[place] != 0
-            allocatable, used = columns.allocatable[number], columns.usage[FIRST_RESOURCE + number]
-            for row in range(columns.count):
-                codes[row] |= lack(amount, flag, delegated, allocatable[row], used[row])
+        if self._found is None:
+            self._found = np.zeros(CHUNK, dtype=np.int64)
+        found, pods, allowed = self._found, columns.usage[POD_COUNT], columns.allowed_pods
+        for start in range(0, columns.count, CHUNK):
+            length = min(CHUNK, columns.count - start)
+            for i in range(length):
+                found[i] = TOO_MANY_PODS if pods[start + i] >= allowed[start + i] else 0
+            for place in range(self._count):
+                self._add_lacking(place, start, length)
+            for i in range(length):
+                codes[start + i] = found[i]
+
+    def _add_lacking(self, place: int, start: int, length: int) -> None:
+        """Add what is lacking of one request in some rows."""
+        columns, number, found = self.columns, self._numbers[place], self._found
+        amount, flag, delegated = self._amounts[place], self._flags[place], self._delegated[place] != 0
+        allocatable, used = columns.allocatable[number], columns.usage[FIRST_RESOURCE + number]
+        for i in range(length):
+            found[i] |= lack(amount, flag, delegated, allocatable[start + i], used[start + i])
 
     def _lacking(self, place: int, row: int) -> int:
         """Return the verdict about one request, -1 if there is room for it."""
@@ -316,6 +331,6 @@ def lack(amount: int, flag: int, delegated: bool, allocatable: int, used: int) -
 
     A delegated request may pass where the node has none of the resource.
     """
-    short = amount > go.sub(allocatable, used) and not (delegated and allocatable <= 0)
-    verdict = flag | UNRESOLVABLE_BIT if amount > allocatable else flag
-    return verdict if short else 0
+    verdict = flag | (UNRESOLVABLE_BIT if amount > allocatable else 0)
+    verdict = verdict if amount > go.sub(allocatable, used) else 0
+    return 0 if delegated and allocatable <= 0 else verdict

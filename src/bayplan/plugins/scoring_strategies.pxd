@@ -22,18 +22,18 @@ cdef class StrategyScore(ResourceScore):
     cdef int64_t share(self, int64_t requested, int64_t allocatable) except? -9223372036854775807
 
 cdef class LeastAllocated(StrategyScore):
-    cdef double[::1] _total, _counted, _free, _whole
+    cdef double[::1] _total, _counted
 
     cpdef void score_all(self, int64_t[::1] raw) except *
     @cython.locals(
         total=double[::1], counted=double[::1], count=Py_ssize_t, place=Py_ssize_t, start=Py_ssize_t, length=Py_ssize_t,
-        seen=int64_t, i=Py_ssize_t,
+        seen=int64_t, weights=double, i=Py_ssize_t,
     )
     cdef int64_t _score_in_doubles(self, int64_t[::1] raw) except? -1
     @cython.locals(
-        columns=Columns, number=Py_ssize_t, request=int64_t, weight=int64_t, allocatable=int64_t[::1], usage=int64_t[::1],
-        free=double[::1], whole=double[::1], total=double[::1], counted=double[::1], seen=int64_t, requested=int64_t,
-        left=int64_t, factor=double, step=double, divisor=double, i=Py_ssize_t,
+        columns=Columns, number=Py_ssize_t, request=int64_t, allocatable=int64_t[::1], usage=int64_t[::1], total=double[::1],
+        counted=double[::1], seen=int64_t, requested=int64_t, left=int64_t, factor=double, weight=double, whole=double,
+        divisor=double, i=Py_ssize_t,
     )
     cdef int64_t _add_in_doubles(self, Py_ssize_t place, Py_ssize_t start, Py_ssize_t length) except? -1
     cdef int64_t share(self, int64_t requested, int64_t allocatable) except? -9223372036854775807

@@ -95,8 +95,6 @@ class LeastAllocated(StrategyScore):
         super().__init__(scored, shape, devices, cluster)
         self._total: Any = None
         self._counted: Any = None
-        self._free: Any = None
-        self._whole: Any = None
 
     def score_all(self, raw: Ints) -> None:
         """Score all nodes in doubles, which divide four at a time, if all amounts are below 2**46; else one by one.
@@ -111,7 +109,6 @@ class LeastAllocated(StrategyScore):
         """Write scores; return a number that is no less than `MAX_IN_DOUBLES` if some amount or weight is not below it."""
         if self._total is None:
             self._total, self._counted = np.zeros(CHUNK), np.zeros(CHUNK)
-            self._free, self._whole = np.zeros(CHUNK), np.zeros(CHUNK)
         total, counted, count, seen = self._total, self._counted, self.columns.count, 0
         for place in range(self.count):
             if not 0 <= self.weights[place] <= MAX_WEIGHT:
@@ -123,27 +120,27 @@ class LeastAllocated(StrategyScore):
             for place in range(self.count):
                 seen |= self._add_in_doubles(place, start, length)
             for i in range(length):
-                raw[start + i] = go.to_int64(go.divide(total[i], counted[i])) if counted[i] > 0.0 else 0
+                weights = counted[i] if counted[i] > 0.0 else 1.0
+                raw[start + i] = go.small_int64(math.floor(go.divide(total[i], weights)))
         return MAX_IN_DOUBLES if seen < 0 else seen
 
     def _add_in_doubles(self, place: int, start: int, length: int) -> int:
         """Add the scores of a resource in some rows; return the bitwise or of all amounts."""
-        columns, number, request, weight = self.columns, self.numbers[place], self.requests[place], self.weights[place]
+        columns, number, request = self.columns, self.numbers[place], self.requests[place]
         allocatable = columns.allocatable[number]
         usage = columns.usage[(NON_ZERO_CPU if number <= MEMORY else FIRST_RESOURCE) + number]
-        free, whole, total, counted, seen = self._free, self._whole, self._total, self._counted, 0
+        total, counted, seen = self._total, self._counted, 0
+        factor, weight = float(MAX_NODE_SCORE), float(self.weights[place])
         for i in range(length):
             requested = go.add(usage[start + i], request)
-            left = go.sub(allocatable[start + i], requested)
             seen |= requested | allocatable[start + i]
-            free[i] = left if left > 0 else 0
-            whole[i] = allocatable[start + i]
-        factor, step = float(MAX_NODE_SCORE), float(weight)
-        for i in range(length):
+            left = go.sub(allocatable[start + i], requested)
+            left = left if left > 0 else 0
+            whole = go.small_float(allocatable[start + i])
             # Nothing is free where there is none of the resource.
-            divisor = whole[i] if whole[i] > 0.0 else 1.0
-            total[i] += math.floor(go.divide(free[i] * factor, divisor)) * step
-            counted[i] += step if whole[i] > 0.0 else 0.0
+            divisor = whole if whole > 0.0 else 1.0
+            total[i] += math.floor(go.divide(go.small_float(left) * factor, divisor)) * weight
+            counted[i] += weight if whole > 0.0 else 0.0
         return seen
 
     def share(self, requested: int, allocatable: int) -> int:

@@ -1,7 +1,6 @@
 """Views of rows: what plugins that answer with arrays are written over.
 
-A rule uses comparisons, ``&``, ``|``, ``+ - *`` and the number functions of its view; never ``//`` or ``round``, which differ from
-Go's.
+A rule uses NumPy, and the view's `quotient` and `trunc` where ``//``, ``round`` or ``astype`` would differ from Go.
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ from bayplan.objects.requests import HostPort
 from bayplan.objects.selectors import Requirement
 from bayplan.state.arrays import Bools, Codes, Floats, Index, Ints
 from bayplan.state.cluster_state import ClusterState
-from bayplan.state.columns import Columns
 from bayplan.state.counters import Counter
 from bayplan.state.pod_info import FIRST_RESOURCE, NON_ZERO_CPU, POD_COUNT
 
@@ -38,10 +36,6 @@ class Rows:
         return self.state.nodes.count if self.index is None else len(self.index)
 
     # Columns.
-
-    def compiled_columns(self) -> Columns:
-        """Return the columns that compiled rules read."""
-        return self.state.columns
 
     def row_numbers(self) -> Index:
         """Return the row numbers of this view."""
@@ -79,10 +73,6 @@ class Rows:
         """Return each node's code in the column of a label key; -1 where it lacks the key."""
         return self.state.nodes.label_column(key).codes[self._all]
 
-    def has_label(self, key: str) -> Bools:
-        """Return which nodes have a label key."""
-        return self.label(key) >= 0
-
     def counts(self, counter: Counter) -> Ints:
         """Return how many pods on each node a counter counts: part of what pods take (`Reads.USAGE`)."""
         return counter.values[self._all]
@@ -112,22 +102,6 @@ class Rows:
 
     # Number functions.
 
-    def where(self, condition: Bools, then: Ints | int, otherwise: Ints | int) -> Ints:
-        """Choose element by element."""
-        return np.where(condition, then, otherwise)
-
-    def where_float(self, condition: Bools, then: Floats | float, otherwise: Floats | float) -> Floats:
-        """Choose element by element between floats."""
-        return np.where(condition, then, otherwise)
-
-    def minimum(self, left: Ints, right: Ints | int) -> Ints:
-        """Return the smaller of both, element by element."""
-        return np.minimum(left, right)
-
-    def maximum(self, left: Ints, right: Ints | int) -> Ints:
-        """Return the larger of both, element by element."""
-        return np.maximum(left, right)
-
     def quotient(self, dividend: Ints, divisor: Ints | int) -> Ints:
         """Divide integers as Go does: towards zero. The divisor must not be 0; where ``small``, both are below 2^53."""
         if self.state.small:
@@ -138,10 +112,6 @@ class Rows:
         inexact = quotient * divisor != dividend
         quotient += inexact & ((np.asarray(dividend) < 0) != (np.asarray(divisor) < 0))
         return quotient
-
-    def wrap(self, values: Ints) -> Ints:
-        """Return what Go's int64 keeps of sums and products: arrays have wrapped by themselves."""
-        return values
 
     def everywhere(self, condition: bool) -> Bools:
         """Return the same condition for every row."""
@@ -154,42 +124,9 @@ class Rows:
             union |= condition * np.uint16(verdict)
         return union
 
-    def to_float(self, values: Ints) -> Floats:
-        """Convert integers to float64, as Go's float64() does."""
-        return values.astype(np.float64)
-
     def trunc(self, values: Floats) -> Ints:
         """Convert float64 to integers, cutting towards zero, as Go's int64() does on amd64."""
         if self.state.small:
             return values.astype(np.int64)
         fits = np.abs(values) < 2.0**63
         return np.where(fits, np.where(fits, values, 0.0).astype(np.int64), np.iinfo(np.int64).min)
-
-    def sqrt(self, values: Floats) -> Floats:
-        """Return square roots."""
-        return np.sqrt(values)
-
-    def absolute(self, values: Floats) -> Floats:
-        """Return absolute values."""
-        return np.abs(values)
-
-    def fill(self, number: int) -> Ints:
-        """Return the same integer for every row."""
-        return np.full(len(self), number, dtype=np.int64)
-
-    def take(self, table: Ints, codes: Index) -> Ints:
-        """Look codes up in a table; -1 picks its last slot."""
-        return table[codes]
-
-    def to_list(self, condition: Bools) -> list[bool]:
-        """Return a condition row by row."""
-        found: list[bool] = condition.tolist()
-        return found
-
-    def from_list(self, values: list[int]) -> Ints:
-        """Return integers that were computed row by row."""
-        return np.array(values, dtype=np.int64)
-
-    def codes(self, values: Ints) -> Codes:
-        """Convert verdicts to the type of codes."""
-        return values.astype(np.uint16)

@@ -10,6 +10,8 @@ cdef int64_t PRIME
 
 cpdef double float_result(str name, double a, double b) except? -1
 cpdef int64_t converted(double x) except? -1
+cpdef double small_float(int64_t a) except? -1
+cpdef int64_t small_int64(double x) except? -1
 
 @cython.locals(total=int64_t, state=int64_t, index=Py_ssize_t, a=int64_t, b=int64_t, x=double, y=double, count=Py_ssize_t)
 cpdef int64_t results_hash(Py_ssize_t count) except? -1

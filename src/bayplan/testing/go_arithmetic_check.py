@@ -43,6 +43,16 @@ def converted(x: float) -> int:
     return go.to_int64(x)
 
 
+def small_float(a: int) -> float:
+    """Return `go.small_float`."""
+    return go.small_float(a)
+
+
+def small_int64(x: float) -> int:
+    """Return `go.small_int64`."""
+    return go.small_int64(x)
+
+
 def results_hash(count: int) -> int:
     """Return a hash over the results of all functions for this many pairs of random bits, small and large, whole and not."""
     total = 1469598103934665603

@@ -34,11 +34,6 @@ class DisruptionBudgets:
         self._compile()
         return bool(self._by_namespace)
 
-    def protects_some(self, infos: Sequence[PodInfo]) -> bool:
-        """Return whether one of these pods is selected by a budget."""
-        self._compile()
-        return bool(self._by_namespace) and any(self._budgets_of(info.pod_class) for info in infos)
-
     def violated_by(self, infos: Sequence[PodInfo]) -> list[bool]:
         """Return for each pod whether evicting it violates a budget, when the pods are evicted in this order.
 

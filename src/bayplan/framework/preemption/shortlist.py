@@ -88,20 +88,16 @@ class Shortlist:
     def best(self) -> Index:
         """Return the numbers of the candidates that are best by upstream's criteria, applied in order."""
         count, ties, leader = len(self._places), 0, 0
+        found: Index = np.empty(count, dtype=np.intp)
+        best: Any = found
         for number in range(count):
             order = self._compare(self._places[number], self._places[leader])
             if order < 0:
-                leader, ties = number, 1
-            elif order == 0:
-                ties += 1
-        found: Index = np.empty(ties, dtype=np.intp)
-        best: Any = found
-        ties = 0
-        for number in range(leader, count):
-            if self._compare(self._places[number], self._places[leader]) == 0:
+                leader, ties = number, 0
+            if order <= 0:
                 best[ties] = number
                 ties += 1
-        return found
+        return found[:ties]
 
     def _compare(self, left: int, right: int) -> int:
         """Return -1 if the left place is better, 1 if the right one is, 0 if they are equal."""
