@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import cast
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import FilePayload, expect
 
 from tests.ui.browsing import Visitor
 from tests.ui.cloud_names import cloud_name
@@ -185,15 +185,9 @@ def test_a_snapshot_brings_the_cluster_back(server: Running, visit: Visit) -> No
         visitor.test("export").click()
     exported = Path(downloading.value.path())
     assert {item["kind"] for item in json.loads(exported.read_text())["items"]} >= {"Node", "Pod", "Deployment"}
-    visitor.test("import-file").set_input_files(
-        files=[
-            {
-                "name": "more.json",
-                "mimeType": "application/json",
-                "buffer": json.dumps({"items": [node("imported", "a")]}).encode(),
-            }
-        ]
-    )
+    document = json.dumps({"items": [node("imported", "a")]}).encode()
+    file: FilePayload = {"name": "more.json", "mimeType": "application/json", "buffer": document}
+    visitor.test("import-file").set_input_files(file)
     visitor.test("yes").click()
     expect(visitor.page.locator("#notices")).to_contain_text("1 object imported")
     assert len(cast("list[object]", server.get("/nodes")["items"])) == 7
