@@ -178,4 +178,3 @@ async function offers(subject, text, signal) {
     .filter((plugin) => (subject === "scorers" ? plugin.enabled.includes("score") : plugin.enabled.length))
     .map((plugin) => plugin.name);
 }
-
