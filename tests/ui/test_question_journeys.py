@@ -13,6 +13,7 @@ from playwright.sync_api import FilePayload, expect
 from tests.ui.browsing import Visitor
 from tests.ui.cloud_names import cloud_name
 from tests.ui.running import Manifest, Running, deployment, node, pod, running
+from tests.ui.test_real_journeys import MOST_ALLOCATED
 
 Visit = Callable[..., Visitor]
 ZONES = ("a", "b", "c")
@@ -117,6 +118,20 @@ def test_another_weight_moves_pods_only_if_they_are_scheduled_again(server: Runn
     expect(visitor.page.locator("h1")).to_contain_text("move")
     assert "reschedule=*" in visitor.place or "reschedule=%2A" in visitor.place
     visitor.page.go_back()
+
+
+def test_an_edited_configuration_is_tried(server: Running, visit: Visit) -> None:
+    visitor = visit(server.url)
+    visitor.go("/ui/config")
+    visitor.test("editor").fill(MOST_ALLOCATED)
+    expect(visitor.test("what-if")).to_be_enabled()
+    visitor.test("what-if").click()
+    visitor.still()
+    expect(visitor.test("changes")).to_contain_text("another configuration")
+    expect(visitor.page.locator("h1")).to_contain_text("move")
+    visitor.test("discard").click()
+    visitor.still()
+    expect(visitor.page.locator("h1")).to_contain_text("What if")
 
 
 def test_a_what_if_works_by_keyboard_alone(server: Running, visit: Visit) -> None:
