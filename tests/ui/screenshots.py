@@ -81,7 +81,6 @@ PAGES = {
     "what-if": "/what-if",
     "what-if-drain": "/what-if?changes=drain%3D{node}%0Alose-zone%3Deu-west-1b",
     "what-if-weight": "/what-if?changes=weight%3DNodeResourcesFit%3A9&reschedule=*",
-    "what-if-refused": "/what-if?changes=drain%3Dno-such-node",
     "unblock": "/unblock?of=pod/ml-train/feature-store-compaction-28471920-x7kq2",
     "unblock-start": "/unblock",
     "capacity": "/capacity?of=deployment/shop/checkout",

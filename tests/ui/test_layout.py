@@ -79,7 +79,19 @@ def test_the_cell_panel_shows_its_values(width: str, cloud: Cloud, visit: Visit)
 
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize(
-    "page", ["nodes", "pods", "pod-placed", "pod-cell", "pod-waiting", "queue", "object", "compare"]
+    "page",
+    [
+        "nodes",
+        "pods",
+        "pod-placed",
+        "pod-cell",
+        "pod-waiting",
+        "queue",
+        "object",
+        "compare",
+        "what-if-drain",
+        "what-if-weight",
+    ],
 )
 def test_a_name_is_cut_once_at_most(page: str, width: str, cloud: Cloud, visit: Visit) -> None:
     visitor = open_at(visit, cloud, "/ui" + PAGES[page].format(**cloud.names._asdict()), width)
@@ -110,7 +122,20 @@ def test_a_domain_that_all_nodes_have_stands_once(visit: Visit) -> None:
 
 
 @pytest.mark.parametrize(
-    "page", ["overview", "pods", "pod-cell", "pod-attempts", "pod-preemption", "timeline", "objects"]
+    "page",
+    [
+        "overview",
+        "pods",
+        "pod-cell",
+        "pod-help-node",
+        "pod-attempts",
+        "pod-preemption",
+        "timeline",
+        "what-if-drain",
+        "unblock",
+        "capacity-mix",
+        "objects",
+    ],
 )
 def test_a_page_is_accessible_on_a_phone(page: str, cloud: Cloud, visit: Visit) -> None:
     visitor = open_at(visit, cloud, "/ui" + PAGES[page].format(**cloud.names._asdict()), "phone")
@@ -197,13 +222,11 @@ def test_waiting_pods_come_first(cloud: Cloud, visit: Visit) -> None:
     expect(visitor.test("pod-table").locator(".grid-body .badge").first).to_contain_text("placed")
 
 
-def test_an_imported_pod_offers_what_works(cloud: Cloud, visit: Visit) -> None:
+def test_an_imported_pod_shows_how_it_would_be_scheduled(cloud: Cloud, visit: Visit) -> None:
     visitor = open_at(visit, cloud, "/ui/pods/legacy/legacy-billing-6f5d4c7b8-2xk9q")
-    note = visitor.page.locator(".note")
-    expect(note).to_contain_text("The pod came with its node; no decision was taken about it.")
+    expect(visitor.test("hypothetical")).to_contain_text("This is how the pod would be scheduled now.")
+    expect(visitor.page.locator(".mrow.winner")).to_have_count(1)
     expect(visitor.page.get_by_role("button", name="Schedule again")).to_have_count(0)
-    note.get_by_role("link", name="Create copy").click()
-    expect(visitor.page.locator("h1")).to_contain_text("1 object can be created")
 
 
 def test_a_pod_of_an_unconfigured_scheduler_names_it(cloud: Cloud, visit: Visit) -> None:

@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import cast
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import FilePayload, expect
 
 from tests.ui.browsing import Visitor
 from tests.ui.cloud_names import cloud_name
 from tests.ui.running import Manifest, Running, deployment, node, pod, running
+from tests.ui.test_real_journeys import MOST_ALLOCATED
 
 Visit = Callable[..., Visitor]
 ZONES = ("a", "b", "c")
@@ -119,6 +120,20 @@ def test_another_weight_moves_pods_only_if_they_are_scheduled_again(server: Runn
     visitor.page.go_back()
 
 
+def test_an_edited_configuration_is_tried(server: Running, visit: Visit) -> None:
+    visitor = visit(server.url)
+    visitor.go("/ui/config")
+    visitor.test("editor").fill(MOST_ALLOCATED)
+    expect(visitor.test("what-if")).to_be_enabled()
+    visitor.test("what-if").click()
+    visitor.still()
+    expect(visitor.test("changes")).to_contain_text("another configuration")
+    expect(visitor.page.locator("h1")).to_contain_text("move")
+    visitor.test("discard").click()
+    visitor.still()
+    expect(visitor.page.locator("h1")).to_contain_text("What if")
+
+
 def test_a_what_if_works_by_keyboard_alone(server: Running, visit: Visit) -> None:
     visitor = visit(server.url)
     visitor.go("/")
@@ -185,13 +200,9 @@ def test_a_snapshot_brings_the_cluster_back(server: Running, visit: Visit) -> No
         visitor.test("export").click()
     exported = Path(downloading.value.path())
     assert {item["kind"] for item in json.loads(exported.read_text())["items"]} >= {"Node", "Pod", "Deployment"}
-    visitor.test("import-file").set_input_files(
-        files={
-            "name": "more.json",
-            "mimeType": "application/json",
-            "buffer": json.dumps({"items": [node("imported", "a")]}).encode(),
-        }
-    )
+    document = json.dumps({"items": [node("imported", "a")]}).encode()
+    file: FilePayload = {"name": "more.json", "mimeType": "application/json", "buffer": document}
+    visitor.test("import-file").set_input_files(file)
     visitor.test("yes").click()
     expect(visitor.page.locator("#notices")).to_contain_text("1 object imported")
     assert len(cast("list[object]", server.get("/nodes")["items"])) == 7

@@ -9,7 +9,7 @@ import { podLink, podOf } from "./parts.js";
 const MAX_CAUSES = 6;
 const MAX_REASONS = 8;
 /** Causes are judged by the scheduler: while pods change all the time they are asked for only so often. */
-const PAUSE_MS = 10_000;
+const PAUSE_MS = 30_000;
 
 /** The panel of the overview. */
 export class WaitingPanel {

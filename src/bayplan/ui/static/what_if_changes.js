@@ -4,6 +4,9 @@ import { draw, h, later } from "./dom.js";
 import { get } from "./service.js";
 import { targetOf } from "./unblocking.js";
 
+/** The edited configuration that a what-if tries, in the storage of the tab. */
+export const WHAT_IF_DRAFT = "bayplan.what-if.config";
+
 /** What a change is about: names to choose from come with it. @typedef {"nodes" | "zones" | "workloads" | "plugins" | "scorers" | "count"} Subject */
 /**
  * A kind of change: `subject` is what stands before the colon, `value` what stands after it, as an example; "" for nothing.
@@ -178,4 +181,3 @@ async function offers(subject, text, signal) {
     .filter((plugin) => (subject === "scorers" ? plugin.enabled.includes("score") : plugin.enabled.length))
     .map((plugin) => plugin.name);
 }
-

@@ -8,6 +8,7 @@ import { ask, copyMenu, perform, tabs } from "../parts.js";
 import { failure, loading, problemsOf } from "../states.js";
 import { Editor, problemList } from "../editor.js";
 import { title } from "../shell.js";
+import { WHAT_IF_DRAFT } from "../what_if_changes.js";
 
 /** @param {import("../main.js").Page} page */
 export async function open({ place, root, signal }) {
@@ -125,6 +126,7 @@ class ConfigView {
           },
           "Try in a fork",
         ),
+        this.whatIfButton(!changed || bad),
         h(
           "button",
           {
@@ -244,6 +246,15 @@ class ConfigView {
       go(to("compare", { a: "now", b: fork.id }));
       return "The fork is running.";
     });
+  }
+
+  /** Shows which pods would go elsewhere with the edited configuration. @param {boolean} disabled */
+  whatIfButton(disabled) {
+    const ask = () => {
+      sessionStorage.setItem(WHAT_IF_DRAFT, this.editor.text);
+      go(to("what-if", { config: "draft", reschedule: "*" }));
+    };
+    return h("button", { type: "button", class: "button", "data-test": "what-if", disabled, onclick: ask }, "What if");
   }
 
   revert() {

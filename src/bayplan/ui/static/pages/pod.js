@@ -397,7 +397,18 @@ class PodView {
       this.help.rules.replaceChildren();
       delete this.help.rules.dataset.filled;
     }
-    unblockPart(this.help.suggestions, this.target, this.signal);
+    const why = this.whyNotUnblocked();
+    if (why) draw(this.help.suggestions, h("p", { class: "calm", "data-test": "nothing-to-unblock" }, why));
+    else unblockPart(this.help.suggestions, this.target, this.signal);
+  }
+
+  /** Why there is nothing to ask about unblocking this pod; "" if there is. */
+  whyNotUnblocked() {
+    const { data } = this;
+    if (!data || this.query.get("run")) return "Suggestions are about the present cluster only.";
+    if (data.attempts.at(-1)?.annotated) return `${data.pod.scheduler_name} decided, and its plugins can't be asked here.`;
+    if (data.deleted) return "This pod is deleted.";
+    return data.status === "waiting" || data.status === "gated" ? "" : `Nothing to unblock: the pod is ${data.status}.`;
   }
 
   drawMatrix() {

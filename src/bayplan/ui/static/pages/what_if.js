@@ -9,9 +9,8 @@ import { chip, choice, copy, perform } from "../parts.js";
 import { empty, failure, loading } from "../states.js";
 import { title } from "../shell.js";
 import { AnswerPart } from "../what_if_answer.js";
-import { ChangeForm, changeWords } from "../what_if_changes.js";
+import { ChangeForm, WHAT_IF_DRAFT, changeWords } from "../what_if_changes.js";
 
-const DRAFT = "bayplan.what-if.config";
 const SEPARATOR = "\n";
 
 /** @param {import("../main.js").Page} page */
@@ -54,7 +53,7 @@ class WhatIfView {
   }
 
   get config() {
-    return this.query.get("config") ? sessionStorage.getItem(DRAFT) : null;
+    return this.query.get("config") ? sessionStorage.getItem(WHAT_IF_DRAFT) : null;
   }
 
   /** @returns {string[]} */
@@ -173,7 +172,7 @@ class WhatIfView {
 
   /** @param {Api.WhatIfReport} report */
   runAgain(report) {
-    if (report.configuration !== null) sessionStorage.setItem(DRAFT, report.configuration);
+    if (report.configuration !== null) sessionStorage.setItem(WHAT_IF_DRAFT, report.configuration);
     go(
       to("what-if", {
         changes: report.changes.filter((each) => each.includes("=")).join(SEPARATOR),
@@ -186,7 +185,7 @@ class WhatIfView {
   /** @param {Api.WhatIfReport} report */
   async discard(report) {
     if (report.id) await perform("Discard", async () => void (await put("DELETE /what-if/{id}", { id: report.id })));
-    sessionStorage.removeItem(DRAFT);
+    sessionStorage.removeItem(WHAT_IF_DRAFT);
     this.report = null;
     go(to("what-if"));
   }
