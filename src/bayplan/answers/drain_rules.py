@@ -67,13 +67,25 @@ class Budgets:
                 selector = NOTHING
             self._by_namespace.setdefault(item.metadata.namespace, []).append((selector, item))
 
-    def refusal(self, pod: Pod) -> str:
-        """Return why the eviction API rejects a pod permanently; "" if it can be evicted, perhaps after others are ready again."""
-        budgets = [
+    def _of(self, pod: Pod) -> list[PodDisruptionBudget]:
+        return [
             item
             for selector, item in self._by_namespace.get(pod.metadata.namespace, ())
             if selector.matches(pod.metadata.labels)
         ]
+
+    def selects(self, pod: Pod) -> bool:
+        """Return whether any budget is about a pod."""
+        return bool(self._of(pod))
+
+    def budget_of(self, pod: Pod) -> PodDisruptionBudget | None:
+        """Return the budget that an eviction of a pod counts against; None for a pod that has not started, or without one."""
+        budgets = self._of(pod)
+        return budgets[0] if budgets and pod.status.phase != "Pending" else None
+
+    def refusal(self, pod: Pod) -> str:
+        """Return why the eviction API rejects a pod permanently; "" if it can be evicted, perhaps after others are ready again."""
+        budgets = self._of(pod)
         # Pods that have not started do not count towards any budget.
         if not budgets or pod.status.phase == "Pending":
             return ""

@@ -12,6 +12,8 @@ import msgspec
 from bayplan.app.custom_plugins import CustomPlugin, failures_told
 from bayplan.app.mode import Mode
 from bayplan.app.scheduler_setup import read_setup
+from bayplan.autoscaling.autoscaler import ClusterAutoscaler
+from bayplan.autoscaling.configuration import read_autoscaler
 from bayplan.base.garbage_collector import rare_collections
 from bayplan.base.random_streams import RandomStreams
 from bayplan.cluster.kubelet import KubeletOptions, PodRun
@@ -22,8 +24,9 @@ from bayplan.formats import manifests
 from bayplan.formats.inputs import Inputs, load_inputs
 from bayplan.sim import arrivals
 from bayplan.sim.pod_count import DEFAULT_MAX_PODS, check_pod_count
+from bayplan.sim.progress import Progress
 from bayplan.sim.result import InputSummary, SimulationResult, WallClock
-from bayplan.sim.simulator import Progress, Simulator
+from bayplan.sim.simulator import Simulator
 from bayplan.sim.traced_queue import TracedQueue
 from bayplan.sim.virtual_cluster import ClusterOptions, VirtualCluster
 
@@ -43,6 +46,7 @@ class SimulationOptions(msgspec.Struct, frozen=True, kw_only=True):
         until_ns: when to end, in nanoseconds since the start; None: when the cluster is idle.
         creation_times: create objects of manifests at their creationTimestamp instead of at the start.
         timeline: record each pod's path through the scheduling queue, which then is upstream's with all its timers.
+        autoscaler: an Autoscaler file (`bayplan.autoscaling`); None for a cluster whose nodes stay as they are.
         strict: treat warnings as errors.
         check: check all invariants after every event.
     """
@@ -59,6 +63,7 @@ class SimulationOptions(msgspec.Struct, frozen=True, kw_only=True):
     max_pods: int = DEFAULT_MAX_PODS
     creation_times: bool = False
     timeline: bool = False
+    autoscaler: Path | None = None
     strict: bool = False
     check: bool = False
 
@@ -72,6 +77,7 @@ class PreparedSimulation(msgspec.Struct):
         given: what was read.
         custom_plugins: those that were enabled.
         load_seconds: how long reading took, on a real clock.
+        autoscaler: of the options.
         connections: with the extenders of the configuration; closed after the run.
     """
 
@@ -81,6 +87,7 @@ class PreparedSimulation(msgspec.Struct):
     custom_plugins: Sequence[CustomPlugin]
     load_seconds: float
     connections: ExtenderConnections
+    autoscaler: ClusterAutoscaler | None = None
 
     def run(self, progress: Callable[[Progress], None] | None = None) -> SimulationResult:
         """Run it and return the outcome.
@@ -94,6 +101,8 @@ class PreparedSimulation(msgspec.Struct):
         with failures_told(self.custom_plugins), rare_collections(), self.connections:
             simulator.run(until_ns=None if until_ns is None else simulator.start_ns + until_ns, progress=progress)
         result = simulator.result(self.given)
+        if self.autoscaler is not None:
+            result.scaling = self.autoscaler.summary(result.nodes, result.end_ns)
         result.wall = WallClock(self.load_seconds, perf_counter() - start)
         return result
 
@@ -135,6 +144,7 @@ def prepare_simulation(
         feature_gates=options.feature_gates,
         plugins=options.plugins,
     )
+    scaling = None if options.autoscaler is None else read_autoscaler(options.autoscaler)
     # Virtual time begins where the input ends: existing objects belong to the past.
     inputs = inputs or load_inputs(options.paths, stdin=stdin, strict=options.strict, progress=load_progress)
     check_pod_count(inputs.manifest.objects(), options.max_pods, hint="--max-pods {}")
@@ -154,8 +164,12 @@ def prepare_simulation(
     )
     for time_ns, operation in arrivals.operations(inputs, start_ns, creation_times=options.creation_times):
         simulator.at(time_ns, operation)
+    autoscaler = None if scaling is None else ClusterAutoscaler(scaling, simulator, lambda: setup)
+    if autoscaler is not None:
+        simulator.agents.add(autoscaler)
     seconds = perf_counter() - start
-    return PreparedSimulation(options, simulator, _summary(inputs), setup.custom_plugins, seconds, setup.connections)
+    given = _summary(inputs)
+    return PreparedSimulation(options, simulator, given, setup.custom_plugins, seconds, setup.connections, autoscaler)
 
 
 def _kubelet(runs: dict[str, PodRun]) -> KubeletOptions:

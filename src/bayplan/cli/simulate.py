@@ -8,6 +8,7 @@ import typer
 from bayplan.analysis.export import check_destination, export
 from bayplan.analysis.report import print_report
 from bayplan.analysis.run_facts import run_facts
+from bayplan.analysis.scaling_text import scaling_lines
 from bayplan.analysis.timeline_text import print_timeline
 from bayplan.app.mode import Mode
 from bayplan.app.simulation import SimulationOptions
@@ -57,6 +58,10 @@ def simulate(
     timeline: Annotated[
         bool, typer.Option("--timeline", help="Print each pod's path through the scheduling queue, to the nanosecond.")
     ] = False,
+    autoscaler: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Autoscaler with node groups that grow and shrink. [default: none]"),
+    ] = None,
     strict: Strict = False,
     check: Annotated[
         bool, typer.Option("--check", help="Check the simulator's own consistency after every event (slow).")
@@ -90,12 +95,15 @@ def simulate(
         max_pods=max_pods,
         creation_times=creation_times,
         timeline=timeline,
+        autoscaler=autoscaler,
         strict=strict,
         check=check,
     )
     result = run(options)
     facts = run_facts(result)
     print_report(result, facts=facts)
+    if result.scaling is not None:
+        print("\n".join(scaling_lines(result.scaling, result.start_ns)))
     if timeline:
         print_timeline(result)
     if out is not None:

@@ -16,8 +16,8 @@ from bayplan.base.errors import InputError
 from bayplan.base.long_durations import read_long_duration
 from bayplan.formats import manifests
 from bayplan.formats.inputs import Inputs
+from bayplan.sim.progress import Progress as SimulatorProgress
 from bayplan.sim.result import SimulationResult
-from bayplan.sim.simulator import Progress as SimulatorProgress
 
 INPUT_HELP = "Manifests, cluster dumps or OpenB traces: files, folders, patterns, or - (stdin)."
 
