@@ -20,7 +20,8 @@ LARGE = "{name: large, maxSize: 3, template: {status: {allocatable: {cpu: '8', m
 
 def node(name: str, cpu: int, *, group: str = "small", more: str = "") -> str:
     labels = f"labels: {{bayplan.io/node-group: {group}}}" if group else "labels: {}"
-    return f"{{apiVersion: v1, kind: Node, metadata: {{name: {name}, {labels}{more}}}, status: {{allocatable: {{cpu: '{cpu}', memory: 8Gi, pods: '9'}}}}}}"  # fmt: skip
+    status = f"status: {{allocatable: {{cpu: '{cpu}', memory: 8Gi, pods: '9'}}}}"
+    return f"{{apiVersion: v1, kind: Node, metadata: {{name: {name}, {labels}{more}}}, {status}}}"
 
 
 def pod(name: str, cpu: str, *, runs: str = "", node_name: str = "", more: str = "", spec: str = "") -> str:
@@ -84,13 +85,13 @@ def test_a_group_grows_to_its_maximum_and_no_further(tmp_path: Path) -> None:
 
 
 def test_a_group_grows_to_its_minimum_without_pods(tmp_path: Path) -> None:
-    result = run(tmp_path, node("n", 1, group=""), groups=SMALL.replace("maxSize", "minSize: 2, maxSize"))
+    result = run(tmp_path, node("n0", 1, group=""), groups=SMALL.replace("maxSize", "minSize: 2, maxSize"))
     assert story(result) == [(0, UP, ["small-1", "small-2"])]
 
 
 def test_the_limit_of_all_nodes_counts_those_without_a_group(tmp_path: Path) -> None:
     pods = [pod(f"p{number}", "2") for number in range(3)]
-    result = run(tmp_path, node("n", 1, group=""), *pods, options="{maxNodesTotal: 2}")
+    result = run(tmp_path, node("n0", 1, group=""), *pods, options="{maxNodesTotal: 2}")
     assert [nodes for _, _, nodes in story(result)] == [["small-1"]]
 
 
@@ -118,7 +119,9 @@ EXPANDERS = [
 @pytest.mark.parametrize(("expander", "want", "requests"), [pytest.param(*each[1:], id=each[0]) for each in EXPANDERS])
 def test_an_expander_prefers(expander: str, want: str, requests: tuple[str, ...], tmp_path: Path) -> None:
     pods = [pod(f"p{number}", cpu) for number, cpu in enumerate(requests)]
-    groups = f"{SMALL.replace('maxSize', 'price: 1, maxSize')}, {LARGE.replace('maxSize', 'price: 2, priority: 9, maxSize')}"
+    groups = (
+        f"{SMALL.replace('maxSize', 'price: 1, maxSize')}, {LARGE.replace('maxSize', 'price: 2, priority: 9, maxSize')}"
+    )
     result = run(tmp_path, *pods, groups=groups, options=f"{{expander: {expander}}}")
     assert story(result)[0][2][0] == f"{want}-1"
 
@@ -130,14 +133,21 @@ def test_equally_good_groups_are_drawn_by_the_seed(tmp_path: Path) -> None:
 
 
 PODS_THAT_KEEP_THEIR_NODE = [
-    ("a pod that must not be evicted", pod("p", "500m", node_name="n1").replace("{app: a}", "{app: a}").replace(
-        "annotations: {}", 'annotations: {cluster-autoscaler.kubernetes.io/safe-to-evict: "false"}')),
+    (
+        "a pod that must not be evicted",
+        pod("p", "500m", node_name="n1")
+        .replace("{app: a}", "{app: a}")
+        .replace("annotations: {}", 'annotations: {cluster-autoscaler.kubernetes.io/safe-to-evict: "false"}'),
+    ),
     ("a pod without a controller", pod("p", "500m", node_name="n1").replace("controller: true", "controller: false")),
     ("a pod with local storage", pod("p", "500m", node_name="n1", spec="volumes: [{name: v, emptyDir: {}}], ")),
     ("a pod of the system", pod("p", "500m", node_name="n1").replace("name: p,", "name: p, namespace: kube-system,")),
-    ("a pod that fits nowhere else", pod("p", "500m", node_name="n1", spec="nodeSelector: {kubernetes.io/hostname: n1}, ")),
+    (
+        "a pod that fits nowhere else",
+        pod("p", "500m", node_name="n1", spec="nodeSelector: {kubernetes.io/hostname: n1}, "),
+    ),
     ("high utilization", pod("p", "1", node_name="n1")),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("item", [pytest.param(each[1], id=each[0]) for each in PODS_THAT_KEEP_THEIR_NODE])
@@ -167,7 +177,9 @@ def test_a_scale_up_delays_scale_downs(tmp_path: Path) -> None:
 def test_the_minimum_and_an_annotation_keep_nodes(tmp_path: Path) -> None:
     kept = ', annotations: {cluster-autoscaler.kubernetes.io/scale-down-disabled: "true"}'
     groups = f"{SMALL.replace('maxSize', 'minSize: 1, maxSize')}, {LARGE}"
-    result = run(tmp_path, node("n1", 2), node("n2", 2), node("n3", 2, group="large", more=kept), groups=groups, until=60)
+    result = run(
+        tmp_path, node("n1", 2), node("n2", 2), node("n3", 2, group="large", more=kept), groups=groups, until=60
+    )
     assert [nodes for _, _, nodes in story(result)] == [["n1"]]
 
 
@@ -181,19 +193,43 @@ def test_costs_are_node_hours_at_the_price_of_the_group(tmp_path: Path) -> None:
     assert result.scaling is not None
     (cost,) = result.scaling.costs
     assert (cost.nodes, cost.peak) == (2, 2)
-    assert cost.node_hours == pytest.approx(1 + 10 / 60)
-    assert cost.cost == pytest.approx(3.5)
+    assert cost.node_hours == pytest.approx((600 + result.duration_ns / SECOND_NS) / 3600)
+    assert cost.cost == pytest.approx(3 * cost.node_hours)
 
 
 MISTAKES = [
-    ("a misspelt option", "options: {expandr: price}\nnodeGroups: []", "3 Autoscaler $.options.expandr: got an unknown field; try 'expander'"),
-    ("an expander that does not exist", "options: {expander: grpc}\nnodeGroups: []", "3 Autoscaler $.options.expander: expected least-waste, most-pods, price, priority or random, got 'grpc'"),
+    (
+        "a misspelt option",
+        "options: {expandr: price}\nnodeGroups: []",
+        "3 Autoscaler $.options.expandr: got an unknown field; try 'expander'",
+    ),
+    (
+        "an expander that does not exist",
+        "options: {expander: grpc}\nnodeGroups: []",
+        "3 Autoscaler $.options.expander: expected least-waste, most-pods, price, priority or random, got 'grpc'",
+    ),
     ("no groups", "options: {}", "1 Autoscaler $.nodeGroups: expected a value, got none"),
-    ("a group twice", f"nodeGroups:\n- {SMALL}\n- {SMALL}", "5 Autoscaler $.nodeGroups[1].name: got a name used before"),
-    ("a minimum above the maximum", f"nodeGroups:\n- {SMALL.replace('maxSize', 'minSize: 4, maxSize')}", "4 Autoscaler $.nodeGroups[0].maxSize: expected a number of at least 4, the minSize, got 3"),
-    ("no scan interval", "options: {scanInterval: 0s}\nnodeGroups: []", "3 Autoscaler $.options.scanInterval: expected a duration above 0, got '0s'"),
-    ("a template of another kind", "nodeGroups:\n- {name: a, maxSize: 1, template: {kind: Pod}}", "4 Autoscaler $.nodeGroups[0].template: expected a Node, got Pod"),
-]  # fmt: skip
+    (
+        "a group twice",
+        f"nodeGroups:\n- {SMALL}\n- {SMALL}",
+        "5 Autoscaler $.nodeGroups[1].name: got a name used before",
+    ),
+    (
+        "a minimum above the maximum",
+        f"nodeGroups:\n- {SMALL.replace('maxSize', 'minSize: 4, maxSize')}",
+        "4 Autoscaler $.nodeGroups[0].maxSize: expected a number of at least 4, the minSize, got 3",
+    ),
+    (
+        "no scan interval",
+        "options: {scanInterval: 0s}\nnodeGroups: []",
+        "3 Autoscaler $.options.scanInterval: expected a duration above 0, got '0s'",
+    ),
+    (
+        "a template of another kind",
+        "nodeGroups:\n- {name: a, maxSize: 1, template: {kind: Pod}}",
+        "4 Autoscaler $.nodeGroups[0].template: expected a Node, got Pod",
+    ),
+]
 
 
 @pytest.mark.parametrize(("text", "message"), [pytest.param(*each[1:], id=each[0]) for each in MISTAKES])
