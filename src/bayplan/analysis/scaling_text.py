@@ -1,8 +1,11 @@
-"""What an autoscaler did, as text: costs by group, then its events."""
+"""What an autoscaler and a descheduler did, as text: costs by group, then events."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from bayplan.analysis.units import format_count, format_duration
+from bayplan.sim.descheduled import Descheduled
 from bayplan.sim.scaling import ScalingEvent, ScalingKind, ScalingSummary
 
 MAX_EVENTS = 20
@@ -18,6 +21,18 @@ def scaling_lines(summary: ScalingSummary, start_ns: int) -> list[str]:
     lines += [f"  {_event_line(event, start_ns)}" for event in summary.events[:MAX_EVENTS]]
     if len(summary.events) > MAX_EVENTS:
         lines.append(f"  and {len(summary.events) - MAX_EVENTS:,} more events")
+    return lines
+
+
+def descheduling_lines(evicted: Sequence[Descheduled], start_ns: int) -> list[str]:
+    """Return the evictions of a descheduler, with times since the start of the run."""
+    lines = ["", f"Descheduling: {format_count(len(evicted), 'eviction')}"]
+    for each in evicted[:MAX_EVENTS]:
+        lines.append(
+            f"  {format_duration(each.time_ns - start_ns)}: {each.pod} from {each.node or 'no node'} ({each.plugin})"
+        )
+    if len(evicted) > MAX_EVENTS:
+        lines.append(f"  and {len(evicted) - MAX_EVENTS:,} more evictions")
     return lines
 
 

@@ -103,6 +103,31 @@ class Budgets:
         return f"disruption budget {budget.metadata.name} allows no disruption"
 
 
+class Disruptions:
+    """Evictions at one moment: of each disruption budget at most as many as it allows now.
+
+    Args:
+        budgets: of the cluster.
+    """
+
+    def __init__(self, budgets: Budgets) -> None:
+        self._budgets = budgets
+        self._used: dict[str, int] = {}
+
+    def take(self, pod: Pod) -> bool:
+        """Return whether a pod may be evicted now, and count it if so."""
+        if self._budgets.refusal(pod):
+            return False
+        budget = self._budgets.budget_of(pod)
+        if budget is not None:
+            used = self._used.get(budget.key, 0)
+            # A pod that is not ready may go whatever the budget allows.
+            if used and used >= budget.status.disruptions_allowed:
+                return False
+            self._used[budget.key] = used + 1
+        return True
+
+
 def obstacles(pods: Sequence[Pod], budgets: Budgets, options: DrainOptions) -> list[Obstacle]:
     """Return what prevents a node with these pods from being drained."""
     found = []

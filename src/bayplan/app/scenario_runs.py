@@ -17,6 +17,7 @@ from bayplan.base.errors import InputError
 from bayplan.base.garbage_collector import rare_collections
 from bayplan.base.random_streams import RandomStreams
 from bayplan.cluster.kubelet import KubeletOptions
+from bayplan.descheduling.descheduler import Descheduler
 from bayplan.engine.event_driven_queue import EventDrivenQueue
 from bayplan.engine.records import RecordLevel
 from bayplan.engine.scheduler import Scheduler
@@ -110,6 +111,10 @@ class PreparedScenario:
         if plan.autoscaler is not None:
             self._autoscaler = ClusterAutoscaler(plan.autoscaler, self.simulator, lambda: self._setup)
             self.simulator.agents.add(self._autoscaler)
+        if plan.descheduler is not None:
+            interval_ns = plan.descheduling_interval_ns
+            descheduler = Descheduler(plan.descheduler, interval_ns, self.simulator, lambda: self._setup)
+            self.simulator.agents.add(descheduler)
 
     def run(self) -> ScenarioResult:
         """Run the scenario and return its result."""

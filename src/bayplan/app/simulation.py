@@ -17,6 +17,8 @@ from bayplan.autoscaling.configuration import read_autoscaler
 from bayplan.base.garbage_collector import rare_collections
 from bayplan.base.random_streams import RandomStreams
 from bayplan.cluster.kubelet import KubeletOptions, PodRun
+from bayplan.descheduling.descheduler import DEFAULT_INTERVAL_NS, Descheduler
+from bayplan.descheduling.policy import read_policy
 from bayplan.engine.event_driven_queue import EventDrivenQueue
 from bayplan.engine.records import RecordLevel
 from bayplan.extender.connections import ExtenderConnections
@@ -47,6 +49,7 @@ class SimulationOptions(msgspec.Struct, frozen=True, kw_only=True):
         creation_times: create objects of manifests at their creationTimestamp instead of at the start.
         timeline: record each pod's path through the scheduling queue, which then is upstream's with all its timers.
         autoscaler: an Autoscaler file (`bayplan.autoscaling`); None for a cluster whose nodes stay as they are.
+        descheduler: a DeschedulerPolicy (`bayplan.descheduling`) that runs every `descheduling_interval_ns`; None for none.
         strict: treat warnings as errors.
         check: check all invariants after every event.
     """
@@ -64,6 +67,8 @@ class SimulationOptions(msgspec.Struct, frozen=True, kw_only=True):
     creation_times: bool = False
     timeline: bool = False
     autoscaler: Path | None = None
+    descheduler: Path | None = None
+    descheduling_interval_ns: int = DEFAULT_INTERVAL_NS
     strict: bool = False
     check: bool = False
 
@@ -77,7 +82,7 @@ class PreparedSimulation(msgspec.Struct):
         given: what was read.
         custom_plugins: those that were enabled.
         load_seconds: how long reading took, on a real clock.
-        autoscaler: of the options.
+        autoscaler, descheduler: of the options.
         connections: with the extenders of the configuration; closed after the run.
     """
 
@@ -88,6 +93,7 @@ class PreparedSimulation(msgspec.Struct):
     load_seconds: float
     connections: ExtenderConnections
     autoscaler: ClusterAutoscaler | None = None
+    descheduler: Descheduler | None = None
 
     def run(self, progress: Callable[[Progress], None] | None = None) -> SimulationResult:
         """Run it and return the outcome.
@@ -103,6 +109,8 @@ class PreparedSimulation(msgspec.Struct):
         result = simulator.result(self.given)
         if self.autoscaler is not None:
             result.scaling = self.autoscaler.summary(result.nodes, result.end_ns)
+        if self.descheduler is not None:
+            result.descheduled = self.descheduler.evicted
         result.wall = WallClock(self.load_seconds, perf_counter() - start)
         return result
 
@@ -145,6 +153,7 @@ def prepare_simulation(
         plugins=options.plugins,
     )
     scaling = None if options.autoscaler is None else read_autoscaler(options.autoscaler)
+    policy = None if options.descheduler is None else read_policy(options.descheduler)
     # Virtual time begins where the input ends: existing objects belong to the past.
     inputs = inputs or load_inputs(options.paths, stdin=stdin, strict=options.strict, progress=load_progress)
     check_pod_count(inputs.manifest.objects(), options.max_pods, hint="--max-pods {}")
@@ -167,9 +176,15 @@ def prepare_simulation(
     autoscaler = None if scaling is None else ClusterAutoscaler(scaling, simulator, lambda: setup)
     if autoscaler is not None:
         simulator.agents.add(autoscaler)
+    descheduler = None
+    if policy is not None:
+        descheduler = Descheduler(policy, options.descheduling_interval_ns, simulator, lambda: setup)
+        simulator.agents.add(descheduler)
     seconds = perf_counter() - start
     given = _summary(inputs)
-    return PreparedSimulation(options, simulator, given, setup.custom_plugins, seconds, setup.connections, autoscaler)
+    return PreparedSimulation(
+        options, simulator, given, setup.custom_plugins, seconds, setup.connections, autoscaler, descheduler
+    )
 
 
 def _kubelet(runs: dict[str, PodRun]) -> KubeletOptions:

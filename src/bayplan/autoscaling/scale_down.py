@@ -9,8 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
-from bayplan.answers.copies import MIRROR
-from bayplan.answers.drain_rules import Budgets, stays_behind
+from bayplan.answers.drain_rules import Budgets, Disruptions, stays_behind
 from bayplan.answers.node_removal import drain
 from bayplan.answers.question_cluster import QuestionCluster
 from bayplan.autoscaling.configuration import GROUP_LABEL, AutoscalerConfiguration
@@ -229,19 +228,9 @@ class ScaleDown:
 
     def _evictions(self, cluster: QuestionCluster, name: str, now_ns: int) -> list[tuple[int, Operation]]:
         """Return evictions of pods on a node, of each disruption budget at most as many as it allows now."""
-        budgets = Budgets(cluster.all(PodDisruptionBudget))
-        used: dict[str, int] = {}
-        found: list[tuple[int, Operation]] = []
-        for pod in _pods_by_node(cluster).get(name, []):
-            if stays_behind(pod) or MIRROR in pod.metadata.annotations or budgets.refusal(pod):
-                continue
-            budget = budgets.budget_of(pod)
-            if budget is not None:
-                used[budget.key] = used.get(budget.key, 0) + 1
-                if used[budget.key] > max(budget.status.disruptions_allowed, 1):
-                    continue
-            found.append((now_ns, Evict(pod.key)))
-        return found
+        disruptions = Disruptions(Budgets(cluster.all(PodDisruptionBudget)))
+        pods = [pod for pod in _pods_by_node(cluster).get(name, []) if not stays_behind(pod)]
+        return [(now_ns, Evict(pod.key)) for pod in pods if disruptions.take(pod)]
 
 
 def _pods_by_node(cluster: QuestionCluster) -> dict[str, list[Pod]]:

@@ -8,10 +8,12 @@ import typer
 from bayplan.analysis.export import check_destination, export
 from bayplan.analysis.report import print_report
 from bayplan.analysis.run_facts import run_facts
-from bayplan.analysis.scaling_text import scaling_lines
+from bayplan.analysis.scaling_text import descheduling_lines, scaling_lines
 from bayplan.analysis.timeline_text import print_timeline
 from bayplan.app.mode import Mode
 from bayplan.app.simulation import SimulationOptions
+from bayplan.base.errors import InputError
+from bayplan.base.long_durations import read_long_duration
 from bayplan.cli.record_level import Level
 from bayplan.cli.simulation_options import (
     INPUT_HELP,
@@ -62,6 +64,13 @@ def simulate(
         Path | None,
         typer.Option(metavar="FILE", help="Autoscaler with node groups that grow and shrink. [default: none]"),
     ] = None,
+    descheduler: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="DeschedulerPolicy that evicts badly placed pods. [default: none]"),
+    ] = None,
+    descheduling_interval: Annotated[
+        str, typer.Option(metavar="DURATION", help="Time between two runs of the descheduler.")
+    ] = "5m",
     strict: Strict = False,
     check: Annotated[
         bool, typer.Option("--check", help="Check the simulator's own consistency after every event (slow).")
@@ -96,6 +105,8 @@ def simulate(
         creation_times=creation_times,
         timeline=timeline,
         autoscaler=autoscaler,
+        descheduler=descheduler,
+        descheduling_interval_ns=_interval(descheduling_interval),
         strict=strict,
         check=check,
     )
@@ -104,7 +115,16 @@ def simulate(
     print_report(result, facts=facts)
     if result.scaling is not None:
         print("\n".join(scaling_lines(result.scaling, result.start_ns)))
+    if descheduler is not None:
+        print("\n".join(descheduling_lines(result.descheduled, result.start_ns)))
     if timeline:
         print_timeline(result)
     if out is not None:
         export(result, out, facts=facts)
+
+
+def _interval(text: str) -> int:
+    found = read_long_duration(text, what="--descheduling-interval")
+    if not found:
+        raise InputError("--descheduling-interval", got=repr(text), wanted="a duration above 0")
+    return found

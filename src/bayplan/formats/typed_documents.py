@@ -32,11 +32,20 @@ def read_typed(document: Document, struct: type[T], *, kind: str, api_version: s
         if value.get(name) != wanted:
             got = repr(value[name]) if name in value else "none"
             raise InputError(f"{kind} $.{name}", where=document.where(f"$.{name}"), wanted=f"'{wanted}'", got=got)
-    _Fields(document, kind).check(value, inspect.type_info(struct), "$")
+    check_fields(document, struct, kind=kind)
     try:
         return convert(value, struct, what=kind)
     except InputError as problem:
         raise placed(problem, document) from None
+
+
+def check_fields(document: Document, struct: type[msgspec.Struct], *, kind: str) -> None:
+    """Refuse the first field of a document that a struct does not have, or that is missing.
+
+    Raises:
+        InputError: there is one; with file and line.
+    """
+    _Fields(document, kind).check(document.value, inspect.type_info(struct), "$")
 
 
 def placed(problem: InputError, document: Document) -> InputError:

@@ -10,6 +10,8 @@ import msgspec
 from bayplan.autoscaling.configuration import AutoscalerConfiguration, autoscaler_of, read_autoscaler
 from bayplan.base.errors import InputError
 from bayplan.base.long_durations import read_long_duration
+from bayplan.descheduling.descheduler import DEFAULT_INTERVAL_NS
+from bayplan.descheduling.policy import Policy, policy_of, read_policy
 from bayplan.formats.documents import Document
 from bayplan.formats.inputs import Inputs, load_inputs
 from bayplan.formats.manifest import Manifest
@@ -52,6 +54,7 @@ class ScenarioPlan(msgspec.Struct, frozen=True, kw_only=True):
         inputs: the cluster at the start. steps: in order.
         folder: that paths are relative to.
         autoscaler: its configuration; None if the nodes stay as they are.
+        descheduler: its policy; None for none. descheduling_interval_ns: between its runs.
     """
 
     name: str
@@ -61,6 +64,8 @@ class ScenarioPlan(msgspec.Struct, frozen=True, kw_only=True):
     steps: Sequence[StepPlan]
     folder: Path
     autoscaler: AutoscalerConfiguration | None = None
+    descheduler: Policy | None = None
+    descheduling_interval_ns: int = DEFAULT_INTERVAL_NS
 
 
 def read_scenario(document: Document, folder: Path) -> ScenarioPlan:
@@ -83,7 +88,23 @@ def read_scenario(document: Document, folder: Path) -> ScenarioPlan:
         steps=steps,
         folder=folder,
         autoscaler=_read_autoscaler(document, scenario, folder),
+        descheduler=_read_descheduler(document, scenario, folder),
+        descheduling_interval_ns=_interval(document, scenario),
     )
+
+
+def _interval(document: Document, scenario: Scenario) -> int:
+    found = _duration(document, scenario.descheduling_interval, "$.deschedulingInterval")
+    if not found:
+        raise _refusal(document, "$.deschedulingInterval", "a duration above 0", repr(scenario.descheduling_interval))
+    return found
+
+
+def _read_descheduler(document: Document, scenario: Scenario, folder: Path) -> Policy | None:
+    given = scenario.descheduler
+    if given is None:
+        return None
+    return read_policy(folder / given) if isinstance(given, str) else policy_of(document.part("$.descheduler", given))
 
 
 def _read_autoscaler(document: Document, scenario: Scenario, folder: Path) -> AutoscalerConfiguration | None:

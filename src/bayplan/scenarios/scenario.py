@@ -225,6 +225,10 @@ class Scenario(Part, frozen=True, kw_only=True):
     autoscaler: Annotated[
         str | dict[str, Any] | None, Meta(description="An Autoscaler, or its path: node groups that grow and shrink.")
     ] = None
+    descheduler: Annotated[
+        str | dict[str, Any] | None, Meta(description="A DeschedulerPolicy, or its path: evicts badly placed pods.")
+    ] = None
+    descheduling_interval: Annotated[Duration, Meta(description="Time between two runs of the descheduler.")] = "5m"
     rack_label: Annotated[str, Meta(description="The label of nodes that names their rack.")] = RACK
     steps: Annotated[tuple[Step, ...], Meta(description="In order.")] = ()
 

@@ -16,6 +16,7 @@ from bayplan.engine.records import Records
 from bayplan.engine.scheduler import Scheduler
 from bayplan.formats.manifest import LoadWarning
 from bayplan.objects.pod import Pod
+from bayplan.sim.descheduled import Descheduled
 from bayplan.sim.scaling import NodeLifetime, ScalingSummary
 from bayplan.sim.traced_queue import QueueMove
 from bayplan.sim.virtual_cluster import VirtualCluster
@@ -212,6 +213,7 @@ class SimulationResult(msgspec.Struct, kw_only=True):
         moves: each pod's way through the scheduling queue, if it was recorded.
         failures: errors of controllers, by ``Kind key``.
         scaling: what an autoscaler did, and what nodes cost; None if none ran.
+        descheduled: what a descheduler evicted, in order.
         input: the input of the run.
         wall: real time.
     """
@@ -231,6 +233,7 @@ class SimulationResult(msgspec.Struct, kw_only=True):
     failures: dict[str, str]
     moves: list[QueueMove] | None = None
     scaling: ScalingSummary | None = None
+    descheduled: Sequence[Descheduled] = ()
     input: InputSummary = msgspec.field(default_factory=InputSummary)
     wall: WallClock = msgspec.field(default_factory=WallClock)
 
