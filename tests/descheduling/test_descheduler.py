@@ -52,6 +52,16 @@ def evicted(result: SimulationResult) -> list[str]:
     return sorted(each.pod.removeprefix("default/") for each in result.descheduled)
 
 
+def several(count: int, *, cpu: str = "1", spec: str = "") -> list[str]:
+    """Return pods p0, p1, ... of one owner on the first node."""
+    return [pod(f"p{number}", "n1", cpu, spec=spec) for number in range(count)]
+
+
+def old(more: str) -> str:
+    """Return a policy about pods older than a minute."""
+    return policy("PodLifeTime", f"{{maxPodLifeTimeSeconds: 60, {more}}}", point="deschedule")
+
+
 NODES = (node("n1"), node("n2"))
 DUPLICATES = policy("RemoveDuplicates")
 LIFE_TIME = policy("PodLifeTime", "{maxPodLifeTimeSeconds: 60}", point="deschedule")
@@ -61,27 +71,64 @@ CONSTRAINT = (
     "topologySpreadConstraints: [{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: %s, "
     "labelSelector: {matchLabels: {app: a}}}], "
 )
-HARD = CONSTRAINT % "DoNotSchedule"
+HARD, SOFT = CONSTRAINT % "DoNotSchedule", CONSTRAINT % "ScheduleAnyway"
 ZONES = (node("n1", zone="a"), node("n2", zone="b"))
 
 CASES = [
-    ("duplicates on a node are evicted beyond an even share", DUPLICATES, (*NODES, *(pod(f"p{i}", "n1") for i in range(4))), ["p2", "p3"]),
+    ("duplicates on a node are evicted beyond an even share", DUPLICATES, (*NODES, *several(4)), ["p2", "p3"]),
     ("pods of different owners are no duplicates", DUPLICATES, (*NODES, pod("p", "n1"), pod("q", "n1", owner="s")), []),
-    ("duplicates stay if no other node takes them", DUPLICATES, (node("n1"), node("n2", more="spec: {unschedulable: true}, "), pod("p", "n1"), pod("q", "n1")), []),
-    ("an excluded kind of owners is left alone", policy("RemoveDuplicates", "{excludeOwnerKinds: [ReplicaSet]}"), (*NODES, pod("p", "n1"), pod("q", "n1")), []),
+    (
+        "duplicates stay if no other node takes them",
+        DUPLICATES,
+        (node("n1"), node("n2", more="spec: {unschedulable: true}, "), pod("p", "n1"), pod("q", "n1")),
+        [],
+    ),
+    (
+        "an excluded kind of owners is left alone",
+        policy("RemoveDuplicates", "{excludeOwnerKinds: [ReplicaSet]}"),
+        (*NODES, pod("p", "n1"), pod("q", "n1")),
+        [],
+    ),
     ("pods older than the limit are evicted", LIFE_TIME, (*NODES, pod("p", "n1")), ["p"]),
-    ("a namespace that is excluded keeps its pods", policy("PodLifeTime", "{maxPodLifeTimeSeconds: 60, namespaces: {exclude: [default]}}", point="deschedule"), (*NODES, pod("p", "n1")), []),
-    ("a label selector chooses pods", policy("PodLifeTime", "{maxPodLifeTimeSeconds: 60, labelSelector: {matchLabels: {app: b}}}", point="deschedule"), (*NODES, pod("p", "n1")), []),
-    ("a state chooses pods", policy("PodLifeTime", "{maxPodLifeTimeSeconds: 60, states: [Pending]}", point="deschedule"), (*NODES, pod("p", "n1")), []),
-    ("the fullest domain gives pods until the skew holds", SPREAD, (*ZONES, *(pod(f"p{i}", "n1", spec=HARD) for i in range(4))), ["p0", "p1"]),
+    (
+        "a namespace that is excluded keeps its pods",
+        old("namespaces: {exclude: [default]}"),
+        (*NODES, pod("p", "n1")),
+        [],
+    ),
+    ("a label selector chooses pods", old("labelSelector: {matchLabels: {app: b}}"), (*NODES, pod("p", "n1")), []),
+    ("a state chooses pods", old("states: [Pending]"), (*NODES, pod("p", "n1")), []),
+    ("the fullest domain gives pods until the skew holds", SPREAD, (*ZONES, *several(4, spec=HARD)), ["p0", "p1"]),
     ("a skew that holds is left alone", SPREAD, (*ZONES, pod("p", "n1", spec=HARD)), []),
-    ("a soft constraint is left alone by default", SPREAD, (*ZONES, *(pod(f"p{i}", "n1", spec=CONSTRAINT % "ScheduleAnyway") for i in range(4))), []),
-    ("a domain without room gets no pods", SPREAD, (ZONES[0], node("n2", zone="b", cpu=1), *(pod(f"p{i}", "n1", "2", spec=HARD) for i in range(4))), []),
-    ("an overutilized node gives pods until it is below the target", LOW, (*NODES, *(pod(f"p{i}", "n1", owner=f"r{i}") for i in range(6))), ["p0", "p1"]),
-    ("pods of lower priority go first", LOW, (*NODES, *(pod(f"p{i}", "n1", spec=f"priority: {9 - i}, ") for i in range(5))), ["p4"]),
-    ("without underutilized nodes nothing happens", LOW, (*NODES, *(pod(f"p{i}", "n1") for i in range(6)), pod("q", "n2", "3")), []),
-    ("deviations count from the mean", policy("LowNodeUtilization", "{thresholds: {cpu: 10}, targetThresholds: {cpu: 10}, useDeviationThresholds: true}"), (*NODES, *(pod(f"p{i}", "n1") for i in range(3))), ["p0"]),
-]  # fmt: skip
+    ("a soft constraint is left alone by default", SPREAD, (*ZONES, *several(4, spec=SOFT)), []),
+    (
+        "a domain without room gets no pods",
+        SPREAD,
+        (ZONES[0], node("n2", zone="b", cpu=1), *several(4, cpu="2", spec=HARD)),
+        [],
+    ),
+    (
+        "an overutilized node gives pods until it is below the target",
+        LOW,
+        (*NODES, *(pod(f"p{i}", "n1", owner=f"r{i}") for i in range(6))),
+        ["p0", "p1"],
+    ),
+    (
+        "pods of lower priority go first",
+        LOW,
+        (*NODES, *(pod(f"p{i}", "n1", spec=f"priority: {9 - i}, ") for i in range(5))),
+        ["p4"],
+    ),
+    ("without underutilized nodes nothing happens", LOW, (*NODES, *several(6), pod("q", "n2", "3")), []),
+    (
+        "deviations count from the mean",
+        policy(
+            "LowNodeUtilization", "{thresholds: {cpu: 10}, targetThresholds: {cpu: 10}, useDeviationThresholds: true}"
+        ),
+        (*NODES, *several(3)),
+        ["p0"],
+    ),
+]
 
 
 @pytest.mark.parametrize(("text", "items", "want"), [pytest.param(*case[1:], id=case[0]) for case in CASES])
@@ -102,11 +149,12 @@ def test_a_pod_stays_that_is(item: str, tmp_path: Path) -> None:
     assert evicted(run(tmp_path, LIFE_TIME, *NODES, item)) == []
 
 
+ANNOTATED = pod("p", "n1", owner="", meta="annotations: {descheduler.alpha.kubernetes.io/evict: ''}, ")
 ALLOWED = [
-    ("the annotation to evict it", "{}", pod("p", "n1", owner="", meta="annotations: {descheduler.alpha.kubernetes.io/evict: ''}, ")),
+    ("the annotation to evict it", "{}", ANNOTATED),
     ("local storage is allowed", "{evictLocalStoragePods: true}", KEPT[1][1]),
     ("critical pods are allowed", "{evictSystemCriticalPods: true}", KEPT[2][1]),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("evictor", "item"), [pytest.param(*each[1:], id=each[0]) for each in ALLOWED])
@@ -141,14 +189,40 @@ def test_it_runs_again_when_a_pod_has_come_of_age(tmp_path: Path) -> None:
     assert result.pods[0].disruption == "EvictionByEvictionAPI"
 
 
+AT = "4 DeschedulerPolicy $.profiles[0].plugins"
 MISTAKES = [
-    ("a plugin that does not run here", policy("RemoveFailedPods", point="deschedule"), "4 DeschedulerPolicy $.profiles[0].plugins.deschedule.enabled[0]: expected one of PodLifeTime, got 'RemoveFailedPods'"),
-    ("a plugin at another extension point", policy("PodLifeTime", "{maxPodLifeTimeSeconds: 1}"), "4 DeschedulerPolicy $.profiles[0].plugins.balance.enabled[0]: expected one of RemoveDuplicates, RemovePodsViolatingTopologySpreadConstraint, LowNodeUtilization, got 'PodLifeTime'"),
-    ("arguments that are missing", policy("LowNodeUtilization"), "4 DeschedulerPolicy $.profiles[0].plugins.balance.enabled[0]: expected arguments of LowNodeUtilization in pluginConfig, got none"),
-    ("a misspelt argument", policy("PodLifeTime", "{maxPodLifeTimeSecond: 1}", point="deschedule"), "4 PodLifeTime $.maxPodLifeTimeSecond: got an unknown field; try 'maxPodLifeTimeSeconds'"),
-    ("a percentage above 100", policy("LowNodeUtilization", "{thresholds: {cpu: 120}, targetThresholds: {}}"), "4 LowNodeUtilization $.thresholds.cpu: expected a number of at most 100, got 120"),
-    ("another version", policy("RemoveDuplicates").replace("v1alpha2", "v1alpha1"), "1 DeschedulerPolicy $.apiVersion: expected 'descheduler/v1alpha2', got 'descheduler/v1alpha1'"),
-]  # fmt: skip
+    (
+        "a plugin that does not run here",
+        policy("RemoveFailedPods", point="deschedule"),
+        f"{AT}.deschedule.enabled[0]: expected one of PodLifeTime, got 'RemoveFailedPods'",
+    ),
+    (
+        "a plugin at another extension point",
+        policy("PodLifeTime", "{maxPodLifeTimeSeconds: 1}"),
+        f"{AT}.balance.enabled[0]: expected one of RemoveDuplicates, RemovePodsViolatingTopologySpreadConstraint, "
+        "LowNodeUtilization, got 'PodLifeTime'",
+    ),
+    (
+        "arguments that are missing",
+        policy("LowNodeUtilization"),
+        f"{AT}.balance.enabled[0]: expected arguments of LowNodeUtilization in pluginConfig, got none",
+    ),
+    (
+        "a misspelt argument",
+        policy("PodLifeTime", "{maxPodLifeTimeSecond: 1}", point="deschedule"),
+        "4 PodLifeTime $.maxPodLifeTimeSecond: got an unknown field; try 'maxPodLifeTimeSeconds'",
+    ),
+    (
+        "a percentage above 100",
+        policy("LowNodeUtilization", "{thresholds: {cpu: 120}, targetThresholds: {}}"),
+        "4 LowNodeUtilization $.thresholds.cpu: expected a number of at most 100, got 120",
+    ),
+    (
+        "another version",
+        policy("RemoveDuplicates").replace("v1alpha2", "v1alpha1"),
+        "1 DeschedulerPolicy $.apiVersion: expected 'descheduler/v1alpha2', got 'descheduler/v1alpha1'",
+    ),
+]
 
 
 @pytest.mark.parametrize(("text", "message"), [pytest.param(*each[1:], id=each[0]) for each in MISTAKES])
