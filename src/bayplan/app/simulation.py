@@ -31,6 +31,7 @@ from bayplan.sim.result import InputSummary, SimulationResult, WallClock
 from bayplan.sim.simulator import Simulator
 from bayplan.sim.traced_queue import TracedQueue
 from bayplan.sim.virtual_cluster import ClusterOptions, VirtualCluster
+from bayplan.workloads.shape import read_shape, shaped_inputs
 
 
 class SimulationOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,6 +49,7 @@ class SimulationOptions(msgspec.Struct, frozen=True, kw_only=True):
         until_ns: when to end, in nanoseconds since the start; None: when the cluster is idle.
         creation_times: create objects of manifests at their creationTimestamp instead of at the start.
         timeline: record each pod's path through the scheduling queue, which then is upstream's with all its timers.
+        workload: a Workload file (`bayplan.workloads`) that shapes the trace; None leaves it as it is.
         autoscaler: an Autoscaler file (`bayplan.autoscaling`); None for a cluster whose nodes stay as they are.
         descheduler: a DeschedulerPolicy (`bayplan.descheduling`) that runs every `descheduling_interval_ns`; None for none.
         strict: treat warnings as errors.
@@ -66,6 +68,7 @@ class SimulationOptions(msgspec.Struct, frozen=True, kw_only=True):
     max_pods: int = DEFAULT_MAX_PODS
     creation_times: bool = False
     timeline: bool = False
+    workload: Path | None = None
     autoscaler: Path | None = None
     descheduler: Path | None = None
     descheduling_interval_ns: int = DEFAULT_INTERVAL_NS
@@ -153,9 +156,11 @@ def prepare_simulation(
         plugins=options.plugins,
     )
     scaling = None if options.autoscaler is None else read_autoscaler(options.autoscaler)
+    shape = None if options.workload is None else read_shape(options.workload)
     policy = None if options.descheduler is None else read_policy(options.descheduler)
     # Virtual time begins where the input ends: existing objects belong to the past.
     inputs = inputs or load_inputs(options.paths, stdin=stdin, strict=options.strict, progress=load_progress)
+    inputs = shaped_inputs(inputs, shape, options.seed, what="--workload")
     check_pod_count(inputs.manifest.objects(), options.max_pods, hint="--max-pods {}")
     start_ns = arrivals.start_time_ns(inputs.manifest, creation_times=options.creation_times)
     runs = arrivals.run_times(inputs.trace)

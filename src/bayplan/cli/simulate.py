@@ -60,6 +60,10 @@ def simulate(
     timeline: Annotated[
         bool, typer.Option("--timeline", help="Print each pod's path through the scheduling queue, to the nanosecond.")
     ] = False,
+    workload: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Workload that shapes the trace: arrivals, run times, load. [default: none]"),
+    ] = None,
     autoscaler: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Autoscaler with node groups that grow and shrink. [default: none]"),
@@ -104,6 +108,7 @@ def simulate(
         max_pods=max_pods,
         creation_times=creation_times,
         timeline=timeline,
+        workload=workload,
         autoscaler=autoscaler,
         descheduler=descheduler,
         descheduling_interval_ns=_interval(descheduling_interval),

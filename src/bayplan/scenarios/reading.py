@@ -20,6 +20,7 @@ from bayplan.formats.typed_documents import placed, read_typed
 from bayplan.objects.meta import KubernetesObject
 from bayplan.scenarios.scenario import ACTIONS, API_VERSION, KIND, SETTLED, Check, Scenario, Step, actions_of
 from bayplan.sim.simulator import Simulator
+from bayplan.workloads.shape import read_shape, shape_of, shaped_inputs
 
 
 class StepPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,7 +85,7 @@ def read_scenario(document: Document, folder: Path) -> ScenarioPlan:
         name=scenario.name or Path(document.source.file).name,
         file=document.source.file,
         scenario=scenario,
-        inputs=_load_cluster(document, scenario, folder),
+        inputs=_shaped(document, scenario, folder),
         steps=steps,
         folder=folder,
         autoscaler=_read_autoscaler(document, scenario, folder),
@@ -198,6 +199,18 @@ def _objects(document: Document, step: Step, path: str, folder: Path) -> Manifes
         if items:
             return _load(document, items, f"{path}.{name}", folder).manifest
     return Manifest()
+
+
+def _shaped(document: Document, scenario: Scenario, folder: Path) -> Inputs:
+    """Return the cluster at the start, its trace in the scenario's shape."""
+    given, inputs = scenario.workload, _load_cluster(document, scenario, folder)
+    if given is None:
+        return inputs
+    shape = read_shape(folder / given) if isinstance(given, str) else shape_of(document.part("$.workload", given))
+    try:
+        return shaped_inputs(inputs, shape, scenario.seed, what="Scenario $.workload")
+    except InputError as problem:
+        raise placed(problem, document) from None
 
 
 def _load_cluster(document: Document, scenario: Scenario, folder: Path) -> Inputs:

@@ -222,6 +222,9 @@ class Scenario(Part, frozen=True, kw_only=True):
         tuple[str, ...], Meta(description="Plugins for every profile: FILE.py:CLASS or installed name.")
     ] = ()
     seed: Annotated[int, Meta(description="Seed for tie-breaking and generated names.")] = 0
+    workload: Annotated[
+        str | dict[str, Any] | None, Meta(description="A Workload, or its path, that shapes the trace in cluster.")
+    ] = None
     autoscaler: Annotated[
         str | dict[str, Any] | None, Meta(description="An Autoscaler, or its path: node groups that grow and shrink.")
     ] = None
