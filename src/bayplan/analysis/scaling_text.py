@@ -6,10 +6,17 @@ from collections.abc import Sequence
 
 from bayplan.analysis.units import format_count, format_duration
 from bayplan.sim.descheduled import Descheduled
+from bayplan.sim.result import SimulationResult
 from bayplan.sim.scaling import ScalingEvent, ScalingKind, ScalingSummary
 
 MAX_EVENTS = 20
 """Events that are listed; others are counted."""
+
+
+def agent_lines(result: SimulationResult, *, descheduled: bool) -> list[str]:
+    """Return what the autoscaler and the descheduler of a run did; `descheduled`: whether there was a descheduler."""
+    lines = [] if result.scaling is None else scaling_lines(result.scaling, result.start_ns)
+    return lines + (descheduling_lines(result.descheduled, result.start_ns) if descheduled else [])
 
 
 def scaling_lines(summary: ScalingSummary, start_ns: int) -> list[str]:

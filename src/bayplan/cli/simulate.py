@@ -1,14 +1,14 @@
 """The command ``simulate``: schedule manifests and traces in virtual time and print a report."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeAlias
 
 import typer
 
 from bayplan.analysis.export import check_destination, export
 from bayplan.analysis.report import print_report
 from bayplan.analysis.run_facts import run_facts
-from bayplan.analysis.scaling_text import descheduling_lines, scaling_lines
+from bayplan.analysis.scaling_text import agent_lines
 from bayplan.analysis.timeline_text import print_timeline
 from bayplan.app.mode import Mode
 from bayplan.app.simulation import SimulationOptions
@@ -18,8 +18,11 @@ from bayplan.cli.record_level import Level
 from bayplan.cli.simulation_options import (
     INPUT_HELP,
     AlgorithmProvider,
+    Autoscaler,
     Config,
     CreationTimes,
+    Descheduler,
+    DeschedulingInterval,
     FeatureGates,
     MaxPods,
     ModeOption,
@@ -27,12 +30,22 @@ from bayplan.cli.simulation_options import (
     PolicyConfigFile,
     Seed,
     Strict,
+    Timeline,
     Until,
+    Workload,
     configuration_file,
     parse_duration,
     run,
 )
 from bayplan.sim.pod_count import DEFAULT_MAX_PODS
+
+Out: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(metavar="FOLDER", help="Folder for decisions and summary; replaces an older result. [default: none]"),
+]
+Once: TypeAlias = Annotated[
+    bool, typer.Option("--once", help="Accepted for scripts; simulate always exits after its report.")
+]
 
 
 def simulate(
@@ -47,41 +60,21 @@ def simulate(
     until: Until = "",
     max_pods: MaxPods = DEFAULT_MAX_PODS,
     creation_times: CreationTimes = False,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FOLDER", help="Folder for decisions and summary; replaces an older result. [default: none]"
-        ),
-    ] = None,
+    out: Out = None,
     records: Annotated[
         Level | None,
         typer.Option(help="Detail of recorded decisions. [default: full with --out, else summary]", show_default=False),
     ] = None,
-    timeline: Annotated[
-        bool, typer.Option("--timeline", help="Print each pod's path through the scheduling queue, to the nanosecond.")
-    ] = False,
-    workload: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Workload that shapes the trace: arrivals, run times, load. [default: none]"),
-    ] = None,
-    autoscaler: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Autoscaler with node groups that grow and shrink. [default: none]"),
-    ] = None,
-    descheduler: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="DeschedulerPolicy that evicts badly placed pods. [default: none]"),
-    ] = None,
-    descheduling_interval: Annotated[
-        str, typer.Option(metavar="DURATION", help="Time between two runs of the descheduler.")
-    ] = "5m",
+    timeline: Timeline = False,
+    workload: Workload = None,
+    autoscaler: Autoscaler = None,
+    descheduler: Descheduler = None,
+    descheduling_interval: DeschedulingInterval = "5m",
     strict: Strict = False,
     check: Annotated[
         bool, typer.Option("--check", help="Check the simulator's own consistency after every event (slow).")
     ] = False,
-    once: Annotated[
-        bool, typer.Option("--once", help="Accepted for scripts; simulate always exits after its report.")
-    ] = False,
+    once: Once = False,
 ) -> None:
     """Schedule workloads in virtual time and print a report.
 
@@ -118,10 +111,8 @@ def simulate(
     result = run(options)
     facts = run_facts(result)
     print_report(result, facts=facts)
-    if result.scaling is not None:
-        print("\n".join(scaling_lines(result.scaling, result.start_ns)))
-    if descheduler is not None:
-        print("\n".join(descheduling_lines(result.descheduled, result.start_ns)))
+    for line in agent_lines(result, descheduled=descheduler is not None):
+        print(line)
     if timeline:
         print_timeline(result)
     if out is not None:

@@ -66,6 +66,24 @@ MaxPods: TypeAlias = Annotated[
 CreationTimes: TypeAlias = Annotated[
     bool, typer.Option("--creation-times", help="Add objects at their creationTimestamp instead of all at the start.")
 ]
+Timeline: TypeAlias = Annotated[
+    bool, typer.Option("--timeline", help="Print each pod's path through the scheduling queue, to the nanosecond.")
+]
+Workload: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Workload that shapes the trace: arrivals, run times, load. [default: none]"),
+]
+Autoscaler: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Autoscaler with node groups that grow and shrink. [default: none]"),
+]
+Descheduler: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="DeschedulerPolicy that evicts badly placed pods. [default: none]"),
+]
+DeschedulingInterval: TypeAlias = Annotated[
+    str, typer.Option(metavar="DURATION", help="Time between two runs of the descheduler.")
+]
 Strict: TypeAlias = Annotated[bool, typer.Option("--strict", help="Refuse input that otherwise causes a warning.")]
 
 
