@@ -13,8 +13,8 @@ from bayplan.engine.records import RecordLevel
 from bayplan.examples import example_path
 from bayplan.objects.namespace import Namespace
 from bayplan.sim.arrivals import DEFAULT_START_NS
+from bayplan.sim.progress import Progress
 from bayplan.sim.result import PodFate
-from bayplan.sim.simulator import Progress
 
 SECOND = 1_000_000_000
 

@@ -11,7 +11,7 @@ import pytest
 from bayplan.cli.main import main
 from tests.project.tree import ROOT
 
-PAGES = ("tutorial-ci.md",)
+PAGES = ("tutorial-ci.md", "tutorial-node-group.md")
 PART = re.compile(
     r"^`([\w./-]+)`\n\n```\w+\n(.*?)^```$|^```console\n\$ bayplan ([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL
 )

@@ -40,7 +40,7 @@ CASES = [
     (
         "a type of patch that does not exist",
         "- patch: {target: node/n1, patch: {}, type: apply}",
-        "6 Scenario $.steps[0].patch.type: expected strategic, merge or json, got 'apply'",
+        "6 Scenario $.steps[0].patch.type: expected json, merge or strategic, got 'apply'",
     ),
     (
         "one object instead of a list",
@@ -72,7 +72,7 @@ CASES = [
         "two checks in one",
         "- assert: [{placed: {}, waiting: {}}]",
         "6 Scenario $.steps[0].assert[0]: expected one of placed, waiting, spread, onNodes, evictions, waitingTime, "
-        "utilisation, nodes, got placed and waiting",
+        "utilisation, nodes, cost, got placed and waiting",
     ),
     (
         "evictions without a number",

@@ -78,13 +78,25 @@ class Budgets:
                 selector = NOTHING
             self._by_namespace.setdefault(item.metadata.namespace, []).append((selector, item))
 
-    def refusal(self, pod: Pod) -> str:
-        """Return why the eviction API rejects a pod permanently; "" if it can be evicted, perhaps after others are ready again."""
-        budgets = [
+    def _of(self, pod: Pod) -> list[PodDisruptionBudget]:
+        return [
             item
             for selector, item in self._by_namespace.get(pod.metadata.namespace, ())
             if selector.matches(pod.metadata.labels)
         ]
+
+    def selects(self, pod: Pod) -> bool:
+        """Return whether any budget is about a pod."""
+        return bool(self._of(pod))
+
+    def budget_of(self, pod: Pod) -> PodDisruptionBudget | None:
+        """Return the budget that an eviction of a pod counts against; None for a pod that has not started, or without one."""
+        budgets = self._of(pod)
+        return budgets[0] if budgets and pod.status.phase != "Pending" else None
+
+    def refusal(self, pod: Pod) -> str:
+        """Return why the eviction API rejects a pod permanently; "" if it can be evicted, perhaps after others are ready again."""
+        budgets = self._of(pod)
         # Pods that have not started do not count towards any budget.
         if not budgets or pod.status.phase == "Pending":
             return ""
@@ -100,6 +112,31 @@ class Budgets:
         if status.disruptions_allowed > 0:
             return ""
         return f"disruption budget {budget.metadata.name} allows no disruption"
+
+
+class Disruptions:
+    """Evictions at one moment: of each disruption budget at most as many as it allows now.
+
+    Args:
+        budgets: of the cluster.
+    """
+
+    def __init__(self, budgets: Budgets) -> None:
+        self._budgets = budgets
+        self._used: dict[str, int] = {}
+
+    def take(self, pod: Pod) -> bool:
+        """Return whether a pod may be evicted now, and count it if so."""
+        if self._budgets.refusal(pod):
+            return False
+        budget = self._budgets.budget_of(pod)
+        if budget is not None:
+            used = self._used.get(budget.key, 0)
+            # A pod that is not ready may go whatever the budget allows.
+            if used and used >= budget.status.disruptions_allowed:
+                return False
+            self._used[budget.key] = used + 1
+        return True
 
 
 def obstacles(pods: Sequence[Pod], budgets: Budgets, options: DrainOptions) -> list[Obstacle]:

@@ -12,18 +12,22 @@ from msgspec.structs import replace
 from bayplan.app.custom_plugins import reported_plugin_errors
 from bayplan.app.scheduler_setup import SchedulerSetup, read_setup
 from bayplan.app.waiting_explanation import why_waiting
+from bayplan.autoscaling.autoscaler import ClusterAutoscaler
 from bayplan.base.errors import InputError
 from bayplan.base.garbage_collector import rare_collections
 from bayplan.base.random_streams import RandomStreams
 from bayplan.cluster.kubelet import KubeletOptions
+from bayplan.descheduling.descheduler import Descheduler
 from bayplan.engine.event_driven_queue import EventDrivenQueue
 from bayplan.engine.records import RecordLevel
 from bayplan.engine.scheduler import Scheduler
+from bayplan.scenarios.checks import Facts
 from bayplan.scenarios.loading import FoundScenario, find_scenarios
 from bayplan.scenarios.reading import ScenarioPlan, StepPlan
 from bayplan.scenarios.runner import Outcome, ScenarioResult, StepResult, run_scenario
 from bayplan.sim import arrivals
 from bayplan.sim.pod_count import DEFAULT_MAX_PODS, check_pod_count
+from bayplan.sim.scaling import ScalingSummary
 from bayplan.sim.simulator import Simulator
 from bayplan.sim.virtual_cluster import ClusterOptions, VirtualCluster
 
@@ -103,12 +107,20 @@ class PreparedScenario:
         self.simulator = Simulator(scheduler, cluster, seed=self._seed, start_ns=start_ns, check=options.check)
         for time_ns, operation in arrivals.operations(inputs, start_ns):
             self.simulator.at(time_ns, operation)
+        self._autoscaler: ClusterAutoscaler | None = None
+        if plan.autoscaler is not None:
+            self._autoscaler = ClusterAutoscaler(plan.autoscaler, self.simulator, lambda: self._setup)
+            self.simulator.agents.add(self._autoscaler)
+        if plan.descheduler is not None:
+            interval_ns = plan.descheduling_interval_ns
+            descheduler = Descheduler(plan.descheduler, interval_ns, self.simulator, lambda: self._setup)
+            self.simulator.agents.add(descheduler)
 
     def run(self) -> ScenarioResult:
         """Run the scenario and return its result."""
         begun = perf_counter()
         with reported_plugin_errors(self._setup.custom_plugins), rare_collections():
-            result = run_scenario(self.plan, self.simulator, self._configure, self._reason)
+            result = run_scenario(self.plan, self.simulator, self._configure, Facts(self._reason, self._costs))
         for setup in (self._setup, *self._setups.values()):
             setup.connections.close()
         return replace(result, seconds=perf_counter() - begun)
@@ -137,6 +149,12 @@ class PreparedScenario:
     def _configure(self, step: StepPlan, simulator: Simulator) -> Scheduler:
         self._setup = self._setups[step.number]
         return self._make(self._setup, simulator.now_ns, simulator.scheduler)
+
+    def _costs(self) -> ScalingSummary | None:
+        """Return what the autoscaler did so far; None without one."""
+        if self._autoscaler is None:
+            return None
+        return self._autoscaler.summary(self.simulator.nodes, self.simulator.now_ns)
 
     def _reason(self, key: str) -> str:
         return why_waiting(self.simulator, self._setup, key)

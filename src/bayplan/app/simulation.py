@@ -12,19 +12,25 @@ import msgspec
 from bayplan.app.custom_plugins import CustomPlugin, reported_plugin_errors
 from bayplan.app.mode import Mode
 from bayplan.app.scheduler_setup import SchedulerSetup, read_setup
+from bayplan.autoscaling.autoscaler import ClusterAutoscaler
+from bayplan.autoscaling.configuration import read_autoscaler
 from bayplan.base.garbage_collector import rare_collections
 from bayplan.base.random_streams import RandomStreams
 from bayplan.cluster.kubelet import KubeletOptions, PodRun
+from bayplan.descheduling.descheduler import DEFAULT_INTERVAL_NS, Descheduler
+from bayplan.descheduling.policy import read_policy
 from bayplan.engine.event_driven_queue import EventDrivenQueue
 from bayplan.engine.records import RecordLevel
 from bayplan.extender.connections import ExtenderConnections
 from bayplan.formats.inputs import Inputs, LoadProgress, load_inputs
 from bayplan.sim import arrivals
 from bayplan.sim.pod_count import DEFAULT_MAX_PODS, check_pod_count
+from bayplan.sim.progress import Progress
 from bayplan.sim.result import InputSummary, SimulationResult, WallClock
-from bayplan.sim.simulator import Progress, Simulator
+from bayplan.sim.simulator import Simulator
 from bayplan.sim.traced_queue import TracedQueue
 from bayplan.sim.virtual_cluster import ClusterOptions, VirtualCluster
+from bayplan.workloads.shape import read_shape, shaped_inputs
 
 
 class SimulationOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,6 +48,9 @@ class SimulationOptions(msgspec.Struct, frozen=True, kw_only=True):
         until_ns: when to end, in nanoseconds since the start; None: when the cluster is idle.
         creation_times: create objects of manifests at their creationTimestamp instead of at the start.
         timeline: record each pod's path through the scheduling queue, which then is upstream's with all its timers.
+        workload: a Workload file (`bayplan.workloads`) that shapes the trace; None leaves it as it is.
+        autoscaler: an Autoscaler file (`bayplan.autoscaling`); None for a cluster whose nodes stay as they are.
+        descheduler: a DeschedulerPolicy (`bayplan.descheduling`) that runs every `descheduling_interval_ns`; None for none.
         strict: treat warnings as errors.
         check: check all invariants after every event.
     """
@@ -58,6 +67,10 @@ class SimulationOptions(msgspec.Struct, frozen=True, kw_only=True):
     max_pods: int = DEFAULT_MAX_PODS
     creation_times: bool = False
     timeline: bool = False
+    workload: Path | None = None
+    autoscaler: Path | None = None
+    descheduler: Path | None = None
+    descheduling_interval_ns: int = DEFAULT_INTERVAL_NS
     strict: bool = False
     check: bool = False
 
@@ -71,6 +84,7 @@ class PreparedSimulation(msgspec.Struct):
         given: what was read.
         custom_plugins: those that were enabled.
         load_seconds: how long reading took, on a real clock.
+        autoscaler, descheduler: of the options.
         connections: with the extenders of the configuration; closed after the run.
     """
 
@@ -80,6 +94,8 @@ class PreparedSimulation(msgspec.Struct):
     custom_plugins: Sequence[CustomPlugin]
     load_seconds: float
     connections: ExtenderConnections
+    autoscaler: ClusterAutoscaler | None = None
+    descheduler: Descheduler | None = None
 
     def run(self, progress: Callable[[Progress], None] | None = None) -> SimulationResult:
         """Run it and return the outcome.
@@ -93,6 +109,10 @@ class PreparedSimulation(msgspec.Struct):
         with reported_plugin_errors(self.custom_plugins), rare_collections(), self.connections:
             simulator.run(until_ns=None if until_ns is None else simulator.start_ns + until_ns, progress=progress)
         result = simulator.result(self.given)
+        if self.autoscaler is not None:
+            result.scaling = self.autoscaler.summary(result.nodes, result.end_ns)
+        if self.descheduler is not None:
+            result.descheduled = self.descheduler.evicted
         result.wall = WallClock(self.load_seconds, perf_counter() - start)
         return result
 
@@ -135,8 +155,12 @@ def prepare_simulation(
         feature_gates=options.feature_gates,
         plugins=options.plugins,
     )
+    scaling = None if options.autoscaler is None else read_autoscaler(options.autoscaler)
+    shape = None if options.workload is None else read_shape(options.workload)
+    policy = None if options.descheduler is None else read_policy(options.descheduler)
     # Virtual time begins where the input ends: existing objects belong to the past.
     inputs = inputs or load_inputs(options.paths, stdin=stdin, strict=options.strict, progress=load_progress)
+    inputs = shaped_inputs(inputs, shape, options.seed, what="--workload")
     check_pod_count(inputs.manifest.objects(), options.max_pods, hint="--max-pods {}")
     start_ns = arrivals.start_time_ns(inputs.manifest, creation_times=options.creation_times)
     runs = arrivals.run_times(inputs.trace)
@@ -154,8 +178,18 @@ def prepare_simulation(
     )
     for time_ns, operation in arrivals.operations(inputs, start_ns, creation_times=options.creation_times):
         simulator.at(time_ns, operation)
+    autoscaler = None if scaling is None else ClusterAutoscaler(scaling, simulator, lambda: setup)
+    if autoscaler is not None:
+        simulator.agents.add(autoscaler)
+    descheduler = None
+    if policy is not None:
+        descheduler = Descheduler(policy, options.descheduling_interval_ns, simulator, lambda: setup)
+        simulator.agents.add(descheduler)
     seconds = perf_counter() - start
-    return PreparedSimulation(options, simulator, _summary(inputs), setup.custom_plugins, seconds, setup.connections)
+    given = _summary(inputs)
+    return PreparedSimulation(
+        options, simulator, given, setup.custom_plugins, seconds, setup.connections, autoscaler, descheduler
+    )
 
 
 def _kubelet(runs: dict[str, PodRun]) -> KubeletOptions:

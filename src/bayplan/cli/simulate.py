@@ -1,22 +1,28 @@
 """The command ``simulate``: schedule manifests and traces in virtual time and print a report."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeAlias
 
 import typer
 
 from bayplan.analysis.export import check_destination, export
 from bayplan.analysis.report import print_report
 from bayplan.analysis.run_facts import run_facts
+from bayplan.analysis.scaling_text import agent_lines
 from bayplan.analysis.timeline_text import print_timeline
 from bayplan.app.mode import Mode
 from bayplan.app.simulation import SimulationOptions
+from bayplan.base.errors import InputError
+from bayplan.base.long_durations import read_long_duration
 from bayplan.cli.record_level import Level
 from bayplan.cli.simulation_options import (
     INPUT_HELP,
     AlgorithmProvider,
+    Autoscaler,
     Config,
     CreationTimes,
+    Descheduler,
+    DeschedulingInterval,
     FeatureGates,
     MaxPods,
     ModeOption,
@@ -24,12 +30,22 @@ from bayplan.cli.simulation_options import (
     PolicyConfigFile,
     Seed,
     Strict,
+    Timeline,
     Until,
+    Workload,
     configuration_file,
     parse_duration,
     run,
 )
 from bayplan.sim.pod_count import DEFAULT_MAX_PODS
+
+Out: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(metavar="FOLDER", help="Folder for decisions and summary; replaces an older result. [default: none]"),
+]
+Once: TypeAlias = Annotated[
+    bool, typer.Option("--once", help="Accepted for scripts; simulate always exits after its report.")
+]
 
 
 def simulate(
@@ -44,26 +60,21 @@ def simulate(
     until: Until = "",
     max_pods: MaxPods = DEFAULT_MAX_PODS,
     creation_times: CreationTimes = False,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FOLDER", help="Folder for decisions and summary; replaces an older result. [default: none]"
-        ),
-    ] = None,
+    out: Out = None,
     records: Annotated[
         Level | None,
         typer.Option(help="Detail of recorded decisions. [default: full with --out, else summary]", show_default=False),
     ] = None,
-    timeline: Annotated[
-        bool, typer.Option("--timeline", help="Print each pod's path through the scheduling queue, to the nanosecond.")
-    ] = False,
+    timeline: Timeline = False,
+    workload: Workload = None,
+    autoscaler: Autoscaler = None,
+    descheduler: Descheduler = None,
+    descheduling_interval: DeschedulingInterval = "5m",
     strict: Strict = False,
     check: Annotated[
         bool, typer.Option("--check", help="Check the simulator's own consistency after every event (slow).")
     ] = False,
-    once: Annotated[
-        bool, typer.Option("--once", help="Accepted for scripts; simulate always exits after its report.")
-    ] = False,
+    once: Once = False,
 ) -> None:
     """Schedule workloads in virtual time and print a report.
 
@@ -90,13 +101,26 @@ def simulate(
         max_pods=max_pods,
         creation_times=creation_times,
         timeline=timeline,
+        workload=workload,
+        autoscaler=autoscaler,
+        descheduler=descheduler,
+        descheduling_interval_ns=_interval(descheduling_interval),
         strict=strict,
         check=check,
     )
     result = run(options)
     facts = run_facts(result)
     print_report(result, facts=facts)
+    for line in agent_lines(result, descheduled=descheduler is not None):
+        print(line)
     if timeline:
         print_timeline(result)
     if out is not None:
         export(result, out, facts=facts)
+
+
+def _interval(text: str) -> int:
+    found = read_long_duration(text, what="--descheduling-interval")
+    if not found:
+        raise InputError("--descheduling-interval", got=repr(text), wanted="a duration above 0")
+    return found

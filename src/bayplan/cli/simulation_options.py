@@ -15,8 +15,8 @@ from bayplan.app.simulation import SimulationOptions, prepare_simulation
 from bayplan.base.errors import InputError
 from bayplan.base.long_durations import read_long_duration
 from bayplan.formats.inputs import Inputs, LoadProgress
+from bayplan.sim.progress import Progress as SimulatorProgress
 from bayplan.sim.result import SimulationResult
-from bayplan.sim.simulator import Progress as SimulatorProgress
 
 INPUT_HELP = "Manifests, cluster dumps or OpenB traces: files, folders, patterns, or - (stdin)."
 
@@ -64,6 +64,24 @@ MaxPods: TypeAlias = Annotated[
 ]
 CreationTimes: TypeAlias = Annotated[
     bool, typer.Option("--creation-times", help="Add objects at their creationTimestamp instead of all at the start.")
+]
+Timeline: TypeAlias = Annotated[
+    bool, typer.Option("--timeline", help="Print each pod's path through the scheduling queue, to the nanosecond.")
+]
+Workload: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Workload that shapes the trace: arrivals, run times, load. [default: none]"),
+]
+Autoscaler: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Autoscaler with node groups that grow and shrink. [default: none]"),
+]
+Descheduler: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="DeschedulerPolicy that evicts badly placed pods. [default: none]"),
+]
+DeschedulingInterval: TypeAlias = Annotated[
+    str, typer.Option(metavar="DURATION", help="Time between two runs of the descheduler.")
 ]
 Strict: TypeAlias = Annotated[bool, typer.Option("--strict", help="Refuse input that otherwise causes a warning.")]
 

@@ -44,8 +44,9 @@ from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
 from bayplan.sim.operations import Apply
 from bayplan.sim.pod_count import DEFAULT_MAX_PODS, check_pod_count
+from bayplan.sim.progress import Progress
 from bayplan.sim.result import SimulationResult
-from bayplan.sim.simulator import Progress, Simulator
+from bayplan.sim.simulator import Simulator
 from bayplan.sim.virtual_cluster import VirtualCluster
 
 MOST_FORKS = 16

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import msgspec
 
@@ -13,6 +14,7 @@ from bayplan.base.long_durations import read_long_duration
 from bayplan.objects.requests import node_amounts
 from bayplan.scenarios.scenario import (
     Check,
+    CostCheck,
     EvictionsCheck,
     NodesCheck,
     OnNodesCheck,
@@ -24,6 +26,7 @@ from bayplan.scenarios.scenario import (
 )
 from bayplan.scenarios.targets import select_nodes, select_pods
 from bayplan.sim.result import PodFate, PodTimeline
+from bayplan.sim.scaling import ScalingSummary
 from bayplan.sim.simulator import Simulator
 from bayplan.state.pod_info import FIRST_RESOURCE, POD_COUNT
 from bayplan.state.resource_table import PODS
@@ -32,8 +35,17 @@ EVERYTHING = "*"
 _SHOWN = 6
 """Maximum number of pods or domains that a result lists."""
 
-Explain = Callable[[str], str]
-"""Returns why a pod waits, by its key."""
+
+class Facts(NamedTuple):
+    """What checks need besides the simulator.
+
+    Attributes:
+        explain: returns why a pod waits, by its key.
+        scaling: returns what an autoscaler did so far, and what nodes cost; None if there is none.
+    """
+
+    explain: Callable[[str], str]
+    scaling: Callable[[], ScalingSummary | None]
 
 
 class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,21 +66,22 @@ class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
     details: Sequence[str] = ()
 
 
-def evaluate(check: Check, simulator: Simulator, explain: Explain) -> CheckResult:
+def evaluate(check: Check, simulator: Simulator, facts: Facts) -> CheckResult:
     """Return the result of a check on the cluster as it is now.
 
     Args:
-        check: with exactly one field. simulator: with the cluster. explain: see `Explain`.
+        check: with exactly one field. simulator: with the cluster. facts: see `Facts`.
     """
-    return _Evaluation(simulator, explain).of(check)
+    return _Evaluation(simulator, facts).of(check)
 
 
 class _Evaluation:
     """The cluster at one moment."""
 
-    def __init__(self, simulator: Simulator, explain: Explain) -> None:
+    def __init__(self, simulator: Simulator, facts: Facts) -> None:
         self._simulator = simulator
-        self._explain = explain
+        self._explain = facts.explain
+        self._scaling = facts.scaling
 
     def of(self, check: Check) -> CheckResult:
         """Return the result; a target that matches nothing is a result, too."""
@@ -85,6 +98,7 @@ class _Evaluation:
             WaitingTimeCheck: self._waiting_time,
             UtilisationCheck: self._utilisation,
             NodesCheck: self._nodes,
+            CostCheck: self._cost,
         }
         try:
             return evaluators[type(part)](part, text)
@@ -243,6 +257,16 @@ class _Evaluation:
         return CheckResult(
             ok=_in_range(part, count), check=name, wanted=_range_text(part, "node"), got=format_count(count, "node")
         )
+
+    def _cost(self, part: CostCheck, text: str) -> CheckResult:
+        summary = self._scaling()
+        wanted = f"a cost of at most {part.at_most:g}"
+        costs = [] if summary is None else [each for each in summary.costs if part.group in (EVERYTHING, each.group)]
+        if not costs:
+            return CheckResult(ok=False, check=text, wanted=wanted, got="no autoscaler with this node group")
+        cost = sum(each.cost for each in costs)
+        details = [f"{each.group}: {each.node_hours:.2f} node hours, {each.cost:.2f}" for each in costs]
+        return CheckResult(ok=cost <= part.at_most, check=text, wanted=wanted, got=f"{cost:.2f}", details=details)
 
 
 _Ranged = PlacedCheck | WaitingCheck | EvictionsCheck | NodesCheck

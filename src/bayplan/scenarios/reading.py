@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import cast
 
 import msgspec
-from msgspec import inspect
 
+from bayplan.autoscaling.configuration import AutoscalerConfiguration, autoscaler_of, read_autoscaler
 from bayplan.base.errors import InputError
 from bayplan.base.long_durations import read_long_duration
-from bayplan.base.near_names import near_name
+from bayplan.descheduling.descheduler import DEFAULT_INTERVAL_NS
+from bayplan.descheduling.policy import Policy, policy_of, read_policy
 from bayplan.formats.documents import Document
 from bayplan.formats.inputs import Inputs, load_documents, load_inputs
 from bayplan.formats.manifest import Manifest
-from bayplan.objects.kinds import convert
+from bayplan.formats.typed_documents import placed, read_typed
 from bayplan.objects.meta import KubernetesObject
 from bayplan.scenarios.scenario import ACTIONS, API_VERSION, KIND, SETTLED, Check, Scenario, Step, actions_of
 from bayplan.sim.simulator import Simulator
+from bayplan.workloads.shape import read_shape, shape_of, shaped_inputs
 
 
 class StepPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,6 +53,8 @@ class ScenarioPlan(msgspec.Struct, frozen=True, kw_only=True):
         name: shown in results. file: its file. scenario: as written.
         inputs: the cluster at the start. steps: in order.
         folder: that paths are relative to.
+        autoscaler: its configuration; None if the nodes stay as they are.
+        descheduler: its policy; None for none. descheduling_interval_ns: between its runs.
     """
 
     name: str
@@ -60,6 +63,9 @@ class ScenarioPlan(msgspec.Struct, frozen=True, kw_only=True):
     inputs: Inputs
     steps: Sequence[StepPlan]
     folder: Path
+    autoscaler: AutoscalerConfiguration | None = None
+    descheduler: Policy | None = None
+    descheduling_interval_ns: int = DEFAULT_INTERVAL_NS
 
 
 def read_scenario(document: Document, folder: Path) -> ScenarioPlan:
@@ -71,68 +77,45 @@ def read_scenario(document: Document, folder: Path) -> ScenarioPlan:
     Raises:
         InputError: anything is wrong with it; with file and line.
     """
-    value = document.value
-    if not isinstance(value, dict):
-        raise InputError("document", where=document.where(), wanted="a scenario", got=type(value).__name__)
-    _check_kind(document, value)
-    _check_fields(document, value, cast("inspect.StructType", inspect.type_info(Scenario)), "$")
-    try:
-        scenario = convert(value, Scenario, what="Scenario")
-    except InputError as problem:
-        raise _placed(problem, document) from None
+    scenario = read_typed(document, Scenario, kind=KIND, api_version=API_VERSION)
     steps = [_plan_step(document, step, number, folder) for number, step in enumerate(scenario.steps)]
     _check_times(document, steps)
     return ScenarioPlan(
         name=scenario.name or Path(document.source.file).name,
         file=document.source.file,
         scenario=scenario,
-        inputs=_load_cluster(document, scenario, folder),
+        inputs=_shaped(document, scenario, folder),
         steps=steps,
         folder=folder,
+        autoscaler=_read_autoscaler(document, scenario, folder),
+        descheduler=_read_descheduler(document, scenario, folder),
+        descheduling_interval_ns=_interval(document, scenario),
     )
 
 
-# --- shape ------------------------------------------------------------------------------------------------------------
+def _interval(document: Document, scenario: Scenario) -> int:
+    found = _duration(document, scenario.descheduling_interval, "$.deschedulingInterval")
+    if not found:
+        raise _refusal(document, "$.deschedulingInterval", "a duration above 0", repr(scenario.descheduling_interval))
+    return found
 
 
-def _check_kind(document: Document, value: Mapping[str, object]) -> None:
-    for name, wanted in (("apiVersion", API_VERSION), ("kind", KIND)):
-        if value.get(name) != wanted:
-            got = repr(value[name]) if name in value else "none"
-            raise InputError(f"Scenario $.{name}", where=document.where(f"$.{name}"), wanted=f"'{wanted}'", got=got)
+def _read_descheduler(document: Document, scenario: Scenario, folder: Path) -> Policy | None:
+    given = scenario.descheduler
+    if given is None:
+        return None
+    return read_policy(folder / given) if isinstance(given, str) else policy_of(document.part("$.descheduler", given))
 
 
-def _check_fields(document: Document, value: object, type_: inspect.Type, path: str) -> None:
-    """Refuse the first field that the format does not have."""
-    if isinstance(type_, inspect.Metadata):
-        _check_fields(document, value, type_.type, path)
-    elif isinstance(type_, inspect.UnionType):
-        for each in type_.types:
-            _check_fields(document, value, each, path)
-    elif isinstance(type_, inspect.VarTupleType) and isinstance(value, list):
-        for index, item in enumerate(value):
-            _check_fields(document, item, type_.item_type, f"{path}[{index}]")
-    elif isinstance(type_, inspect.StructType) and isinstance(value, dict):
-        fields = {field.encode_name: field for field in type_.fields}
-        for name, item in value.items():
-            if name not in fields:
-                close = near_name(name, fields)
-                hint = f"'{close}'" if close else f"one of {', '.join(fields)}"
-                raise InputError(
-                    f"Scenario {path}.{name}", where=document.where(f"{path}.{name}"), got="an unknown field", hint=hint
-                )
-            _check_fields(document, item, fields[name].type, f"{path}.{name}")
-        for name, field in fields.items():
-            if field.required and name not in value:
-                raise InputError(f"Scenario {path}.{name}", where=document.where(path), wanted="a value", got="none")
-
-
-def _placed(problem: InputError, document: Document) -> InputError:
-    _, _, path = problem.what.partition(" $")
-    wanted = problem.wanted
-    if wanted.startswith("Invalid enum value"):
-        wanted = "strategic, merge or json"
-    return InputError(problem.what, where=document.where(f"${path}"), wanted=wanted, got=problem.got, hint=problem.hint)
+def _read_autoscaler(document: Document, scenario: Scenario, folder: Path) -> AutoscalerConfiguration | None:
+    given = scenario.autoscaler
+    if given is None:
+        return None
+    return (
+        read_autoscaler(folder / given)
+        if isinstance(given, str)
+        else autoscaler_of(document.part("$.autoscaler", given))
+    )
 
 
 # --- steps ------------------------------------------------------------------------------------------------------------
@@ -200,7 +183,7 @@ def _duration(document: Document, text: str | None, path: str) -> int | None:
     try:
         return read_long_duration(text, what=f"Scenario {path}")
     except InputError as problem:
-        raise _placed(problem, document) from None
+        raise placed(problem, document) from None
 
 
 def _refusal(document: Document, path: str, wanted: str, got: str) -> InputError:
@@ -215,6 +198,18 @@ def _objects(document: Document, step: Step, path: str, folder: Path) -> Manifes
         if items:
             return _load(document, items, f"{path}.{name}", folder).manifest
     return Manifest()
+
+
+def _shaped(document: Document, scenario: Scenario, folder: Path) -> Inputs:
+    """Return the cluster at the start, its trace in the scenario's shape."""
+    given, inputs = scenario.workload, _load_cluster(document, scenario, folder)
+    if given is None:
+        return inputs
+    shape = read_shape(folder / given) if isinstance(given, str) else shape_of(document.part("$.workload", given))
+    try:
+        return shaped_inputs(inputs, shape, scenario.seed, what="Scenario $.workload")
+    except InputError as problem:
+        raise placed(problem, document) from None
 
 
 def _load_cluster(document: Document, scenario: Scenario, folder: Path) -> Inputs:

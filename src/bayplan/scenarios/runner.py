@@ -19,7 +19,7 @@ from bayplan.scenarios.actions import (
     scale_workload,
     set_failed,
 )
-from bayplan.scenarios.checks import CheckResult, Explain, evaluate
+from bayplan.scenarios.checks import CheckResult, Facts, evaluate
 from bayplan.scenarios.reading import ScenarioPlan, StepPlan
 from bayplan.scenarios.scenario import SETTLED, Check, action_of
 from bayplan.sim.result import PodTimeline
@@ -112,24 +112,24 @@ class _Broken(Exception):
         self.failed = failed
 
 
-def run_scenario(plan: ScenarioPlan, simulator: Simulator, configure: Configure, explain: Explain) -> ScenarioResult:
+def run_scenario(plan: ScenarioPlan, simulator: Simulator, configure: Configure, facts: Facts) -> ScenarioResult:
     """Run the steps of a scenario and return what became of them.
 
     Args:
         plan: the scenario. simulator: with its cluster, at the start.
-        configure: see `Configure`. explain: returns why a pod waits now, by its key.
+        configure: see `Configure`. facts: see `Facts`.
     """
-    return ScenarioRun(plan, simulator, configure, explain).run()
+    return ScenarioRun(plan, simulator, configure, facts).run()
 
 
 class ScenarioRun:
     """One run of a scenario; arguments as for `run_scenario`."""
 
-    def __init__(self, plan: ScenarioPlan, simulator: Simulator, configure: Configure, explain: Explain) -> None:
+    def __init__(self, plan: ScenarioPlan, simulator: Simulator, configure: Configure, facts: Facts) -> None:
         self._plan = plan
         self._simulator = simulator
         self._configure = configure
-        self._explain = explain
+        self._facts = facts
 
     def run(self) -> ScenarioResult:
         """Run all steps; a broken one ends the run."""
@@ -197,7 +197,7 @@ class ScenarioRun:
         raise _Broken(f"its conditions did not become true within {step.timeout}", failed)
 
     def _holds(self, checks: Sequence[Check]) -> bool:
-        return all(evaluate(check, self._simulator, self._explain).ok for check in checks)
+        return all(evaluate(check, self._simulator, self._facts).ok for check in checks)
 
     # --- what ---------------------------------------------------------------------------------------------------------
 
@@ -251,7 +251,7 @@ class ScenarioRun:
     def _failed(self, checks: Sequence[Check], places: Sequence[str]) -> list[FailedCheck]:
         found = []
         for check, where in zip(checks, places, strict=True):
-            result = evaluate(check, self._simulator, self._explain)
+            result = evaluate(check, self._simulator, self._facts)
             if not result.ok:
                 found.append(FailedCheck(where=where, result=result, explained=self._explained(result.waiting)))
         return found
@@ -264,6 +264,6 @@ class ScenarioRun:
             if pod.key in wanted and pod.bound_ns is None and pod.ended_ns is None:
                 groups.setdefault(pod.workload or pod.key, []).append(pod)
         return [
-            Explained(pods[0].key, len(pods) - 1, self._explain(pods[0].key))
+            Explained(pods[0].key, len(pods) - 1, self._facts.explain(pods[0].key))
             for pods in list(groups.values())[:MAX_EXPLAINED]
         ]

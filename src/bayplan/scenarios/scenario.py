@@ -126,6 +126,13 @@ class NodesCheck(Part, frozen=True, kw_only=True):
     at_most: AtMost = None
 
 
+class CostCheck(Part, frozen=True, kw_only=True):
+    """What the nodes of the autoscaler's groups cost so far."""
+
+    group: Annotated[str, Meta(description="A node group; all of them by default.")] = "*"
+    at_most: Annotated[float, Meta(ge=0.0, description="In the unit of the groups' prices.")]
+
+
 class Check(Part, frozen=True, kw_only=True):
     """One assertion: exactly one field."""
 
@@ -137,6 +144,7 @@ class Check(Part, frozen=True, kw_only=True):
     waiting_time: WaitingTimeCheck | None = None
     utilisation: UtilisationCheck | None = None
     nodes: NodesCheck | None = None
+    cost: CostCheck | None = None
 
 
 # --- what is done -----------------------------------------------------------------------------------------------------
@@ -214,6 +222,16 @@ class Scenario(Part, frozen=True, kw_only=True):
         tuple[str, ...], Meta(description="Plugins for every profile: FILE.py:CLASS or installed name.")
     ] = ()
     seed: Annotated[int, Meta(description="Seed for tie-breaking and generated names.")] = 0
+    workload: Annotated[
+        str | dict[str, Any] | None, Meta(description="A Workload, or its path, that shapes the trace in cluster.")
+    ] = None
+    autoscaler: Annotated[
+        str | dict[str, Any] | None, Meta(description="An Autoscaler, or its path: node groups that grow and shrink.")
+    ] = None
+    descheduler: Annotated[
+        str | dict[str, Any] | None, Meta(description="A DeschedulerPolicy, or its path: evicts badly placed pods.")
+    ] = None
+    descheduling_interval: Annotated[Duration, Meta(description="Time between two runs of the descheduler.")] = "5m"
     rack_label: Annotated[str, Meta(description="The label of nodes that names their rack.")] = RACK
     steps: Annotated[tuple[Step, ...], Meta(description="In order.")] = ()
 

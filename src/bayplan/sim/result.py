@@ -16,6 +16,8 @@ from bayplan.engine.records import Records
 from bayplan.engine.scheduler import Scheduler
 from bayplan.formats.manifest import LoadWarning
 from bayplan.objects.pod import Pod
+from bayplan.sim.descheduled import Descheduled
+from bayplan.sim.scaling import NodeLifetime, ScalingSummary
 from bayplan.sim.traced_queue import QueueMove
 from bayplan.sim.virtual_cluster import VirtualCluster
 from bayplan.state.cluster_state import ClusterState
@@ -81,20 +83,6 @@ class PodTimeline(msgspec.Struct, kw_only=True):
         if self.bound_ns is None or self.imported:
             return None
         return self.bound_ns - self.arrived_ns
-
-
-class NodeLifetime(msgspec.Struct, kw_only=True):
-    """The lifetime of a node.
-
-    Attributes:
-        name: its name. zone: its label ``topology.kubernetes.io/zone``, or "".
-        added_ns: when it was added. removed_ns: when it was removed; None while it exists.
-    """
-
-    name: str
-    zone: str
-    added_ns: int
-    removed_ns: int | None = None
 
 
 class ResourceUsage(msgspec.Struct, frozen=True, kw_only=True):
@@ -224,6 +212,8 @@ class SimulationResult(msgspec.Struct, kw_only=True):
         tell_events: returns the Kubernetes events about pods, in the order of their first occurrence.
         moves: each pod's way through the scheduling queue, if it was recorded.
         failures: errors of controllers, by ``Kind key``.
+        scaling: what an autoscaler did, and what nodes cost; None if none ran.
+        descheduled: what a descheduler evicted, in order.
         input: the input of the run.
         wall: real time.
     """
@@ -242,6 +232,8 @@ class SimulationResult(msgspec.Struct, kw_only=True):
     tell_events: Callable[[], list[SimulatedEvent]]
     failures: dict[str, str]
     moves: list[QueueMove] | None = None
+    scaling: ScalingSummary | None = None
+    descheduled: Sequence[Descheduled] = ()
     input: InputSummary = msgspec.field(default_factory=InputSummary)
     wall: WallClock = msgspec.field(default_factory=WallClock)
 

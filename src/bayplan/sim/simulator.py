@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
-from typing import NamedTuple
 
 from bayplan.base.durations import DAY_NS
 from bayplan.base.errors import InputError
@@ -23,13 +22,16 @@ from bayplan.engine.retry_predictor import RetryPredictor
 from bayplan.engine.scheduler import Scheduler
 from bayplan.framework.status import Code, Status
 from bayplan.objects.resource import ResourceClaim
+from bayplan.sim.agents import Agents
 from bayplan.sim.binding_refusal import binding_refusal, update_refusal
 from bayplan.sim.emitted_events import EmittedEvents
 from bayplan.sim.operations import Apply, Cordon, Delete, Operation
 from bayplan.sim.perpetual import perpetual_workloads
 from bayplan.sim.priority_census import PriorityCensus
+from bayplan.sim.progress import Progress
 from bayplan.sim.relevance import makes_a_difference
 from bayplan.sim.result import Counters, InputSummary, PodTimeline, SimulationResult
+from bayplan.sim.scaling import NodeLifetime
 from bayplan.sim.timelines import Timelines
 from bayplan.sim.traced_queue import TracedQueue
 from bayplan.sim.usage import UsageMeter
@@ -48,21 +50,6 @@ _MAX_ATTEMPTS = 1000
 """Maximum number of cycles per pod at one instant, on average; more would never end."""
 
 
-class Progress(NamedTuple):
-    """The progress of a run.
-
-    Attributes:
-        now_ns: virtual time. operations_left, operations: external ones. waiting: pods in the scheduling queue.
-        decisions: cycles so far.
-    """
-
-    now_ns: int
-    operations_left: int
-    operations: int
-    waiting: int
-    decisions: int
-
-
 class Simulator:
     """A scheduler and a cluster in virtual time.
 
@@ -77,6 +64,7 @@ class Simulator:
     Attributes:
         now_ns: virtual time; never goes backwards.
         counters, failures: as in `SimulationResult`.
+        agents: see `Agents`.
     """
 
     def __init__(
@@ -108,6 +96,7 @@ class Simulator:
         self._usage = UsageMeter(scheduler.state, start_ns)
         self._events = EmittedEvents()
         self._census = PriorityCensus()
+        self.agents = Agents()
         self._connect_queue()
         self._stopped = ""
         self._progress: Callable[[Progress], None] | None = None
@@ -128,6 +117,11 @@ class Simulator:
     def pods(self) -> Sequence[PodTimeline]:
         """Return the timelines of all pods so far, in the order of arrival."""
         return self._timelines.pods
+
+    @property
+    def nodes(self) -> Sequence[NodeLifetime]:
+        """Return the lifetimes of all nodes so far, in the order of arrival."""
+        return self._timelines.nodes
 
     # Scheduled operations.
 
@@ -246,6 +240,7 @@ class Simulator:
         wakeup_ns = self.cluster.next_wakeup()
         if wakeup_ns is not None and (instant_ns is None or wakeup_ns < instant_ns):
             instant_ns = max(wakeup_ns, self.now_ns)
+        instant_ns = self.agents.earlier(instant_ns, self._changes, self.now_ns)
         self._timer_ns = timer_ns = self._next_timer(alone=instant_ns is None)
         if timer_ns is not None and (instant_ns is None or timer_ns < instant_ns):
             return timer_ns
@@ -300,7 +295,7 @@ class Simulator:
         """Do everything that happens at one instant, in the order of `Rank`."""
         self.now_ns = now_ns
         self.counters.instants += 1
-        cluster, scheduler, operations = self.cluster, self.scheduler, self._operations
+        cluster, scheduler = self.cluster, self.scheduler
         queue = scheduler.queue
         if isinstance(queue, EventDrivenQueue) and len(queue):
             queue.catch_up(now_ns)
@@ -310,10 +305,7 @@ class Simulator:
         wakeup_ns = cluster.next_wakeup()
         if wakeup_ns is not None and wakeup_ns <= now_ns:
             self._take(cluster.advance(now_ns), now_ns)
-        self._sort_operations()
-        while operations and operations[-1][0] <= now_ns:
-            self._operate(operations.pop()[3], now_ns)
-            self._sort_operations()
+        self._run_operations(now_ns)
         for _ in range(_MAX_ROUNDS):
             wakeup_ns = cluster.next_wakeup()
             if wakeup_ns is not None and wakeup_ns <= now_ns:
@@ -323,7 +315,7 @@ class Simulator:
                 self._carry_out(scheduler.tick(now_ns), now_ns)
             self._empty_queue(now_ns)
             wakeup_ns = cluster.next_wakeup()
-            if wakeup_ns is None or wakeup_ns > now_ns:
+            if (wakeup_ns is None or wakeup_ns > now_ns) and not self._let_agents_act(now_ns):
                 break
         else:
             raise InputError(
@@ -334,6 +326,20 @@ class Simulator:
         self._usage.settle(now_ns)
         if self._progress is not None:
             self._tell_progress(self._progress)
+
+    def _run_operations(self, now_ns: int) -> None:
+        self._sort_operations()
+        while self._operations and self._operations[-1][0] <= now_ns:
+            self._operate(self._operations.pop()[3], now_ns)
+            self._sort_operations()
+
+    def _let_agents_act(self, now_ns: int) -> bool:
+        """Execute what agents do now; return whether there was anything."""
+        asked = self.agents.act(now_ns, self._changes)
+        for time_ns, operation in asked:
+            self.at(time_ns, operation)
+        self._run_operations(now_ns)
+        return bool(asked)
 
     def _sort_operations(self) -> None:
         if not self._is_sorted:

@@ -8,7 +8,8 @@ from bayplan.engine.queued_pod import key_of
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
-from bayplan.sim.result import NodeLifetime, PodFate, PodTimeline
+from bayplan.sim.result import PodFate, PodTimeline
+from bayplan.sim.scaling import NodeLifetime
 from bayplan.sim.usage import ZONE_LABEL
 from bayplan.sim.workloads import Workloads
 

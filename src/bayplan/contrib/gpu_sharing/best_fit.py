@@ -38,6 +38,6 @@ class BestFit(GpuPolicy, NormalizePlugin[GpuSpec]):
         assert isinstance(lowest, int)
         assert isinstance(highest, int)
         if lowest == highest:
-            return rows.fill(0)
+            return np.zeros_like(raw)
         scores = rows.quotient((raw - lowest) * 100, highest - lowest)
-        return rows.minimum(rows.maximum(scores, 0), 100)
+        return np.clip(scores, 0, 100)

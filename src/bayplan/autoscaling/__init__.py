@@ -1,0 +1,1 @@
+"""The cluster autoscaler in virtual time: node groups that grow for waiting pods and shrink when nodes are unneeded."""

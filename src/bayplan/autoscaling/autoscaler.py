@@ -1,0 +1,258 @@
+"""The cluster autoscaler as an agent of a simulation: at each scan it adds nodes for waiting pods, or removes unneeded ones.
+
+It scans only if something changed since the last scan, or if a time that it waits for has come: other scans would find the same.
+What would happen is tried with the real scheduler in a fork, as upstream tries it with the scheduler's filters.
+
+Left out: node auto-provisioning, balancing of similar groups, unready nodes, failed scale-ups, limits of cores and memory.
+Source: https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/FAQ.md
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from msgspec.structs import replace
+
+from bayplan.answers.node_offers import add_node, daemon_models
+from bayplan.answers.question_cluster import QuestionCluster, SchedulerMaker
+from bayplan.answers.trial import Trial
+from bayplan.autoscaling.configuration import GROUP_LABEL, AutoscalerConfiguration, NodeGroup
+from bayplan.autoscaling.expander import Option, best_option
+from bayplan.autoscaling.scale_down import ScaleDown
+from bayplan.base.go_text.times import parse_time_ns
+from bayplan.base.random_streams import RandomStreams
+from bayplan.objects.meta import ObjectMeta
+from bayplan.objects.node import Node, NodeCondition
+from bayplan.objects.pod import Pod
+from bayplan.objects.requests import Amounts, accounted_requests, node_amounts
+from bayplan.sim.operations import Apply, Operation
+from bayplan.sim.scaling import NodeLifetime, ScalingEvent, ScalingKind, ScalingSummary, group_costs
+from bayplan.sim.simulator import Simulator
+
+HOSTNAME = "kubernetes.io/hostname"
+_READY = NodeCondition(type="Ready", status="True", reason="KubeletReady", message="kubelet is posting ready status")
+
+
+class ClusterAutoscaler:
+    """The autoscaler of one simulation; see `bayplan.sim.agents.Agent`.
+
+    Args:
+        configuration: options and node groups.
+        simulator: with the cluster.
+        scheduler: returns what makes the schedulers that trials are decided by; asked at each scan.
+
+    Attributes:
+        events: what it did, in order.
+    """
+
+    def __init__(
+        self, configuration: AutoscalerConfiguration, simulator: Simulator, scheduler: Callable[[], SchedulerMaker]
+    ) -> None:
+        self.configuration = configuration
+        self.events: list[ScalingEvent] = []
+        self._simulator = simulator
+        self._scheduler = scheduler
+        self._draw = RandomStreams(simulator.seed).stream("autoscaler.expander").random
+        self._scanned_changes = -1
+        self._next_scan_ns = simulator.start_ns
+        self._starting: dict[str, tuple[int, Node]] = {}
+        self._names: dict[str, int] = {}
+        self._group_of: dict[str, str] = {}
+        self._waits_until_ns: int | None = None
+        self._last_added_ns: int | None = None
+        self._scale_down = ScaleDown(configuration, self.events)
+
+    # --- when ---------------------------------------------------------------------------------------------------------
+
+    def next_wakeup_ns(self, changes: int) -> int | None:
+        """Return the time of the next scan that can find anything new."""
+        if changes != self._scanned_changes:
+            return self._on_grid(self._simulator.now_ns)
+        if self._waits_until_ns is None:
+            return None
+        return self._on_grid(self._waits_until_ns)
+
+    def _on_grid(self, time_ns: int) -> int:
+        """Return the first scan at or after a time that has not been done."""
+        interval_ns, start_ns = self.configuration.scan_interval_ns, self._simulator.start_ns
+        steps = -(-(time_ns - start_ns) // interval_ns)
+        return max(start_ns + steps * interval_ns, self._next_scan_ns)
+
+    # --- a scan -------------------------------------------------------------------------------------------------------
+
+    def act(self, now_ns: int, changes: int) -> Sequence[tuple[int, Operation]]:
+        """Scan the cluster; return the nodes that start and those that go."""
+        self._next_scan_ns = now_ns + self.configuration.scan_interval_ns
+        self._waits_until_ns = None
+        store = self._simulator.cluster.store
+        self._starting = {name: each for name, each in self._starting.items() if name not in store.nodes}
+        for name, node in store.nodes.items():
+            self._group_of[name] = node.metadata.labels.get(GROUP_LABEL, "")
+        objects = [item for kind in store.kinds() for item in store.all(kind)]
+        cluster = QuestionCluster(objects, self._scheduler(), now_ns=now_ns, seed=self._simulator.seed)
+        found = self._scale_up(cluster, now_ns)
+        if not found and self.configuration.options.scale_down_enabled:
+            counts = {group.name: self._size(group) for group in self.configuration.groups}
+            added_ns = self._last_added_ns
+            found = self._scale_down.run(cluster, now_ns, counts, added_ns, starting=bool(self._starting))
+            self._wait_until(self._scale_down.next_ns)
+        # Operations of this scan are changes, too, and are looked at in the next one.
+        self._scanned_changes = changes
+        return found
+
+    def _wait_until(self, time_ns: int | None) -> None:
+        if time_ns is not None and (self._waits_until_ns is None or time_ns < self._waits_until_ns):
+            self._waits_until_ns = time_ns
+
+    def _size(self, group: NodeGroup) -> int:
+        """Return the number of nodes of a group, those that start included."""
+        nodes = [*self._simulator.cluster.store.nodes.values(), *(node for _, node in self._starting.values())]
+        return sum(node.metadata.labels.get(GROUP_LABEL) == group.name for node in nodes)
+
+    def summary(self, lifetimes: Sequence[NodeLifetime], end_ns: int) -> ScalingSummary:
+        """Return what it did, and what the nodes of its groups cost until the end of a run."""
+        prices = {group.name: group.price for group in self.configuration.groups}
+        return ScalingSummary(events=self.events, costs=group_costs(lifetimes, self._group_of, prices, end_ns))
+
+    # --- scale-up -----------------------------------------------------------------------------------------------------
+
+    def _scale_up(self, cluster: QuestionCluster, now_ns: int) -> list[tuple[int, Operation]]:
+        """Grow one group for the waiting pods that new nodes would take, or groups below their minimum."""
+        below = [(group, group.min_size - self._size(group)) for group in self.configuration.groups]
+        found = [
+            operation
+            for group, missing in below
+            if missing > 0
+            for operation in self._add(group, missing, (), now_ns, "below its minimum size")
+        ]
+        waiting = self._waiting(cluster, now_ns)
+        if not waiting:
+            return found
+        options = self._options(cluster, waiting)
+        if options:
+            chosen = best_option(options, self.configuration.options.expander, self._draw)
+            found += self._add(chosen.group, chosen.nodes, chosen.pods, now_ns, "waiting pods")
+        return found
+
+    def _waiting(self, cluster: QuestionCluster, now_ns: int) -> list[Pod]:
+        """Return the pods that wait because no node fits, old enough, and not expendable."""
+        cutoff = self.configuration.options.expendable_pods_priority_cutoff
+        found: list[Pod] = []
+        for pod in cluster.waiting.values():
+            unschedulable = any(
+                each.type == "PodScheduled" and each.status == "False" and each.reason == "Unschedulable"
+                for each in pod.status.conditions
+            )
+            if not unschedulable or (pod.spec.priority or 0) < cutoff or pod.status.nominated_node_name:
+                continue
+            old_enough_ns = _created_ns(pod, now_ns) + self.configuration.new_pod_delay_ns
+            if old_enough_ns > now_ns:
+                self._wait_until(old_enough_ns)
+            else:
+                found.append(pod)
+        return found
+
+    def _options(self, cluster: QuestionCluster, waiting: Sequence[Pod]) -> list[Option]:
+        """Return what growing each group would do for the pods that starting nodes don't take."""
+        daemons = daemon_models(cluster)
+        with cluster.trial(preempts=False) as trial:
+            for _, node in self._starting.values():
+                add_node(trial, node, daemons, cluster)
+            trial.add_all(waiting)
+            trial.settle()
+            served = [pod for pod in waiting if pod.key in trial.placed]
+            left = [pod for pod in waiting if pod.key not in trial.placed]
+        if not left:
+            return []
+        total = len(cluster.all(Node)) + len(self._starting)
+        found = []
+        for group in self.configuration.groups:
+            room = group.max_size - self._size(group)
+            if self.configuration.options.max_nodes_total:
+                room = min(room, self.configuration.options.max_nodes_total - total)
+            if room > 0:
+                option = self._option(cluster, group, room, served, left, daemons)
+                if option.pods:
+                    found.append(option)
+        return found
+
+    def _option(
+        self,
+        cluster: QuestionCluster,
+        group: NodeGroup,
+        room: int,
+        served: Sequence[Pod],
+        waiting: Sequence[Pod],
+        daemons: Sequence[Pod],
+    ) -> Option:
+        """Return how many new nodes of a group waiting pods need: nodes are added while each takes at least one.
+
+        Args:
+            cluster: as it is. group: to grow. room: nodes that may be added. served: pods that starting nodes take.
+            waiting: the other ones. daemons: see `daemon_models`.
+        """
+        with cluster.trial(preempts=False) as trial:
+            for _, node in self._starting.values():
+                add_node(trial, node, daemons, cluster)
+            self._try(trial, served)
+            before: frozenset[str] = frozenset()
+            nodes = 0
+            while nodes < room:
+                add_node(trial, _node_of(group, f"trial-{group.name}-{nodes}"), daemons, cluster)
+                self._try(trial, [pod for pod in waiting if pod.key not in before])
+                taken = frozenset(pod.key for pod in waiting if pod.key in trial.placed)
+                if taken == before:
+                    break
+                before, nodes = taken, nodes + 1
+                if len(taken) == len(waiting):
+                    break
+            pods = [pod for pod in waiting if pod.key in before]
+            requested: dict[str, int] = {}
+            for pod in pods:
+                for name, amount in accounted_requests(pod, cluster.state.request_gates).requests.items():
+                    requested[name] = requested.get(name, 0) + amount
+        offered: Amounts = {
+            name: amount * nodes for name, amount in node_amounts(group.template.status.allocatable).items()
+        }
+        return Option(group=group, nodes=nodes, pods=[pod.key for pod in pods], offered=offered, requested=requested)
+
+    def _try(self, trial: Trial, pods: Sequence[Pod]) -> None:
+        """Schedule pods; those that were tried before come back as new ones, without their backoff."""
+        for pod in pods:
+            trial.remove_pod(pod.key)
+        trial.add_all(pods)
+        trial.settle()
+
+    def _add(
+        self, group: NodeGroup, count: int, pods: Sequence[str], now_ns: int, why: str
+    ) -> list[tuple[int, Operation]]:
+        ready_ns = now_ns + group.start_up_delay_ns
+        found: list[tuple[int, Operation]] = []
+        names = []
+        for _ in range(count):
+            number = self._names[group.name] = self._names.get(group.name, 0) + 1
+            node = _node_of(group, f"{group.name}-{number}")
+            names.append(node.metadata.name)
+            self._group_of[node.metadata.name] = group.name
+            self._starting[node.metadata.name] = (ready_ns, node)
+            found.append((ready_ns, Apply(node)))
+        self._last_added_ns = now_ns
+        event = ScalingEvent(
+            time_ns=now_ns, kind=ScalingKind.SCALE_UP, group=group.name, nodes=names, pods=list(pods), reason=why
+        )
+        self.events.append(event)
+        return found
+
+
+def _created_ns(pod: Pod, now_ns: int) -> int:
+    created = pod.metadata.creation_timestamp
+    return parse_time_ns(created) if created is not None else now_ns
+
+
+def _node_of(group: NodeGroup, name: str) -> Node:
+    """Return a new node of a group, ready."""
+    template = group.template
+    labels = {**template.metadata.labels, HOSTNAME: name, GROUP_LABEL: group.name}
+    metadata = ObjectMeta(name=name, labels=labels, annotations=template.metadata.annotations)
+    others = tuple(each for each in template.status.conditions if each.type != "Ready")
+    return replace(template, metadata=metadata, status=replace(template.status, conditions=(*others, _READY)))

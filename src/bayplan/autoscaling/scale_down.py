@@ -1,0 +1,242 @@
+"""Scale-down by cluster-autoscaler's rules: a node whose pods fit elsewhere, with low utilization for long enough, goes.
+
+Empty nodes go up to ten at a time, nodes with pods one by one: tainted, their pods evicted as disruption budgets allow, removed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from msgspec.structs import replace
+
+from bayplan.answers.drain_rules import Budgets, Disruptions, stays_behind
+from bayplan.answers.node_removal import drain
+from bayplan.answers.question_cluster import QuestionCluster
+from bayplan.autoscaling.configuration import GROUP_LABEL, AutoscalerConfiguration
+from bayplan.base.durations import MINUTE_NS
+from bayplan.objects.node import Node, Taint
+from bayplan.objects.pod import Pod
+from bayplan.objects.policy import PodDisruptionBudget
+from bayplan.objects.requests import accounted_requests, node_amounts
+from bayplan.sim.operations import Apply, Delete, Evict, Operation
+from bayplan.sim.scaling import ScalingEvent, ScalingKind
+
+SCALE_DOWN_DISABLED = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
+SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
+TAINT = Taint(key="ToBeDeletedByClusterAutoscaler", effect="NoSchedule")
+
+MAX_EVICTION_NS = 2 * MINUTE_NS
+"""How long evictions of one node are tried (``--max-pod-eviction-time``)."""
+
+_SYSTEM = "kube-system"
+
+
+class ScaleDown:
+    """Finds unneeded nodes and removes them.
+
+    Args:
+        configuration: options and groups. events: where removals are reported.
+
+    Attributes:
+        next_ns: when it has something to do although nothing changes; None: never.
+    """
+
+    def __init__(self, configuration: AutoscalerConfiguration, events: list[ScalingEvent]) -> None:
+        self._configuration = configuration
+        self._events = events
+        self._unneeded: dict[str, int] = {}
+        self._draining: dict[str, int] = {}
+        self._last_deleted_ns: int | None = None
+        self.next_ns: int | None = None
+
+    def run(
+        self,
+        cluster: QuestionCluster,
+        now_ns: int,
+        sizes: Mapping[str, int],
+        last_added_ns: int | None,
+        *,
+        starting: bool,
+    ) -> list[tuple[int, Operation]]:
+        """Return the operations of one scan.
+
+        Args:
+            cluster: as it is. now_ns: the time. sizes: of groups, by name. last_added_ns: time of the last scale-up.
+            starting: whether nodes are on their way.
+        """
+        self.next_ns = None
+        found = self._go_on_draining(cluster, now_ns)
+        if found or self._draining:
+            return found
+        moves = self._unneeded_now(cluster, sizes)
+        self._unneeded = {name: self._unneeded.get(name, now_ns) for name in moves}
+        if not moves or starting:
+            return []
+        configuration = self._configuration
+        allowed_ns = max(
+            (last_added_ns + configuration.delay_after_add_ns) if last_added_ns is not None else 0,
+            (self._last_deleted_ns + configuration.delay_after_delete_ns) if self._last_deleted_ns is not None else 0,
+        )
+        due = {name: max(since + configuration.unneeded_ns, allowed_ns) for name, since in self._unneeded.items()}
+        ready = [name for name, time_ns in due.items() if time_ns <= now_ns]
+        self.next_ns = min((time_ns for time_ns in due.values() if time_ns > now_ns), default=None)
+        empty = [name for name in ready if not moves[name]][: configuration.options.max_empty_bulk_delete]
+        chosen = self._within_minimum(cluster, sizes, empty or ready[:1])
+        return self._remove(cluster, chosen, moves, now_ns)
+
+    # --- which nodes --------------------------------------------------------------------------------------------------
+
+    def _unneeded_now(self, cluster: QuestionCluster, sizes: Mapping[str, int]) -> dict[str, list[str]]:
+        """Return the nodes that could go, all together, with the pods that would move; emptier ones first."""
+        minimum = {group.name: group.min_size for group in self._configuration.groups}
+        budgets = Budgets(cluster.all(PodDisruptionBudget))
+        candidates: list[tuple[bool, float, str]] = []
+        pods = _pods_by_node(cluster)
+        for node in cluster.all(Node):
+            name = node.metadata.name
+            group = node.metadata.labels.get(GROUP_LABEL, "")
+            if (
+                sizes.get(group, 0) <= minimum.get(group, 0)
+                or node.metadata.annotations.get(SCALE_DOWN_DISABLED) == "true"
+            ):
+                continue
+            share = self._utilization(node, pods.get(name, []), cluster)
+            moving = [pod for pod in pods.get(name, []) if not stays_behind(pod)]
+            low = not moving or share < self._configuration.options.scale_down_utilization_threshold
+            if low and not any(self._keeps_node(pod, budgets) for pod in moving):
+                # A node that was unneeded stays the first choice.
+                candidates.append((name not in self._unneeded, share, name))
+        found: dict[str, list[str]] = {}
+        with cluster.trial(preempts=False) as trial:
+            for _, _, name in sorted(candidates):
+                node = next(each for each in trial.nodes() if each.metadata.name == name)
+                trial.put(replace(node, spec=replace(node.spec, unschedulable=True)))
+                obstacle, moves = drain(trial, name, cluster)
+                if obstacle is None:
+                    found[name] = [key for key, _ in moves]
+                else:
+                    trial.put(node)
+        return found
+
+    def _utilization(self, node: Node, pods: Sequence[Pod], cluster: QuestionCluster) -> float:
+        """Return the larger share of cpu and memory that pods request; on a node with GPUs that of the GPUs."""
+        offered = node_amounts(node.status.allocatable)
+        requested: dict[str, int] = {}
+        for pod in pods:
+            owner = pod.metadata.controller()
+            is_daemon = owner is not None and owner.kind == "DaemonSet"
+            if is_daemon and self._configuration.options.ignore_daemonsets_utilization:
+                continue
+            for name, amount in accounted_requests(pod, cluster.state.request_gates).requests.items():
+                requested[name] = requested.get(name, 0) + amount
+        gpus = [name for name, amount in offered.items() if name.endswith("/gpu") and amount]
+        shares = [requested.get(name, 0) / offered[name] for name in gpus or ("cpu", "memory") if offered.get(name)]
+        return max(shares, default=0.0)
+
+    def _keeps_node(self, pod: Pod, budgets: Budgets) -> bool:
+        """Return whether a pod that would have to move keeps its node."""
+        options, annotation = self._configuration.options, pod.metadata.annotations.get(SAFE_TO_EVICT)
+        if annotation == "false":
+            return True
+        if (pod.spec.priority or 0) < options.expendable_pods_priority_cutoff:
+            return False
+        if budgets.refusal(pod):
+            return True
+        if annotation == "true":
+            return False
+        if pod.metadata.controller() is None:
+            return True
+        if options.skip_nodes_with_system_pods and pod.metadata.namespace == _SYSTEM and not budgets.selects(pod):
+            return True
+        local = any(volume.empty_dir is not None or volume.host_path is not None for volume in pod.spec.volumes)
+        return local and options.skip_nodes_with_local_storage
+
+    def _within_minimum(self, cluster: QuestionCluster, sizes: Mapping[str, int], names: Sequence[str]) -> list[str]:
+        """Return those of some nodes that can go without a group falling below its minimum."""
+        left = dict(sizes)
+        minimum = {group.name: group.min_size for group in self._configuration.groups}
+        found = []
+        for name in names:
+            node = cluster.get(Node, name)
+            group = node.metadata.labels.get(GROUP_LABEL, "") if node is not None else ""
+            if left.get(group, 0) > minimum.get(group, 0):
+                left[group] -= 1
+                found.append(name)
+        return found
+
+    # --- removing them ------------------------------------------------------------------------------------------------
+
+    def _remove(
+        self, cluster: QuestionCluster, names: Sequence[str], moves: Mapping[str, Sequence[str]], now_ns: int
+    ) -> list[tuple[int, Operation]]:
+        found: list[tuple[int, Operation]] = []
+        for name in names:
+            node = cluster.get(Node, name)
+            if node is None:
+                continue
+            self._unneeded.pop(name, None)
+            group = node.metadata.labels.get(GROUP_LABEL, "")
+            event = ScalingEvent(
+                time_ns=now_ns,
+                kind=ScalingKind.SCALE_DOWN,
+                group=group,
+                nodes=[name],
+                pods=list(moves[name]),
+                reason="its pods fit elsewhere" if moves[name] else "it is empty",
+            )
+            self._events.append(event)
+            if moves[name]:
+                self._draining[name] = now_ns
+                found.append((now_ns, Apply(replace(node, spec=replace(node.spec, taints=(*node.spec.taints, TAINT))))))
+                found += self._evictions(cluster, name, now_ns)
+            else:
+                found.append((now_ns, Delete(Node, name)))
+                self._last_deleted_ns = now_ns
+        if self._draining:
+            self.next_ns = now_ns + self._configuration.scan_interval_ns
+        return found
+
+    def _go_on_draining(self, cluster: QuestionCluster, now_ns: int) -> list[tuple[int, Operation]]:
+        """Evict what is left on nodes that are drained; remove the empty ones, and give up those that take too long."""
+        found: list[tuple[int, Operation]] = []
+        for name, since_ns in list(self._draining.items()):
+            node = cluster.get(Node, name)
+            if node is None:
+                del self._draining[name]
+            elif not [pod for pod in _pods_by_node(cluster).get(name, []) if not stays_behind(pod)]:
+                del self._draining[name]
+                self._last_deleted_ns = now_ns
+                found.append((now_ns, Delete(Node, name)))
+            elif now_ns - since_ns >= MAX_EVICTION_NS:
+                del self._draining[name]
+                taints = tuple(taint for taint in node.spec.taints if taint.key != TAINT.key)
+                found.append((now_ns, Apply(replace(node, spec=replace(node.spec, taints=taints)))))
+                group = node.metadata.labels.get(GROUP_LABEL, "")
+                event = ScalingEvent(
+                    time_ns=now_ns,
+                    kind=ScalingKind.GIVEN_UP,
+                    group=group,
+                    nodes=[name],
+                    reason="its pods can't be evicted",
+                )
+                self._events.append(event)
+            else:
+                found += self._evictions(cluster, name, now_ns)
+        if self._draining:
+            self.next_ns = now_ns + self._configuration.scan_interval_ns
+        return found
+
+    def _evictions(self, cluster: QuestionCluster, name: str, now_ns: int) -> list[tuple[int, Operation]]:
+        """Return evictions of pods on a node, of each disruption budget at most as many as it allows now."""
+        disruptions = Disruptions(Budgets(cluster.all(PodDisruptionBudget)))
+        pods = [pod for pod in _pods_by_node(cluster).get(name, []) if not stays_behind(pod)]
+        return [(now_ns, Evict(pod.key)) for pod in pods if disruptions.take(pod)]
+
+
+def _pods_by_node(cluster: QuestionCluster) -> dict[str, list[Pod]]:
+    """Return the unfinished pods on nodes, by node."""
+    found: dict[str, list[Pod]] = {}
+    for pod in cluster.all(Pod):
+        if pod.spec.node_name and pod.status.phase not in ("Succeeded", "Failed"):
+            found.setdefault(pod.spec.node_name, []).append(pod)
+    return found

@@ -1,0 +1,82 @@
+"""The descheduler as an agent of a simulation: every interval it runs its profiles and evicts pods.
+
+A run that could find nothing new is skipped: nothing changed since the last one, and no pod has come of age.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from bayplan.answers.question_cluster import QuestionCluster, SchedulerMaker
+from bayplan.base.durations import MINUTE_NS, SECOND_NS
+from bayplan.descheduling.plugins import RUNS
+from bayplan.descheduling.policy import PodLifeTimeArgs, Policy
+from bayplan.descheduling.view import ClusterView
+from bayplan.sim.descheduled import Descheduled
+from bayplan.sim.operations import Evict, Operation
+from bayplan.sim.simulator import Simulator
+
+DEFAULT_INTERVAL_NS = 5 * MINUTE_NS
+"""Time between two runs, as the descheduler's own manifests set ``--descheduling-interval``."""
+
+
+class Descheduler:
+    """The descheduler of one simulation; see `bayplan.sim.agents.Agent`.
+
+    Args:
+        policy: what it evicts. interval_ns: ``--descheduling-interval``. simulator: with the cluster.
+        scheduler: returns what makes the scheduler that decides; asked at each run.
+
+    Attributes:
+        evicted: in order.
+    """
+
+    def __init__(
+        self, policy: Policy, interval_ns: int, simulator: Simulator, scheduler: Callable[[], SchedulerMaker]
+    ) -> None:
+        self.evicted: list[Descheduled] = []
+        self._policy = policy
+        self._interval_ns = interval_ns
+        self._simulator = simulator
+        self._scheduler = scheduler
+        self._seen_changes = -1
+        self._next_run_ns = simulator.start_ns + interval_ns
+        self._next_age_ns: int | None = None
+
+    def next_wakeup_ns(self, changes: int) -> int | None:
+        """Return the time of the next run that can find anything new."""
+        if changes != self._seen_changes:
+            return self._on_grid(self._simulator.now_ns)
+        return None if self._next_age_ns is None else self._on_grid(self._next_age_ns)
+
+    def _on_grid(self, time_ns: int) -> int:
+        """Return the first run at or after a time that has not been done."""
+        start_ns = self._simulator.start_ns
+        steps = -(-(time_ns - start_ns) // self._interval_ns)
+        return max(start_ns + steps * self._interval_ns, self._next_run_ns)
+
+    def act(self, now_ns: int, changes: int) -> Sequence[tuple[int, Operation]]:
+        """Run all profiles; return the evictions."""
+        self._next_run_ns = now_ns + self._interval_ns
+        self._seen_changes = changes
+        store = self._simulator.cluster.store
+        objects = [item for kind in store.kinds() for item in store.all(kind)]
+        view = ClusterView(
+            QuestionCluster(objects, self._scheduler(), now_ns=now_ns, seed=self._simulator.seed), self._policy, now_ns
+        )
+        self._next_age_ns = None
+        for profile in self._policy.profiles:
+            for name, args in profile.plugins:
+                RUNS[name](view, profile.evictor, args)
+                if isinstance(args, PodLifeTimeArgs):
+                    self._wait_for_age(view, args.max_pod_life_time_seconds * SECOND_NS)
+        self.evicted += [Descheduled(now_ns, pod.key, pod.spec.node_name, plugin) for pod, plugin in view.evicted]
+        return [(now_ns, Evict(pod.key)) for pod, _ in view.evicted]
+
+    def _wait_for_age(self, view: ClusterView, limit_ns: int) -> None:
+        """Wake up when the next pod is older than a limit."""
+        pods = [*(pod for pods in view.pods.values() for pod in pods), *view.waiting]
+        left = [limit_ns - view.age_ns(pod) for pod in pods if view.age_ns(pod) <= limit_ns]
+        if left:
+            time_ns = view.now_ns + min(left) + 1
+            self._next_age_ns = time_ns if self._next_age_ns is None else min(self._next_age_ns, time_ns)

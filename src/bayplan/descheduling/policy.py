@@ -1,0 +1,245 @@
+"""DeschedulerPolicy files, as the descheduler reads them (descheduler/v1alpha2), for the policies that run here.
+
+Source: https://github.com/kubernetes-sigs/descheduler/blob/master/README.md
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeAlias
+
+import msgspec
+from msgspec import Meta
+
+from bayplan.base.errors import InputError
+from bayplan.base.near_names import near_name
+from bayplan.formats.documents import Document, read_documents
+from bayplan.formats.files import InputFile, read_bytes
+from bayplan.formats.typed_documents import check_fields, placed, read_typed
+from bayplan.objects.kinds import convert
+from bayplan.objects.meta import ApiStruct, LabelSelector
+
+API_VERSION = "descheduler/v1alpha2"
+KIND = "DeschedulerPolicy"
+Number: TypeAlias = Annotated[int, Meta(ge=0)]
+Percent: TypeAlias = Annotated[float, Meta(ge=0.0, le=100.0)]
+
+
+class Part(ApiStruct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Base of the parts of a policy; unknown fields are refused."""
+
+
+class Namespaces(Part, frozen=True, kw_only=True):
+    """Namespaces to look at: only some, or all except some."""
+
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+
+    def has(self, namespace: str) -> bool:
+        """Return whether a namespace is looked at."""
+        return (not self.include or namespace in self.include) and namespace not in self.exclude
+
+
+class PriorityThreshold(Part, frozen=True, kw_only=True):
+    """Pods of this priority or a higher one stay."""
+
+    value: int | None = None
+    name: str = ""
+
+
+class EvictorArgs(Part, frozen=True, kw_only=True):
+    """DefaultEvictor: which pods may be evicted at all."""
+
+    evict_local_storage_pods: bool = False
+    evict_system_critical_pods: bool = False
+    ignore_pvc_pods: bool = False
+    node_fit: bool = False
+    min_replicas: Number = 0
+    label_selector: LabelSelector | None = None
+    priority_threshold: PriorityThreshold | None = None
+
+
+class PodLifeTimeArgs(Part, frozen=True, kw_only=True):
+    """PodLifeTime: pods that are older than some seconds."""
+
+    max_pod_life_time_seconds: Number
+    states: tuple[str, ...] = ()
+    label_selector: LabelSelector | None = None
+    namespaces: Namespaces = Namespaces()
+
+
+class RemoveDuplicatesArgs(Part, frozen=True, kw_only=True):
+    """RemoveDuplicates: pods of one owner that share a node."""
+
+    exclude_owner_kinds: tuple[str, ...] = ()
+    namespaces: Namespaces = Namespaces()
+
+
+class TopologySpreadArgs(Part, frozen=True, kw_only=True):
+    """RemovePodsViolatingTopologySpreadConstraint: pods that make domains uneven."""
+
+    constraints: tuple[Literal["DoNotSchedule", "ScheduleAnyway"], ...] = ("DoNotSchedule",)
+    label_selector: LabelSelector | None = None
+    namespaces: Namespaces = Namespaces()
+    topology_balance_node_fit: bool = True
+
+
+class LowNodeUtilizationArgs(Part, frozen=True, kw_only=True):
+    """LowNodeUtilization: pods of overutilized nodes, if there are underutilized ones. Thresholds are percents."""
+
+    thresholds: dict[str, Percent]
+    target_thresholds: dict[str, Percent]
+    use_deviation_thresholds: bool = False
+    number_of_nodes: Number = 0
+    evictable_namespaces: Namespaces = Namespaces()
+
+
+PluginArgs: TypeAlias = (
+    EvictorArgs | PodLifeTimeArgs | RemoveDuplicatesArgs | TopologySpreadArgs | LowNodeUtilizationArgs
+)
+
+EVICTOR = "DefaultEvictor"
+PLUGINS: Mapping[str, type[PluginArgs]] = {
+    EVICTOR: EvictorArgs,
+    "PodLifeTime": PodLifeTimeArgs,
+    "RemoveDuplicates": RemoveDuplicatesArgs,
+    "RemovePodsViolatingTopologySpreadConstraint": TopologySpreadArgs,
+    "LowNodeUtilization": LowNodeUtilizationArgs,
+}
+"""The plugins that run here, and their arguments."""
+
+DESCHEDULE = ("PodLifeTime",)
+BALANCE = ("RemoveDuplicates", "RemovePodsViolatingTopologySpreadConstraint", "LowNodeUtilization")
+
+
+class PluginConfig(Part, frozen=True, kw_only=True):
+    """The arguments of a plugin."""
+
+    name: str
+    args: dict[str, Any] = msgspec.field(default_factory=dict)
+
+
+class PluginSet(Part, frozen=True, kw_only=True):
+    """The plugins of an extension point."""
+
+    enabled: tuple[str, ...] = ()
+    disabled: tuple[str, ...] = ()
+
+
+class ProfilePlugins(Part, frozen=True, kw_only=True):
+    """The plugins of a profile by extension point."""
+
+    filter: PluginSet = PluginSet()
+    pre_eviction_filter: PluginSet = PluginSet()
+    deschedule: PluginSet = PluginSet()
+    balance: PluginSet = PluginSet()
+
+
+class ProfileSpec(Part, frozen=True, kw_only=True):
+    """A profile as written."""
+
+    name: str = ""
+    plugin_config: tuple[PluginConfig, ...] = ()
+    plugins: ProfilePlugins = ProfilePlugins()
+
+
+class PolicySpec(Part, frozen=True, kw_only=True):
+    """The file."""
+
+    api_version: Literal["descheduler/v1alpha2"]
+    kind: Literal["DeschedulerPolicy"]
+    node_selector: str | None = None
+    max_no_of_pods_to_evict_per_node: Number | None = None
+    max_no_of_pods_to_evict_per_namespace: Number | None = None
+    max_no_of_pods_to_evict_total: Number | None = None
+    profiles: tuple[ProfileSpec, ...]
+
+
+class Profile(msgspec.Struct, frozen=True, kw_only=True):
+    """A profile: the evictor's arguments, and the plugins that run, with theirs, in order."""
+
+    evictor: EvictorArgs
+    plugins: tuple[tuple[str, PluginArgs], ...]
+
+
+class Policy(msgspec.Struct, frozen=True, kw_only=True):
+    """A policy, checked."""
+
+    spec: PolicySpec
+    profiles: tuple[Profile, ...]
+
+
+def read_policy(path: Path) -> Policy:
+    """Read a file.
+
+    Raises:
+        InputError: it can't be read, or is no policy that runs here; with file and line.
+    """
+    documents = list(read_documents(read_bytes(InputFile(str(path), path)), str(path)))
+    if len(documents) != 1:
+        raise InputError(str(path), wanted=f"one {KIND}", got=f"{len(documents)} documents")
+    return policy_of(documents[0])
+
+
+def policy_of(document: Document) -> Policy:
+    """Return the policy of a document.
+
+    Raises:
+        InputError: anything is wrong with it; with file and line.
+    """
+    spec = read_typed(document, PolicySpec, kind=KIND, api_version=API_VERSION)
+    profiles = [_profile(document, each, f"$.profiles[{index}]") for index, each in enumerate(spec.profiles)]
+    return Policy(spec=spec, profiles=tuple(profiles))
+
+
+def _profile(document: Document, spec: ProfileSpec, path: str) -> Profile:
+    # The other plugins have arguments without a default.
+    arguments: dict[str, PluginArgs] = {
+        EVICTOR: EvictorArgs(),
+        "RemoveDuplicates": RemoveDuplicatesArgs(),
+        "RemovePodsViolatingTopologySpreadConstraint": TopologySpreadArgs(),
+    }
+    for index, config in enumerate(spec.plugin_config):
+        here = f"{path}.pluginConfig[{index}]"
+        struct = PLUGINS[_known(document, config.name, f"{here}.name", tuple(PLUGINS))]
+        part = document.part(f"{here}.args", config.args) if config.args else document
+        if config.args:
+            check_fields(part, struct, kind=config.name)
+        try:
+            arguments[config.name] = convert(config.args, struct, what=config.name)
+        except InputError as problem:
+            raise placed(problem, part) from None
+    plugins: list[tuple[str, PluginArgs]] = []
+    for point, enabled, known in (
+        ("deschedule", spec.plugins.deschedule.enabled, DESCHEDULE),
+        ("balance", spec.plugins.balance.enabled, BALANCE),
+    ):
+        for index, name in enumerate(enabled):
+            here = f"{path}.plugins.{point}.enabled[{index}]"
+            _known(document, name, here, known)
+            if name not in arguments:
+                wanted = f"arguments of {name} in pluginConfig"
+                raise InputError(f"{KIND} {here}", where=document.where(here), wanted=wanted, got="none")
+            plugins.append((name, arguments[name]))
+    evictor = arguments[EVICTOR]
+    assert isinstance(evictor, EvictorArgs)
+    return Profile(evictor=evictor, plugins=tuple(plugins))
+
+
+def _known(document: Document, name: str, path: str, known: tuple[str, ...]) -> str:
+    """Return the name of a plugin.
+
+    Raises:
+        InputError: it does not run here, or not at this extension point.
+    """
+    if name not in known:
+        close = near_name(name, known)
+        raise InputError(
+            f"{KIND} {path}",
+            where=document.where(path),
+            wanted=f"one of {', '.join(known)}",
+            got=f"'{name}'",
+            hint=f"'{close}'" if close else "",
+        )
+    return name

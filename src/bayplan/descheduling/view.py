@@ -1,0 +1,159 @@
+"""What the descheduler's plugins see: nodes, the pods on them, which of these may be evicted, and what was evicted so far."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bayplan.answers.copies import MIRROR
+from bayplan.answers.drain_rules import Budgets, Disruptions
+from bayplan.answers.question_cluster import QuestionCluster
+from bayplan.base.go_text.times import parse_time_ns
+from bayplan.descheduling.policy import EvictorArgs, Policy
+from bayplan.objects.meta import LabelSelector
+from bayplan.objects.node import Node, is_ready
+from bayplan.objects.pod import Pod
+from bayplan.objects.policy import PodDisruptionBudget, PriorityClass
+from bayplan.objects.requests import Amounts, accounted_requests, node_amounts
+from bayplan.objects.selectors import compile_label_selector, compile_required_node_affinity, tolerates
+from bayplan.state.resource_table import PODS
+
+EVICT_ANNOTATION = "descheduler.alpha.kubernetes.io/evict"
+SYSTEM_CRITICAL = 2_000_000_000
+"""The lowest priority of pods that are critical for the system."""
+
+_REJECTING = ("NoSchedule", "NoExecute")
+
+
+class ClusterView:
+    """The cluster in one run of the descheduler.
+
+    Args:
+        cluster: as it is. policy: with the limits of evictions. now_ns: the time.
+
+    Attributes:
+        nodes: the ready ones that the policy selects, in order. pods: the unfinished ones, by node.
+        evicted: pods to evict, in order, with the plugin that asked.
+    """
+
+    def __init__(self, cluster: QuestionCluster, policy: Policy, now_ns: int) -> None:
+        self.now_ns = now_ns
+        self.evicted: list[tuple[Pod, str]] = []
+        self._cluster = cluster
+        self._spec = policy.spec
+        self._disruptions = Disruptions(Budgets(cluster.all(PodDisruptionBudget)))
+        self._gone: set[str] = set()
+        self.nodes = [node for node in cluster.all(Node) if is_ready(node) and self._is_selected(node)]
+        self.pods: dict[str, list[Pod]] = {node.metadata.name: [] for node in self.nodes}
+        self.waiting = [pod for pod in cluster.all(Pod) if not pod.spec.node_name]
+        self._owned: dict[str, int] = {}
+        for pod in cluster.all(Pod):
+            if pod.status.phase in ("Succeeded", "Failed") or pod.metadata.deletion_timestamp is not None:
+                continue
+            owner = pod.metadata.controller()
+            if owner is not None:
+                self._owned[owner.uid] = self._owned.get(owner.uid, 0) + 1
+            if pod.spec.node_name in self.pods:
+                self.pods[pod.spec.node_name].append(pod)
+
+    def _is_selected(self, node: Node) -> bool:
+        text = self._spec.node_selector or ""
+        wanted = [part.partition("=")[::2] for part in text.split(",") if part]
+        return all(node.metadata.labels.get(key.strip()) == value.strip() for key, value in wanted)
+
+    # --- reading ------------------------------------------------------------------------------------------------------
+
+    def requests(self, pod: Pod) -> Amounts:
+        """Return what a pod requests; it counts as one of ``pods``."""
+        return {**accounted_requests(pod, self._cluster.state.request_gates).requests, PODS: 1}
+
+    def used(self, node: Node) -> dict[str, int]:
+        """Return what the pods of a node request, those that are evicted in this run not included."""
+        found: dict[str, int] = {}
+        for pod in self.remaining(node.metadata.name):
+            for name, amount in self.requests(pod).items():
+                found[name] = found.get(name, 0) + amount
+        return found
+
+    def remaining(self, node_name: str) -> list[Pod]:
+        """Return the pods of a node that are not evicted in this run."""
+        return [pod for pod in self.pods[node_name] if pod.key not in self._gone]
+
+    def age_ns(self, pod: Pod) -> int:
+        """Return how old a pod is."""
+        created = pod.metadata.creation_timestamp
+        return self.now_ns - parse_time_ns(created) if created is not None else 0
+
+    def accepts(self, node: Node, pod: Pod, *, room: bool = True) -> bool:
+        """Return whether a pod could go to a node: selectors, taints and cordons, and with `room` its requests."""
+        if node.spec.unschedulable or any(
+            taint.effect in _REJECTING
+            and not any(tolerates(each, taint, comparison_operators=True) for each in pod.spec.tolerations)
+            for taint in node.spec.taints
+        ):
+            return False
+        if not compile_required_node_affinity(pod).matches(node.metadata.labels, node.metadata.name):
+            return False
+        if not room:
+            return True
+        offered, used = node_amounts(node.status.allocatable), self.used(node)
+        return all(used.get(name, 0) + amount <= offered.get(name, 0) for name, amount in self.requests(pod).items())
+
+    # --- evicting -----------------------------------------------------------------------------------------------------
+
+    def is_evictable(self, pod: Pod, evictor: EvictorArgs) -> bool:
+        """Return whether the evictor lets a pod go."""
+        owner = pod.metadata.controller()
+        if pod.key in self._gone or MIRROR in pod.metadata.annotations or (owner and owner.kind == "DaemonSet"):
+            return False
+        if EVICT_ANNOTATION in pod.metadata.annotations:
+            return True
+        priority = pod.spec.priority or 0
+        if owner is None or (priority >= self._limit(evictor) and not evictor.evict_system_critical_pods):
+            return False
+        if not selects(evictor.label_selector, pod) or self._owned.get(owner.uid, 0) < evictor.min_replicas:
+            return False
+        volumes = pod.spec.volumes
+        if not evictor.evict_local_storage_pods and any(each.empty_dir or each.host_path for each in volumes):
+            return False
+        if evictor.ignore_pvc_pods and any(each.persistent_volume_claim is not None for each in volumes):
+            return False
+        return not evictor.node_fit or any(
+            self.accepts(node, pod) for node in self.nodes if node.metadata.name != pod.spec.node_name
+        )
+
+    def _limit(self, evictor: EvictorArgs) -> int:
+        threshold = evictor.priority_threshold
+        if threshold is None:
+            return SYSTEM_CRITICAL
+        if threshold.value is not None:
+            return threshold.value
+        found = self._cluster.get(PriorityClass, threshold.name)
+        return found.value if found is not None else SYSTEM_CRITICAL
+
+    def evict(self, pod: Pod, plugin: str) -> bool:
+        """Evict a pod unless a limit or a disruption budget forbids it; return whether it goes."""
+        spec, gone = self._spec, [each for each, _ in self.evicted]
+        on_node = sum(each.spec.node_name == pod.spec.node_name for each in gone)
+        in_namespace = sum(each.metadata.namespace == pod.metadata.namespace for each in gone)
+        for limit, count in (
+            (spec.max_no_of_pods_to_evict_total, len(gone)),
+            (spec.max_no_of_pods_to_evict_per_node, on_node if pod.spec.node_name else 0),
+            (spec.max_no_of_pods_to_evict_per_namespace, in_namespace),
+        ):
+            if limit is not None and count >= limit:
+                return False
+        if not self._disruptions.take(pod):
+            return False
+        self.evicted.append((pod, plugin))
+        self._gone.add(pod.key)
+        return True
+
+
+def selects(selector: LabelSelector | None, pod: Pod) -> bool:
+    """Return whether a label selector selects a pod; no selector selects all."""
+    return selector is None or compile_label_selector(selector).matches(pod.metadata.labels)
+
+
+def by_priority(pods: Sequence[Pod]) -> list[Pod]:
+    """Return pods in the order in which they are evicted: of lower priority first."""
+    return sorted(pods, key=lambda pod: (pod.spec.priority or 0, pod.key))

@@ -1,0 +1,105 @@
+"""The lifetimes of nodes, what an autoscaler did with them, and what they cost: rows for reports."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+
+import msgspec
+
+from bayplan.base.durations import HOUR_NS
+
+
+class NodeLifetime(msgspec.Struct, kw_only=True):
+    """The lifetime of a node.
+
+    Attributes:
+        name: its name. zone: its label ``topology.kubernetes.io/zone``, or "".
+        added_ns: when it was added. removed_ns: when it was removed; None while it exists.
+    """
+
+    name: str
+    zone: str
+    added_ns: int
+    removed_ns: int | None = None
+
+
+class ScalingKind(StrEnum):
+    """Kinds of events: nodes are ordered, or removed; a drain is given up."""
+
+    SCALE_UP = "scale-up"
+    SCALE_DOWN = "scale-down"
+    GIVEN_UP = "scale-down given up"
+
+
+class ScalingEvent(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that the autoscaler did.
+
+    Attributes:
+        time_ns: when, nanoseconds since 1970. kind: see `ScalingKind`. group: the node group.
+        nodes: names. pods: for which nodes are added, or that have to move. reason: in words.
+    """
+
+    time_ns: int
+    kind: ScalingKind
+    group: str
+    nodes: Sequence[str]
+    pods: Sequence[str] = ()
+    reason: str = ""
+
+
+class GroupCost(msgspec.Struct, frozen=True, kw_only=True):
+    """What the nodes of a group cost over a run.
+
+    Attributes:
+        group: the node group. nodes: that it had in all. peak: at once. node_hours: their lifetimes. cost: at the group's price.
+    """
+
+    group: str
+    nodes: int
+    peak: int
+    node_hours: float
+    cost: float
+
+
+class ScalingSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """What an autoscaler did in a run: events in order, and the costs of its groups."""
+
+    events: Sequence[ScalingEvent]
+    costs: Sequence[GroupCost]
+
+    @property
+    def cost(self) -> float:
+        """Return the cost of all groups."""
+        return sum(each.cost for each in self.costs)
+
+
+def group_costs(
+    lifetimes: Sequence[NodeLifetime], group_of: Mapping[str, str], prices: Mapping[str, float], end_ns: int
+) -> list[GroupCost]:
+    """Return the costs of groups, in the order of `prices`. A node costs from when it is ready until it is removed.
+
+    Args:
+        lifetimes: of all nodes of the run. group_of: by name of a node.
+        prices: of a node for an hour, by group. end_ns: of the run.
+    """
+    found = []
+    for group, price in prices.items():
+        spans = [
+            (each.added_ns, end_ns if each.removed_ns is None else each.removed_ns)
+            for each in lifetimes
+            if group_of.get(each.name) == group
+        ]
+        hours = sum(removed_ns - added_ns for added_ns, removed_ns in spans) / HOUR_NS
+        found.append(GroupCost(group=group, nodes=len(spans), peak=_peak(spans), node_hours=hours, cost=hours * price))
+    return found
+
+
+def _peak(spans: Sequence[tuple[int, int]]) -> int:
+    """Return how many spans overlap at most; one that ends as another begins does not overlap it."""
+    steps = sorted([(begin, 1) for begin, _ in spans] + [(end, -1) for _, end in spans])
+    count = most = 0
+    for _, step in steps:
+        count += step
+        most = max(most, count)
+    return most

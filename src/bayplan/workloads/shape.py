@@ -1,0 +1,180 @@
+"""The shape of a workload as written in files, and its application to a trace."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal, TypeAlias
+
+import msgspec
+import numpy as np
+from msgspec import Meta
+
+from bayplan.base.errors import InputError
+from bayplan.base.long_durations import read_long_duration
+from bayplan.base.random_streams import stream_seed
+from bayplan.formats.documents import Document, read_documents
+from bayplan.formats.files import InputFile, read_bytes
+from bayplan.formats.inputs import Inputs
+from bayplan.formats.trace import TimedPod, Trace
+from bayplan.formats.typed_documents import placed, read_typed
+from bayplan.objects.meta import ApiStruct
+from bayplan.workloads import shaping
+
+API_VERSION = "bayplan.io/v1alpha1"
+KIND = "Workload"
+Positive: TypeAlias = Annotated[float, Meta(gt=0.0)]
+
+
+class Part(ApiStruct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Base of the parts of the file; unknown fields are refused."""
+
+
+class Inflation(Part, frozen=True, kw_only=True):
+    """Pods are repeated, or left out, until their requests of a resource are this share of what the nodes offer."""
+
+    resource: str
+    load: Positive
+
+
+class Arrivals(Part, frozen=True, kw_only=True):
+    """When pods arrive: a Poisson process; ``diurnal`` rises and falls by `amplitude` of its rate in each `period`."""
+
+    process: Literal["poisson", "diurnal"] = "poisson"
+    interval: str
+    amplitude: Annotated[float, Meta(ge=0.0, le=1.0)] = 0.8
+    period: str = "1d"
+
+
+class RunTimes(Part, frozen=True, kw_only=True):
+    """How long pods run: `mean` of exponential, `median` and `sigma` of logNormal, `minimum` and `alpha` of pareto; or observed."""
+
+    distribution: Literal["exponential", "logNormal", "pareto", "observed"]
+    mean: str | None = None
+    median: str | None = None
+    sigma: Positive = 1.0
+    minimum: str | None = None
+    alpha: Positive = 2.0
+
+
+class WorkloadShape(Part, frozen=True, kw_only=True):
+    """What is done with a trace, in this order."""
+
+    api_version: Literal["bayplan.io/v1alpha1"]
+    kind: Literal["Workload"]
+    sample: Annotated[float, Meta(gt=0.0, le=1.0)] = 1.0
+    inflate: Inflation | None = None
+    arrivals: Arrivals | None = None
+    run_times: RunTimes | None = None
+    time_scale: Positive = 1.0
+
+
+def read_shape(path: Path) -> WorkloadShape:
+    """Read a file.
+
+    Raises:
+        InputError: it can't be read, or is no Workload; with file and line.
+    """
+    documents = list(read_documents(read_bytes(InputFile(str(path), path)), str(path)))
+    if len(documents) != 1:
+        raise InputError(str(path), wanted=f"one {KIND}", got=f"{len(documents)} documents")
+    return shape_of(documents[0])
+
+
+def shape_of(document: Document) -> WorkloadShape:
+    """Return the shape of a document.
+
+    Raises:
+        InputError: anything is wrong with it; with file and line.
+    """
+    shape = read_typed(document, WorkloadShape, kind=KIND, api_version=API_VERSION)
+    try:
+        if shape.arrivals is not None:
+            _duration(shape.arrivals.interval, "$.arrivals.interval")
+            _duration(shape.arrivals.period, "$.arrivals.period")
+        if shape.run_times is not None:
+            _length(shape.run_times)
+    except InputError as problem:
+        raise placed(problem, document) from None
+    return shape
+
+
+def shaped_inputs(inputs: Inputs, shape: WorkloadShape | None, seed: int, *, what: str) -> Inputs:
+    """Return inputs with their trace in another shape; as they are without a shape.
+
+    Args:
+        inputs: what was read. shape: what to do. seed: of the run. what: the option or field with the shape, for errors.
+
+    Raises:
+        InputError: there is no trace, or it lacks what a step needs.
+    """
+    if shape is None:
+        return inputs
+    if inputs.trace is None:
+        raise InputError(what, wanted="a trace among the input", got="manifests only")
+    return msgspec.structs.replace(inputs, trace=shaped(inputs.trace, shape, seed))
+
+
+def shaped(trace: Trace, shape: WorkloadShape, seed: int) -> Trace:
+    """Return a trace in another shape; each step draws from a stream of its own.
+
+    Args:
+        trace: with its nodes. shape: what to do. seed: of the run.
+
+    Raises:
+        InputError: the trace lacks what a step needs.
+    """
+
+    def draw(name: str) -> np.random.Generator:
+        return np.random.default_rng(stream_seed(seed, f"workload.{name}"))
+
+    pods: list[TimedPod] = list(trace.pods)
+    if shape.sample < 1.0:
+        pods = shaping.sampled(pods, shape.sample, draw("sample"))
+    if shape.inflate is not None:
+        pods = shaping.inflated(pods, trace.nodes, shape.inflate.resource, shape.inflate.load, draw("inflate"))
+    if shape.arrivals is not None:
+        pods = shaping.arriving(pods, _arrivals(shape.arrivals, len(pods), draw("arrivals")))
+    if shape.run_times is not None:
+        pods = shaping.running(pods, _run_times(shape.run_times, pods, draw("run_times")))
+    if shape.time_scale != 1.0:
+        pods = shaping.scaled(pods, shape.time_scale)
+    return msgspec.structs.replace(trace, pods=pods)
+
+
+def _arrivals(spec: Arrivals, count: int, draw: np.random.Generator) -> shaping.Times:
+    interval_ns = _duration(spec.interval, "$.arrivals.interval")
+    if spec.process == "poisson":
+        return shaping.poisson_arrivals(count, interval_ns, draw)
+    period_ns = _duration(spec.period, "$.arrivals.period")
+    return shaping.diurnal_arrivals(count, interval_ns, spec.amplitude, period_ns, draw)
+
+
+def _run_times(spec: RunTimes, pods: list[TimedPod], draw: np.random.Generator) -> shaping.Times:
+    count = len(pods)
+    if spec.distribution == "observed":
+        return shaping.observed_times(pods, count, draw)
+    length_ns = _length(spec)
+    if spec.distribution == "exponential":
+        return shaping.exponential_times(count, length_ns, draw)
+    if spec.distribution == "logNormal":
+        return shaping.log_normal_times(count, length_ns, spec.sigma, draw)
+    return shaping.pareto_times(count, length_ns, spec.alpha, draw)
+
+
+def _length(spec: RunTimes) -> int:
+    """Return the duration that a distribution has as its parameter; 0 for observed ones."""
+    lengths = {"exponential": "mean", "logNormal": "median", "pareto": "minimum"}
+    name = lengths.get(spec.distribution)
+    if name is None:
+        return 0
+    text: str | None = getattr(spec, name)
+    if text is None:
+        raise InputError(f"{KIND} $.runTimes.{name}", wanted=f"a duration, for {spec.distribution}", got="none")
+    return _duration(text, f"$.runTimes.{name}")
+
+
+def _duration(text: str, path: str) -> int:
+    found = read_long_duration(text, what=f"{KIND} {path}")
+    if not found:
+        raise InputError(f"{KIND} {path}", wanted="a duration above 0", got=repr(text))
+    return found

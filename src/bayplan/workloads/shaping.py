@@ -1,0 +1,166 @@
+"""Pure functions over the pods of a trace: sample, inflate, and draw arrivals and run times, by a given generator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+from msgspec.structs import replace
+
+from bayplan.base.errors import InputError
+from bayplan.formats.trace import TimedPod
+from bayplan.objects.node import Node
+from bayplan.objects.requests import accounted_requests, node_amounts
+
+Times = npt.NDArray[np.int64]
+"""Nanoseconds."""
+
+Draw = np.random.Generator
+
+
+# --- which pods -------------------------------------------------------------------------------------------------------
+
+
+def sampled(pods: Sequence[TimedPod], share: float, draw: Draw) -> list[TimedPod]:
+    """Return a share of pods, each at most once, in their order.
+
+    Args:
+        pods: of a trace. share: from 0 to 1. draw: the source of randomness.
+    """
+    chosen = draw.choice(len(pods), size=round(len(pods) * share), replace=False) if pods else ()
+    return [pods[index] for index in sorted(int(each) for each in chosen)]
+
+
+def inflated(pods: Sequence[TimedPod], nodes: Iterable[Node], resource: str, load: float, draw: Draw) -> list[TimedPod]:
+    """Return pods whose requests of a resource add up to a share of what nodes offer, or just above it.
+
+    All pods stay if they request less; copies of drawn pods, with names of their own, follow until the load is reached. If they
+    request more, drawn pods are left out.
+
+    Args:
+        pods: of a trace. nodes: that offer the resource. resource: its name. load: the share; 1.3 is 130 %.
+        draw: the source of randomness.
+
+    Raises:
+        InputError: no pod requests the resource, or no node offers it.
+    """
+    amounts = [accounted_requests(each.pod).requests.get(resource, 0) for each in pods]
+    offered = sum(node_amounts(node.status.allocatable).get(resource, 0) for node in nodes)
+    total, wanted = sum(amounts), load * offered
+    if not total or not offered:
+        got = "none requested" if not total else "none offered"
+        raise InputError(f"load of {resource}", wanted="pods that request it and nodes that offer it", got=got)
+    if total > wanted:
+        found, kept = 0, []
+        for index in draw.permutation(len(pods)):
+            if found >= wanted:
+                break
+            found += amounts[index]
+            kept.append(int(index))
+        return [pods[index] for index in sorted(kept)]
+    result = list(pods)
+    copies: dict[str, int] = {}
+    while total < wanted:
+        index = int(draw.integers(len(pods)))
+        model = pods[index]
+        number = copies[model.pod.key] = copies.get(model.pod.key, 1) + 1
+        metadata = replace(model.pod.metadata, name=f"{model.pod.metadata.name}-{number}", uid="")
+        result.append(replace(model, pod=replace(model.pod, metadata=metadata)))
+        total += amounts[index]
+    return result
+
+
+# --- when -------------------------------------------------------------------------------------------------------------
+
+
+def poisson_arrivals(count: int, interval_ns: float, draw: Draw) -> Times:
+    """Return the arrivals of a Poisson process, ascending.
+
+    Args:
+        count: how many. interval_ns: mean time between two. draw: the source of randomness.
+    """
+    return np.cumsum(draw.exponential(interval_ns, count)).astype(np.int64)
+
+
+def diurnal_arrivals(count: int, interval_ns: float, amplitude: float, period_ns: int, draw: Draw) -> Times:
+    """Return the arrivals of a Poisson process whose rate rises and falls as a sine, ascending.
+
+    Args:
+        count: how many. interval_ns: mean time between two, over whole periods.
+        amplitude: from 0 to 1: by how much of the mean the rate rises and falls. period_ns: of the sine: a day.
+        draw: the source of randomness.
+    """
+    found: list[Times] = []
+    now, left = 0.0, count
+    while left > 0:
+        # Thinning: arrivals at the highest rate, each kept with the probability of the rate at its time.
+        times = now + np.cumsum(draw.exponential(interval_ns / (1 + amplitude), 2 * left + 16))
+        rates = (1 + amplitude * np.sin(2 * np.pi * times / period_ns)) / (1 + amplitude)
+        kept = times[draw.random(len(times)) < rates][:left]
+        found.append(kept.astype(np.int64))
+        now, left = float(times[-1]), left - len(kept)
+    return np.concatenate(found) if found else np.empty(0, dtype=np.int64)
+
+
+def arriving(pods: Sequence[TimedPod], arrivals: Times) -> list[TimedPod]:
+    """Return pods with other arrivals, in their order of arrival; deletions move along with them."""
+    order = sorted(range(len(pods)), key=lambda index: (pods[index].arrival_ns, index))
+    found = list(pods)
+    for index, time in zip(order, arrivals.tolist(), strict=True):
+        pod = pods[index]
+        gone = None if pod.gone_at_ns is None else pod.gone_at_ns - pod.arrival_ns + time
+        found[index] = replace(pod, arrival_ns=time, gone_at_ns=gone)
+    return found
+
+
+def running(pods: Sequence[TimedPod], run_times: Times) -> list[TimedPod]:
+    """Return pods with other run times, after which they end by themselves."""
+    return [
+        replace(pod, run_time_ns=run_time, gone_at_ns=None)
+        for pod, run_time in zip(pods, run_times.tolist(), strict=True)
+    ]
+
+
+def exponential_times(count: int, mean_ns: float, draw: Draw) -> Times:
+    """Return run times that are distributed exponentially."""
+    return draw.exponential(mean_ns, count).astype(np.int64)
+
+
+def log_normal_times(count: int, median_ns: float, sigma: float, draw: Draw) -> Times:
+    """Return run times whose logarithms are distributed normally; `sigma` is their standard deviation."""
+    return (median_ns * np.exp(sigma * draw.standard_normal(count))).astype(np.int64)
+
+
+def pareto_times(count: int, minimum_ns: float, alpha: float, draw: Draw) -> Times:
+    """Return run times with a heavy tail: Pareto with a minimum and an exponent."""
+    return (minimum_ns * (1 + draw.pareto(alpha, count))).astype(np.int64)
+
+
+def observed_times(pods: Sequence[TimedPod], count: int, draw: Draw) -> Times:
+    """Return run times that are drawn from those of pods, with repetition.
+
+    Raises:
+        InputError: no pod has one.
+    """
+    known = np.array([pod.run_time_ns for pod in pods if pod.run_time_ns is not None], dtype=np.int64)
+    if not len(known):
+        raise InputError("run times", wanted="a trace with run times", got="none")
+    return draw.choice(known, size=count)
+
+
+def scaled(pods: Sequence[TimedPod], factor: float) -> list[TimedPod]:
+    """Return pods whose times are all multiplied by a factor: 0.5 makes everything happen twice as fast."""
+
+    def times(value: int | None) -> int | None:
+        return None if value is None else round(value * factor)
+
+    return [
+        replace(
+            pod,
+            arrival_ns=round(pod.arrival_ns * factor),
+            run_time_ns=times(pod.run_time_ns),
+            gone_at_ns=times(pod.gone_at_ns),
+        )
+        for pod in pods
+    ]

@@ -1,0 +1,241 @@
+"""The cluster autoscaler in simulations: when groups grow and shrink, and what keeps a node."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bayplan.app.simulation import SimulationOptions, simulate
+from bayplan.autoscaling.configuration import read_autoscaler
+from bayplan.base.durations import MINUTE_NS, SECOND_NS
+from bayplan.base.errors import InputError
+from bayplan.sim.result import PodFate, SimulationResult
+from bayplan.sim.scaling import ScalingKind
+
+HEAD = "apiVersion: bayplan.io/v1alpha1\nkind: Autoscaler\n"
+SMALL = "{name: small, maxSize: 3, template: {status: {allocatable: {cpu: '2', memory: 8Gi, pods: '9'}}}}"
+LARGE = "{name: large, maxSize: 3, template: {status: {allocatable: {cpu: '8', memory: 8Gi, pods: '9'}}}}"
+
+
+def node(name: str, cpu: int, *, group: str = "small", more: str = "") -> str:
+    labels = f"labels: {{bayplan.io/node-group: {group}}}" if group else "labels: {}"
+    status = f"status: {{allocatable: {{cpu: '{cpu}', memory: 8Gi, pods: '9'}}}}"
+    return f"{{apiVersion: v1, kind: Node, metadata: {{name: {name}, {labels}{more}}}, {status}}}"
+
+
+def pod(name: str, cpu: str, *, runs: str = "", node_name: str = "", more: str = "", spec: str = "") -> str:
+    annotations = f"annotations: {{bayplan.io/run-time: {runs}}}" if runs else "annotations: {}"
+    placed = f"nodeName: {node_name}, " if node_name else ""
+    owner = "ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, name: r, uid: r, controller: true}]"
+    return (
+        f"{{apiVersion: v1, kind: Pod, metadata: {{name: {name}, labels: {{app: a}}, {owner}, {annotations}{more}}}, "
+        f"spec: {{{placed}{spec}containers: [{{name: c, image: i, resources: {{requests: {{cpu: '{cpu}'}}}}}}]}}}}"
+    )
+
+
+def run(folder: Path, *items: str, groups: str = SMALL, options: str = "{}", until: int = 0) -> SimulationResult:
+    cluster, scaling = folder / "cluster.yaml", folder / "autoscaler.yaml"
+    cluster.write_text("\n---\n".join(items), encoding="utf-8")
+    scaling.write_text(f"{HEAD}options: {options}\nnodeGroups: [{groups}]\n", encoding="utf-8")
+    return simulate(
+        SimulationOptions(
+            paths=[str(cluster)], autoscaler=scaling, check=True, until_ns=until * MINUTE_NS if until else None
+        )
+    )
+
+
+def story(result: SimulationResult) -> list[tuple[int, str, list[str]]]:
+    """Return the events: seconds since the start, kind, nodes."""
+    assert result.scaling is not None
+    return [
+        ((each.time_ns - result.start_ns) // SECOND_NS, each.kind.value, list(each.nodes))
+        for each in result.scaling.events
+    ]
+
+
+UP, DOWN, GIVEN_UP = (each.value for each in ScalingKind)
+
+
+def test_a_group_grows_for_pods_that_wait_and_shrinks_ten_minutes_after_they_end(tmp_path: Path) -> None:
+    result = run(tmp_path, pod("p", "2", runs="5m"), pod("q", "2", runs="5m"))
+    (grown, *shrunk) = story(result)
+    assert grown == (0, UP, ["small-1", "small-2"])
+    (ended,) = {each.ended_ns for each in result.pods}
+    assert ended is not None
+    first_scan = -(-(ended - result.start_ns) // (10 * SECOND_NS)) * 10
+    assert shrunk == [(first_scan + 600, DOWN, ["small-1"]), (first_scan + 600, DOWN, ["small-2"])]
+    assert not result.cluster.store.nodes
+
+
+def test_a_new_node_is_ready_after_its_start_up_delay(tmp_path: Path) -> None:
+    result = run(tmp_path, pod("p", "2"), groups=SMALL.replace("maxSize", "startUpDelay: 90s, maxSize"))
+    assert [each.added_ns - result.start_ns for each in result.nodes] == [90 * SECOND_NS]
+
+
+def test_pods_wait_for_nodes_that_are_starting(tmp_path: Path) -> None:
+    result = run(tmp_path, pod("p", "1"), pod("q", "1"), options="{scanInterval: 1s}")
+    assert story(result) == [(0, UP, ["small-1"])]
+
+
+def test_a_group_grows_to_its_maximum_and_no_further(tmp_path: Path) -> None:
+    result = run(tmp_path, *(pod(f"p{number}", "2") for number in range(5)))
+    assert [nodes for _, _, nodes in story(result)] == [["small-1", "small-2", "small-3"]]
+    assert sum(each.fate is PodFate.PENDING for each in result.pods) == 2
+
+
+def test_a_group_grows_to_its_minimum_without_pods(tmp_path: Path) -> None:
+    result = run(tmp_path, node("n0", 1, group=""), groups=SMALL.replace("maxSize", "minSize: 2, maxSize"))
+    assert story(result) == [(0, UP, ["small-1", "small-2"])]
+
+
+def test_the_limit_of_all_nodes_counts_those_without_a_group(tmp_path: Path) -> None:
+    pods = [pod(f"p{number}", "2") for number in range(3)]
+    result = run(tmp_path, node("n0", 1, group=""), *pods, options="{maxNodesTotal: 2}")
+    assert [nodes for _, _, nodes in story(result)] == [["small-1"]]
+
+
+def test_pods_that_no_group_could_take_add_no_node(tmp_path: Path) -> None:
+    assert story(run(tmp_path, pod("p", "3"), pod("q", "1", spec="nodeSelector: {disk: ssd}, "))) == []
+
+
+def test_a_young_pod_waits_until_it_counts(tmp_path: Path) -> None:
+    result = run(tmp_path, pod("p", "2"), options="{newPodScaleUpDelay: 45s}")
+    assert story(result)[0][0] == 50
+
+
+def test_expendable_pods_add_no_node(tmp_path: Path) -> None:
+    assert story(run(tmp_path, pod("p", "1", spec="priority: -20, "))) == []
+
+
+EXPANDERS = [
+    ("the smallest waste", "least-waste", "small", ("2",)),
+    ("the most pods", "most-pods", "large", ("2", "2", "2", "2", "2")),
+    ("the lowest price for each pod", "price", "large", ("2", "2", "2", "2")),
+    ("the highest priority", "priority", "large", ("1",)),
+]
+
+
+@pytest.mark.parametrize(("expander", "want", "requests"), [pytest.param(*each[1:], id=each[0]) for each in EXPANDERS])
+def test_an_expander_prefers(expander: str, want: str, requests: tuple[str, ...], tmp_path: Path) -> None:
+    pods = [pod(f"p{number}", cpu) for number, cpu in enumerate(requests)]
+    groups = (
+        f"{SMALL.replace('maxSize', 'price: 1, maxSize')}, {LARGE.replace('maxSize', 'price: 2, priority: 9, maxSize')}"
+    )
+    result = run(tmp_path, *pods, groups=groups, options=f"{{expander: {expander}}}")
+    assert story(result)[0][2][0] == f"{want}-1"
+
+
+def test_equally_good_groups_are_drawn_by_the_seed(tmp_path: Path) -> None:
+    groups = ", ".join(SMALL.replace("small", f"group-{letter}") for letter in "abcd")
+    first, again = (story(run(tmp_path, pod("p", "2"), groups=groups)) for _ in range(2))
+    assert first == again
+
+
+PODS_THAT_KEEP_THEIR_NODE = [
+    (
+        "a pod that must not be evicted",
+        pod("p", "500m", node_name="n1")
+        .replace("{app: a}", "{app: a}")
+        .replace("annotations: {}", 'annotations: {cluster-autoscaler.kubernetes.io/safe-to-evict: "false"}'),
+    ),
+    ("a pod without a controller", pod("p", "500m", node_name="n1").replace("controller: true", "controller: false")),
+    ("a pod with local storage", pod("p", "500m", node_name="n1", spec="volumes: [{name: v, emptyDir: {}}], ")),
+    ("a pod of the system", pod("p", "500m", node_name="n1").replace("name: p,", "name: p, namespace: kube-system,")),
+    (
+        "a pod that fits nowhere else",
+        pod("p", "500m", node_name="n1", spec="nodeSelector: {kubernetes.io/hostname: n1}, "),
+    ),
+    ("high utilization", pod("p", "1", node_name="n1")),
+]
+
+
+@pytest.mark.parametrize("item", [pytest.param(each[1], id=each[0]) for each in PODS_THAT_KEEP_THEIR_NODE])
+def test_a_node_stays_because_of(item: str, tmp_path: Path) -> None:
+    assert story(run(tmp_path, node("n1", 2), node("n2", 8, group=""), item, until=60)) == []
+
+
+def test_a_node_with_low_utilization_goes_and_its_pods_are_evicted(tmp_path: Path) -> None:
+    result = run(tmp_path, node("n1", 2), node("n2", 8, group=""), pod("p", "900m", node_name="n1"), until=60)
+    assert story(result) == [(600, DOWN, ["n1"])]
+    assert result.pods[0].disruption == "EvictionByEvictionAPI"
+    assert list(result.cluster.store.nodes) == ["n2"]
+
+
+def test_nodes_with_pods_go_one_by_one(tmp_path: Path) -> None:
+    pods = [pod(f"p{number}", "500m", node_name=f"n{number}") for number in (1, 2)]
+    result = run(tmp_path, node("n1", 2), node("n2", 2), node("n3", 8, group=""), *pods, until=60)
+    assert [(time, nodes) for time, _, nodes in story(result)] == [(600, ["n1"]), (620, ["n2"])]
+
+
+def test_a_scale_up_delays_scale_downs(tmp_path: Path) -> None:
+    late = pod("q", "2").replace("labels: {app: a}", "labels: {app: a}, creationTimestamp: null")
+    result = run(tmp_path, node("n1", 1), late, options="{scaleDownUnneededTime: 1m}", until=60)
+    assert [each for each in story(result) if each[1] == DOWN] == [(600, DOWN, ["n1"])]
+
+
+def test_the_minimum_and_an_annotation_keep_nodes(tmp_path: Path) -> None:
+    kept = ', annotations: {cluster-autoscaler.kubernetes.io/scale-down-disabled: "true"}'
+    groups = f"{SMALL.replace('maxSize', 'minSize: 1, maxSize')}, {LARGE}"
+    result = run(
+        tmp_path, node("n1", 2), node("n2", 2), node("n3", 2, group="large", more=kept), groups=groups, until=60
+    )
+    assert [nodes for _, _, nodes in story(result)] == [["n1"]]
+
+
+def test_scale_down_can_be_switched_off(tmp_path: Path) -> None:
+    assert story(run(tmp_path, node("n1", 2), options="{scaleDownEnabled: false}", until=60)) == []
+
+
+def test_costs_are_node_hours_at_the_price_of_the_group(tmp_path: Path) -> None:
+    groups = SMALL.replace("maxSize", "price: 3, maxSize")
+    result = run(tmp_path, node("n1", 2), node("n2", 2), pod("p", "2", node_name="n2"), groups=groups, until=60)
+    assert result.scaling is not None
+    (cost,) = result.scaling.costs
+    assert (cost.nodes, cost.peak) == (2, 2)
+    assert cost.node_hours == pytest.approx((600 + result.duration_ns / SECOND_NS) / 3600)
+    assert cost.cost == pytest.approx(3 * cost.node_hours)
+
+
+MISTAKES = [
+    (
+        "a misspelt option",
+        "options: {expandr: price}\nnodeGroups: []",
+        "3 Autoscaler $.options.expandr: got an unknown field; try 'expander'",
+    ),
+    (
+        "an expander that does not exist",
+        "options: {expander: grpc}\nnodeGroups: []",
+        "3 Autoscaler $.options.expander: expected least-waste, most-pods, price, priority or random, got 'grpc'",
+    ),
+    ("no groups", "options: {}", "1 Autoscaler $.nodeGroups: expected a value, got none"),
+    (
+        "a group twice",
+        f"nodeGroups:\n- {SMALL}\n- {SMALL}",
+        "5 Autoscaler $.nodeGroups[1].name: got a name used before",
+    ),
+    (
+        "a minimum above the maximum",
+        f"nodeGroups:\n- {SMALL.replace('maxSize', 'minSize: 4, maxSize')}",
+        "4 Autoscaler $.nodeGroups[0].maxSize: expected a number of at least 4, the minSize, got 3",
+    ),
+    (
+        "no scan interval",
+        "options: {scanInterval: 0s}\nnodeGroups: []",
+        "3 Autoscaler $.options.scanInterval: expected a duration above 0, got '0s'",
+    ),
+    (
+        "a template of another kind",
+        "nodeGroups:\n- {name: a, maxSize: 1, template: {kind: Pod}}",
+        "4 Autoscaler $.nodeGroups[0].template: expected a Node, got Pod",
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "message"), [pytest.param(*each[1:], id=each[0]) for each in MISTAKES])
+def test_a_mistake_is_refused_with_its_line(text: str, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.yaml"
+    path.write_text(HEAD + text, encoding="utf-8")
+    with pytest.raises(InputError) as caught:
+        read_autoscaler(path)
+    assert str(caught.value) == f"{path}:{message}"

@@ -1,0 +1,234 @@
+"""The descheduler in simulations: what each plugin evicts, what stays, and when it runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bayplan.app.simulation import SimulationOptions, simulate
+from bayplan.base.durations import MINUTE_NS, SECOND_NS
+from bayplan.base.errors import InputError
+from bayplan.descheduling.policy import read_policy
+from bayplan.sim.result import SimulationResult
+
+HEAD = "apiVersion: descheduler/v1alpha2\nkind: DeschedulerPolicy\n"
+
+
+def node(name: str, *, zone: str = "", cpu: int = 8, more: str = "") -> str:
+    labels = f"labels: {{zone: {zone}}}" if zone else "labels: {}"
+    status = f"status: {{allocatable: {{cpu: '{cpu}', memory: 8Gi, pods: '20'}}}}"
+    return f"{{apiVersion: v1, kind: Node, metadata: {{name: {name}, {labels}}}, {more}{status}}}"
+
+
+def pod(name: str, node_name: str, cpu: str = "1", *, owner: str = "r", spec: str = "", meta: str = "") -> str:
+    controller = (
+        f"ownerReferences: [{{apiVersion: apps/v1, kind: ReplicaSet, name: {owner}, uid: {owner}, controller: true}}], "
+        if owner
+        else ""
+    )
+    return (
+        f"{{apiVersion: v1, kind: Pod, metadata: {{name: {name}, {meta}{controller}labels: {{app: a}}}}, spec: {{"
+        f"nodeName: {node_name}, {spec}containers: [{{name: c, image: i, resources: {{requests: {{cpu: '{cpu}'}}}}}}]}}}}"
+    )
+
+
+def policy(name: str, args: str = "", *, point: str = "balance", top: str = "", evictor: str = "") -> str:
+    configured = f"{{name: {name}, args: {args}}}" if args else ""
+    default = f"{{name: DefaultEvictor, args: {evictor}}}" if evictor else ""
+    configs = ", ".join(each for each in (configured, default) if each)
+    return f"{HEAD}{top}profiles:\n- {{pluginConfig: [{configs}], plugins: {{{point}: {{enabled: [{name}]}}}}}}\n"
+
+
+def run(folder: Path, text: str, *items: str, until: int = 9) -> SimulationResult:
+    cluster, rules = folder / "cluster.yaml", folder / "policy.yaml"
+    cluster.write_text("\n---\n".join(items), encoding="utf-8")
+    rules.write_text(text, encoding="utf-8")
+    options = SimulationOptions(paths=[str(cluster)], descheduler=rules, check=True, until_ns=until * MINUTE_NS)
+    return simulate(options)
+
+
+def evicted(result: SimulationResult) -> list[str]:
+    return sorted(each.pod.removeprefix("default/") for each in result.descheduled)
+
+
+def several(count: int, *, cpu: str = "1", spec: str = "") -> list[str]:
+    """Return pods p0, p1, ... of one owner on the first node."""
+    return [pod(f"p{number}", "n1", cpu, spec=spec) for number in range(count)]
+
+
+def old(more: str) -> str:
+    """Return a policy about pods older than a minute."""
+    return policy("PodLifeTime", f"{{maxPodLifeTimeSeconds: 60, {more}}}", point="deschedule")
+
+
+NODES = (node("n1"), node("n2"))
+DUPLICATES = policy("RemoveDuplicates")
+LIFE_TIME = policy("PodLifeTime", "{maxPodLifeTimeSeconds: 60}", point="deschedule")
+SPREAD = policy("RemovePodsViolatingTopologySpreadConstraint")
+LOW = policy("LowNodeUtilization", "{thresholds: {cpu: 20}, targetThresholds: {cpu: 50}}")
+CONSTRAINT = (
+    "topologySpreadConstraints: [{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: %s, "
+    "labelSelector: {matchLabels: {app: a}}}], "
+)
+HARD, SOFT = CONSTRAINT % "DoNotSchedule", CONSTRAINT % "ScheduleAnyway"
+ZONES = (node("n1", zone="a"), node("n2", zone="b"))
+
+CASES = [
+    ("duplicates on a node are evicted beyond an even share", DUPLICATES, (*NODES, *several(4)), ["p2", "p3"]),
+    ("pods of different owners are no duplicates", DUPLICATES, (*NODES, pod("p", "n1"), pod("q", "n1", owner="s")), []),
+    (
+        "duplicates stay if no other node takes them",
+        DUPLICATES,
+        (node("n1"), node("n2", more="spec: {unschedulable: true}, "), pod("p", "n1"), pod("q", "n1")),
+        [],
+    ),
+    (
+        "an excluded kind of owners is left alone",
+        policy("RemoveDuplicates", "{excludeOwnerKinds: [ReplicaSet]}"),
+        (*NODES, pod("p", "n1"), pod("q", "n1")),
+        [],
+    ),
+    ("pods older than the limit are evicted", LIFE_TIME, (*NODES, pod("p", "n1")), ["p"]),
+    (
+        "a namespace that is excluded keeps its pods",
+        old("namespaces: {exclude: [default]}"),
+        (*NODES, pod("p", "n1")),
+        [],
+    ),
+    ("a label selector chooses pods", old("labelSelector: {matchLabels: {app: b}}"), (*NODES, pod("p", "n1")), []),
+    ("a state chooses pods", old("states: [Pending]"), (*NODES, pod("p", "n1")), []),
+    ("the fullest domain gives pods until the skew holds", SPREAD, (*ZONES, *several(4, spec=HARD)), ["p0", "p1"]),
+    ("a skew that holds is left alone", SPREAD, (*ZONES, pod("p", "n1", spec=HARD)), []),
+    ("a soft constraint is left alone by default", SPREAD, (*ZONES, *several(4, spec=SOFT)), []),
+    (
+        "a domain without room gets no pods",
+        SPREAD,
+        (ZONES[0], node("n2", zone="b", cpu=1), *several(4, cpu="2", spec=HARD)),
+        [],
+    ),
+    (
+        "an overutilized node gives pods until it is below the target",
+        LOW,
+        (*NODES, *(pod(f"p{i}", "n1", owner=f"r{i}") for i in range(6))),
+        ["p0", "p1"],
+    ),
+    (
+        "pods of lower priority go first",
+        LOW,
+        (*NODES, *(pod(f"p{i}", "n1", spec=f"priority: {9 - i}, ") for i in range(5))),
+        ["p4"],
+    ),
+    ("without underutilized nodes nothing happens", LOW, (*NODES, *several(6), pod("q", "n2", "3")), []),
+    (
+        "deviations count from the mean",
+        policy(
+            "LowNodeUtilization", "{thresholds: {cpu: 10}, targetThresholds: {cpu: 10}, useDeviationThresholds: true}"
+        ),
+        (*NODES, *several(3)),
+        ["p0"],
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "items", "want"), [pytest.param(*case[1:], id=case[0]) for case in CASES])
+def test_a_plugin_evicts(text: str, items: tuple[str, ...], want: list[str], tmp_path: Path) -> None:
+    assert evicted(run(tmp_path, text, *items)) == want
+
+
+KEPT = [
+    ("without a controller", pod("p", "n1", owner="")),
+    ("with local storage", pod("p", "n1", spec="volumes: [{name: v, emptyDir: {}}], ")),
+    ("critical for the system", pod("p", "n1", spec="priority: 2000000000, ")),
+    ("of a DaemonSet", pod("p", "n1").replace("kind: ReplicaSet", "kind: DaemonSet")),
+]
+
+
+@pytest.mark.parametrize("item", [pytest.param(each[1], id=each[0]) for each in KEPT])
+def test_a_pod_stays_that_is(item: str, tmp_path: Path) -> None:
+    assert evicted(run(tmp_path, LIFE_TIME, *NODES, item)) == []
+
+
+ANNOTATED = pod("p", "n1", owner="", meta="annotations: {descheduler.alpha.kubernetes.io/evict: ''}, ")
+ALLOWED = [
+    ("the annotation to evict it", "{}", ANNOTATED),
+    ("local storage is allowed", "{evictLocalStoragePods: true}", KEPT[1][1]),
+    ("critical pods are allowed", "{evictSystemCriticalPods: true}", KEPT[2][1]),
+]
+
+
+@pytest.mark.parametrize(("evictor", "item"), [pytest.param(*each[1:], id=each[0]) for each in ALLOWED])
+def test_a_pod_goes_because_of(evictor: str, item: str, tmp_path: Path) -> None:
+    text = policy("PodLifeTime", "{maxPodLifeTimeSeconds: 60}", point="deschedule", evictor=evictor)
+    assert evicted(run(tmp_path, text, *NODES, item)) == ["p"]
+
+
+def test_a_disruption_budget_limits_evictions(tmp_path: Path) -> None:
+    budget = (
+        "{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: b, namespace: default}, "
+        "spec: {maxUnavailable: 0, selector: {matchLabels: {app: a}}}}"
+    )
+    assert evicted(run(tmp_path, LIFE_TIME, *NODES, pod("p", "n1"), budget)) == []
+
+
+def test_the_limits_of_a_run_count(tmp_path: Path) -> None:
+    text = policy(
+        "PodLifeTime", "{maxPodLifeTimeSeconds: 60}", point="deschedule", top="maxNoOfPodsToEvictPerNode: 1\n"
+    )
+    result = run(tmp_path, text, *NODES, pod("p", "n1"), pod("q", "n1"), pod("r", "n2"))
+    assert evicted(result) == ["p", "r"]
+
+
+def test_it_runs_again_when_a_pod_has_come_of_age(tmp_path: Path) -> None:
+    text = policy("PodLifeTime", "{maxPodLifeTimeSeconds: 420}", point="deschedule")
+    result = run(tmp_path, text, *NODES, pod("p", "n1"), until=60)
+    (gone,) = result.descheduled
+    # The first run that finds the pod older than 7 minutes.
+    assert gone.time_ns - result.start_ns == 600 * SECOND_NS
+    assert (gone.node, gone.plugin) == ("n1", "PodLifeTime")
+    assert result.pods[0].disruption == "EvictionByEvictionAPI"
+
+
+AT = "4 DeschedulerPolicy $.profiles[0].plugins"
+MISTAKES = [
+    (
+        "a plugin that does not run here",
+        policy("RemoveFailedPods", point="deschedule"),
+        f"{AT}.deschedule.enabled[0]: expected one of PodLifeTime, got 'RemoveFailedPods'",
+    ),
+    (
+        "a plugin at another extension point",
+        policy("PodLifeTime", "{maxPodLifeTimeSeconds: 1}"),
+        f"{AT}.balance.enabled[0]: expected one of RemoveDuplicates, RemovePodsViolatingTopologySpreadConstraint, "
+        "LowNodeUtilization, got 'PodLifeTime'",
+    ),
+    (
+        "arguments that are missing",
+        policy("LowNodeUtilization"),
+        f"{AT}.balance.enabled[0]: expected arguments of LowNodeUtilization in pluginConfig, got none",
+    ),
+    (
+        "a misspelt argument",
+        policy("PodLifeTime", "{maxPodLifeTimeSecond: 1}", point="deschedule"),
+        "4 PodLifeTime $.maxPodLifeTimeSecond: got an unknown field; try 'maxPodLifeTimeSeconds'",
+    ),
+    (
+        "a percentage above 100",
+        policy("LowNodeUtilization", "{thresholds: {cpu: 120}, targetThresholds: {}}"),
+        "4 LowNodeUtilization $.thresholds.cpu: expected a number of at most 100, got 120",
+    ),
+    (
+        "another version",
+        policy("RemoveDuplicates").replace("v1alpha2", "v1alpha1"),
+        "1 DeschedulerPolicy $.apiVersion: expected 'descheduler/v1alpha2', got 'descheduler/v1alpha1'",
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "message"), [pytest.param(*each[1:], id=each[0]) for each in MISTAKES])
+def test_a_mistake_is_refused_with_its_line(text: str, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "p.yaml"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(InputError) as caught:
+        read_policy(path)
+    assert str(caught.value) == f"{path}:{message}"

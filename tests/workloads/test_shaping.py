@@ -1,0 +1,149 @@
+"""Shaping of traces: which pods, when they arrive, how long they run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bayplan.base.errors import InputError
+from bayplan.formats.trace import TimedPod, Trace
+from bayplan.testing import make_node, make_pod
+from bayplan.workloads import shaping
+from bayplan.workloads.shape import read_shape, shaped
+
+SECOND = 1_000_000_000
+DAY = 86_400 * SECOND
+HEAD = "apiVersion: bayplan.io/v1alpha1\nkind: Workload\n"
+NODES = [make_node(f"n{number}").capacity(cpu="10", memory="8Gi").obj() for number in range(2)]
+PODS = [
+    TimedPod(
+        pod=make_pod(f"p{number}").req(cpu="1").obj(),
+        arrival_ns=number * SECOND,
+        run_time_ns=(number + 1) * SECOND,
+        gone_at_ns=100 * SECOND if number == 0 else None,
+    )
+    for number in range(10)
+]
+
+
+def draw(seed: int = 1) -> np.random.Generator:
+    return np.random.default_rng(seed)
+
+
+def names(pods: list[TimedPod]) -> list[str]:
+    return [each.pod.metadata.name for each in pods]
+
+
+def test_a_sample_has_its_share_of_the_pods_in_their_order() -> None:
+    found = shaping.sampled(PODS, 0.4, draw())
+    assert len(found) == 4
+    assert names(found) == sorted(names(found))
+    assert shaping.sampled([], 0.4, draw()) == []
+
+
+def test_a_trace_is_inflated_with_copies_that_have_names_of_their_own() -> None:
+    found = shaping.inflated(PODS, NODES, "cpu", 0.75, draw())
+    assert len(found) == 15
+    assert found[:10] == PODS
+    assert len(set(names(found))) == 15
+
+
+def test_a_trace_is_deflated_by_leaving_pods_out() -> None:
+    assert len(shaping.inflated(PODS, NODES, "cpu", 0.2, draw())) == 4
+
+
+def test_a_load_of_a_resource_that_nothing_requests_is_refused() -> None:
+    with pytest.raises(InputError, match="none requested"):
+        shaping.inflated(PODS, NODES, "nvidia.com/gpu", 1.3, draw())
+
+
+def test_poisson_arrivals_have_the_mean_interval_and_its_variation() -> None:
+    gaps = np.diff(shaping.poisson_arrivals(20_000, 5 * SECOND, draw()))
+    assert gaps.min() >= 0
+    assert gaps.mean() == pytest.approx(5 * SECOND, rel=0.05)
+    assert gaps.std() == pytest.approx(5 * SECOND, rel=0.05)
+
+
+def test_diurnal_arrivals_are_densest_in_the_first_half_of_a_period() -> None:
+    times = shaping.diurnal_arrivals(50_000, 10 * SECOND, 0.8, DAY, draw())
+    assert len(times) == 50_000
+    assert (np.diff(times) >= 0).all()
+    whole = times[times < times[-1] // DAY * DAY]
+    # The mean of a sine over half a period is 2/pi.
+    assert (whole % DAY < DAY // 2).mean() == pytest.approx(0.5 + 0.8 / np.pi, abs=0.02)
+    assert np.diff(whole).mean() == pytest.approx(10 * SECOND, rel=0.05)
+
+
+def test_a_deletion_moves_along_with_its_arrival() -> None:
+    found = shaping.arriving(PODS, np.arange(10, dtype=np.int64) * 7 + 5)
+    assert [each.arrival_ns for each in found] == [number * 7 + 5 for number in range(10)]
+    assert found[0].gone_at_ns == 100 * SECOND + 5
+
+
+DISTRIBUTIONS = [
+    ("exponential", shaping.exponential_times(40_000, 60 * SECOND, draw()), 60 * np.log(2)),
+    ("log-normal", shaping.log_normal_times(40_000, 60 * SECOND, 1.5, draw()), 60),
+    ("Pareto", shaping.pareto_times(40_000, 60 * SECOND, 2.0, draw()), 60 * np.sqrt(2)),
+]
+
+
+@pytest.mark.parametrize(("times", "median"), [pytest.param(*case[1:], id=case[0]) for case in DISTRIBUTIONS])
+def test_run_times_have_the_median_of_their_distribution(times: shaping.Times, median: float) -> None:
+    assert np.median(times) == pytest.approx(median * SECOND, rel=0.03)
+
+
+def test_observed_run_times_are_those_of_the_trace() -> None:
+    assert set(shaping.observed_times(PODS, 1000, draw())) == {each.run_time_ns for each in PODS}
+
+
+def test_pods_with_run_times_end_by_themselves() -> None:
+    found = shaping.running(PODS, np.full(10, 3, dtype=np.int64))
+    assert {(each.run_time_ns, each.gone_at_ns) for each in found} == {(3, None)}
+
+
+def test_all_times_are_scaled() -> None:
+    found = shaping.scaled(PODS, 0.5)
+    assert (found[0].gone_at_ns, found[9].arrival_ns, found[9].run_time_ns) == (50 * SECOND, 4.5 * SECOND, 5 * SECOND)
+
+
+def shape_file(folder: Path, text: str) -> Path:
+    path = folder / "w.yaml"
+    path.write_text(HEAD + text, encoding="utf-8")
+    return path
+
+
+def test_the_same_seed_gives_the_same_trace_and_steps_have_streams_of_their_own(tmp_path: Path) -> None:
+    trace = Trace(format="test", nodes=NODES, pods=PODS)
+    both = "inflate: {resource: cpu, load: 0.9}\narrivals: {interval: 3s}\n"
+    shape = read_shape(shape_file(tmp_path, both))
+    assert shaped(trace, shape, 7).pods == shaped(trace, shape, 7).pods
+    assert shaped(trace, shape, 7).pods != shaped(trace, shape, 8).pods
+    more = read_shape(shape_file(tmp_path, f"{both}runTimes: {{distribution: observed}}\n"))
+    arrivals = [each.arrival_ns for each in shaped(trace, shape, 7).pods]
+    assert [each.arrival_ns for each in shaped(trace, more, 7).pods] == arrivals
+
+
+MISTAKES = [
+    ("a misspelt field", "sampel: 0.5", "3 Workload $.sampel: got an unknown field; try 'sample'"),
+    ("a share above 1", "sample: 2", "3 Workload $.sample: expected a number of at most 1, got 2"),
+    (
+        "a distribution without its parameter",
+        "runTimes: {distribution: pareto}",
+        "3 Workload $.runTimes.minimum: expected a duration, for pareto, got none",
+    ),
+    (
+        "no interval at all",
+        "arrivals: {interval: 0s}",
+        "3 Workload $.arrivals.interval: expected a duration above 0, got '0s'",
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "message"), [pytest.param(*case[1:], id=case[0]) for case in MISTAKES])
+def test_a_mistake_is_refused_with_its_line(text: str, message: str, tmp_path: Path) -> None:
+    path = shape_file(tmp_path, text)
+    with pytest.raises(InputError) as caught:
+        read_shape(path)
+    assert str(caught.value) == f"{path}:{message}"
