@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Hashable
+from dataclasses import dataclass
 from weakref import WeakSet
 
+import numpy as np
 import pytest
 from msgspec.structs import replace
 
@@ -15,9 +17,13 @@ from bayplan.engine.plan_cache import BYTES_PER_ROW, MAX_PROBATION, PlanCache
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.node_info import NodeInfo
 from bayplan.framework.per_node_plugin import PerNodePlugin
+from bayplan.framework.plugin import FilterPlugin, Params, PreFilterPlugin, PreFilterResult
 from bayplan.objects.meta import OwnerReference
 from bayplan.objects.pod import Pod
 from bayplan.objects.requests import fit_requests
+from bayplan.state.arrays import Codes
+from bayplan.state.cluster_state import ClusterState
+from bayplan.state.views import Rows
 from bayplan.testing import PodBuilder, make_pod
 from tests.engine.recorders import make_scheduler
 
@@ -274,6 +280,52 @@ def test_an_adapted_plan_finds_the_nodes_for_each_pod() -> None:
         plan.run_pre_filter_plugins(CycleState())
         plan.refresh_filters()
         assert plan.filtered.count == want
+
+
+class Amount:
+    """Equal to any other, as params are that compare only what decides about nodes."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Amount)
+
+    def __hash__(self) -> int:
+        return 0
+
+
+@dataclass(frozen=True)
+class AmountSpec:
+    key: str
+
+
+class KnowsAmounts(PreFilterPlugin[AmountSpec], FilterPlugin[AmountSpec]):
+    name = "KnowsAmounts"
+
+    def compile(self, pod: Pod, cluster: ClusterState) -> AmountSpec:
+        return AmountSpec(str(item_cpu(pod)))
+
+    def pre_filter(self, spec: AmountSpec, cluster: ClusterState, state: CycleState) -> PreFilterResult:
+        return PreFilterResult((Amount(spec.key),))
+
+    def filter(self, spec: AmountSpec, params: Params | None, rows: Rows) -> Codes:
+        assert params is not None
+        assert isinstance(params[0], Amount)
+        return np.full(len(rows), params[0].text != spec.key, dtype=np.uint16)
+
+    def reasons(self, spec: AmountSpec, params: Params | None, verdict: int) -> tuple[str, ...]:
+        return ("the params are those of another pod",)
+
+
+def test_an_adapted_plan_passes_on_the_params_of_its_pod_even_if_they_equal_the_former_ones() -> None:
+    scheduler = make_scheduler(KnowsAmounts, in_tree=("NodeResourcesFit",), nodes=("n1", "n2"))
+    for number in range(4):
+        scheduler.handle(None, pod(f"p{number}", cpu=f"{number + 1}m").obj(), 0)
+        report = scheduler.schedule_one(0)
+        assert report is not None
+        assert report.node_name, report.message
+    assert scheduler.plans.adapted == 3
 
 
 def test_a_plan_that_is_kept_is_not_adapted() -> None:

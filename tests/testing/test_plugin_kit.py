@@ -87,7 +87,8 @@ class Right(FilterPlugin[PodSpec], NormalizePlugin[PodSpec]):
         return ("half of the CPU would not stay free",)
 
     def score(self, spec: PodSpec, params: Params | None, rows: Rows) -> Ints:
-        return np.maximum(rows.allocatable(CPU) - rows.requested(CPU), 0)
+        free: Ints = np.maximum(rows.allocatable(CPU) - rows.requested(CPU), 0)
+        return free
 
     def scale(self, spec: PodSpec, params: Params | None, raw: Ints) -> Params:
         return (int(raw.max()),)

@@ -13,10 +13,10 @@ from bayplan.classic.fit_error import FitError
 from bayplan.classic.plugins.priority import MAX_PRIORITY, FailingPriority, RowPriority
 from bayplan.classic.select_host import select_host
 from bayplan.classic.trial import NodeTrial
-from bayplan.engine.cycle import CountedIn, NominatedFailures, ScheduleResult
+from bayplan.engine.cycle import NominatedFailures, ScheduleResult
 from bayplan.engine.extenders import ExtendedCycle, add_extender_scores, find_nodes_that_pass_extenders
 from bayplan.engine.full_pass import score_over
-from bayplan.engine.nominated_pods import Crowd
+from bayplan.engine.nominated_pods import Crowd, NominatedPods
 from bayplan.engine.plan import Plan
 from bayplan.engine.select_host import NodeSampling, Pick
 from bayplan.framework.cycle_state import CycleState
@@ -67,7 +67,7 @@ def schedule_pod(
     plan: Plan,
     pod: Pod,
     cycle_state: CycleState,
-    nominated_pods: CountedIn,
+    nominated_pods: NominatedPods,
     settings: CycleSettings,
     extenders: Sequence[Extender] = (),
 ) -> ClassicResult:

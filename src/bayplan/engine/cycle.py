@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
 from bayplan.engine.extenders import ExtendedCycle, add_extender_scores, find_nodes_that_pass_extenders
 from bayplan.engine.first_failures import FirstFailures
 from bayplan.engine.full_pass import ScoreTable, score_over
-from bayplan.engine.nominated_pods import Crowd
+from bayplan.engine.nominated_pods import Crowd, NominatedPods
 from bayplan.engine.plan import Plan
 from bayplan.engine.preemption.dry_runner import PLAN
 from bayplan.engine.select_host import NodeSampling, Pick, Ties, tie_set
@@ -96,25 +96,11 @@ class ScheduleResult:
         self._nominated_failures = found
 
 
-class CountedIn(Protocol):
-    """The nominated pods, as a cycle needs them.
-
-    Attributes:
-        log: rows whose nominations changed.
-    """
-
-    log: RowLog
-
-    def __call__(self, pod: Pod) -> Crowd:
-        """Return the nominated pods that count when a pod is filtered."""
-        ...
-
-
 def schedule_pod(
     plan: Plan,
     pod: Pod,
     cycle_state: CycleState,
-    nominated_pods: CountedIn,
+    nominated_pods: NominatedPods,
     pick: Pick,
     sampling: NodeSampling | None = None,
     extenders: Sequence[Extender] = (),

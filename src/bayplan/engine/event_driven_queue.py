@@ -35,6 +35,7 @@ from bayplan.engine.queued_pod import (
     UNSCHEDULABLE,
     KeyFunction,
     QueuedPod,
+    Rejection,
     priority_sort,
 )
 from bayplan.framework.events import UNSCHEDULABLE_TIMEOUT, ClusterEvent, HintTable

@@ -101,7 +101,9 @@ class PreFilters:
                 break
             plugin, spec = self._plugins[number]
             answer = plugin.pre_filter(spec, self._state, cycle_state)
-            if answer is not self._answers[number] and answer != self._answers[number]:
+            known = self._answers[number]
+            # Results for different specs may be equal and still not the same: they compare only what decides about rows.
+            if answer is not known and (number in self._stale or answer != known):
                 self._answers[number] = answer
                 return self._fold(number + 1, cycle_state)
         self._drop_stale(self._asked)
@@ -248,7 +250,8 @@ class PreScores:
         for number in sorted({*self._dynamic, *self._stale}) if known else range(len(self._plugins)):
             plugin, spec = self._plugins[number]
             answer = plugin.pre_score(spec, self._state, feasible)
-            if answer is not self._answers[number] and answer != self._answers[number]:
+            before = self._answers[number]
+            if answer is not before and (number in self._stale or answer != before):
                 self._answers[number] = answer
                 changed = True
         self._stale = []

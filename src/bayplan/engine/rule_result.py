@@ -153,7 +153,7 @@ class FilterResult(RuleResult):
 
     def allocate(self) -> None:
         """Allocate `values` for the capacity."""
-        self.values = np.empty(self.columns.capacity, dtype=np.uint16)
+        self.values = np.zeros(self.columns.capacity, dtype=np.uint16)
         self.codes = self.values
 
     def ask_all(self) -> None:
