@@ -20,8 +20,10 @@ from bayplan.app.api_service import make_service
 from bayplan.app.simulator_server import SimulatorOptions
 
 PACKAGE = Path(bayplan.__file__).parent
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
+REQUEST = ("apiserver/http/protocol.py", "on_headers_complete")
 QUIET_S = 1.0
+"""Without a call of something new, so that the node has been dealt with, and only timers tick."""
 NODE = {
     "apiVersion": "v1",
     "kind": "Node",
@@ -41,18 +43,30 @@ DEPLOYMENT = {
 
 
 class Trace:
-    """Functions by their first call, once it is on."""
+    """Functions by their first call.
+
+    Attributes:
+        calls: files and functions. last: when the newest was called first.
+        awaits_request: whether the next request begins the list anew.
+    """
 
     def __init__(self) -> None:
-        self.is_on = False
         self.calls: dict[tuple[str, str], None] = {}
+        self.last = time.monotonic()
+        self.awaits_request = False
 
     def note(self, frame: FrameType, event: str, argument: object) -> None:
         """Note a call; see `sys.setprofile`."""
-        if self.is_on and event == "call":
+        if event == "call":
             path = Path(frame.f_code.co_filename)
             if path.is_relative_to(PACKAGE):
-                self.calls[path.relative_to(PACKAGE).as_posix(), frame.f_code.co_name] = None
+                call = path.relative_to(PACKAGE).as_posix(), frame.f_code.co_name
+                if self.awaits_request and call == REQUEST:
+                    self.awaits_request = False
+                    self.calls.clear()
+                if call not in self.calls:
+                    self.calls[call] = None
+                    self.last = time.monotonic()
 
 
 def _until(is_so: Callable[[], bool]) -> None:
@@ -64,15 +78,13 @@ def _until(is_so: Callable[[], bool]) -> None:
 
 
 def _use(address: str, trace: Trace) -> None:
-    """Create a Deployment, and wait until its pod runs."""
+    """Create a Deployment when the server has nothing else to do, and wait until its pod runs."""
     with httpx.Client(base_url=address) as client:
         client.post("/api/v1/nodes", json=NODE)
-        time.sleep(QUIET_S)
-        trace.is_on = True
+        _until(lambda: time.monotonic() - trace.last > QUIET_S)
+        trace.awaits_request = True
         client.post("/apis/apps/v1/namespaces/default/deployments", json=DEPLOYMENT).raise_for_status()
         pods = "/api/v1/namespaces/default/pods"
-        time.sleep(QUIET_S)
-        trace.is_on = False
         _until(lambda: [each["status"]["phase"] for each in client.get(pods).json()["items"]] == ["Running"])
 
 
