@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from msgspec.structs import replace
 
 from bayplan.answers.question_cluster import QuestionCluster
-from bayplan.app.notebook import Cluster
 from bayplan.app.scheduler_setup import read_setup
 from bayplan.engine.records import RecordLevel
+from bayplan.library import Cluster
 from bayplan.objects.kinds import decode
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.node import Node

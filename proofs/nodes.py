@@ -16,7 +16,7 @@ from bayplan.answers.drain_rules import DrainOptions, stays_behind
 from bayplan.answers.node_addition import nodes_to_add
 from bayplan.answers.node_offers import NodeOffer
 from bayplan.answers.node_removal import RemovalAnswer, nodes_to_remove
-from bayplan.app.notebook import Cluster
+from bayplan.library import Cluster
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod, PodStatus

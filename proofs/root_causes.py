@@ -5,9 +5,9 @@ from __future__ import annotations
 from itertools import islice
 
 from bayplan.answers.judgement import judge
-from bayplan.app.notebook import Cluster
 from bayplan.engine.records import Outcome, RecordLevel
 from bayplan.framework.configuration.loading import default_configuration
+from bayplan.library import Cluster
 from proofs.proof import Proof
 from proofs.waiting_pods import WaitingPod, waiting_pods
 

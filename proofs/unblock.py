@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from bayplan.answers.trial_cluster import stays_on_node
 from bayplan.answers.unblock import Suggestion
-from bayplan.app.notebook import Cluster
 from bayplan.engine.records import RecordLevel
+from bayplan.library import Cluster
 from bayplan.objects.affinity import Toleration
 from bayplan.objects.kinds import decode
 from bayplan.objects.meta import KubernetesObject

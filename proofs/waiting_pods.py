@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from fuzz.clusters import random_case
 from msgspec.structs import replace
 
-from bayplan.app.notebook import Cluster
 from bayplan.base.errors import InputError
 from bayplan.engine.records import RecordLevel
+from bayplan.library import Cluster
 from bayplan.objects.defaults import default_object
 from bayplan.objects.kinds import decode
 from bayplan.objects.meta import KubernetesObject
