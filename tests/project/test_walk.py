@@ -1,4 +1,4 @@
-"""The walk of one pod through the engine, as the documentation describes it, is what happens."""
+"""The walks in the documentation are what happens: of one pod through the engine, and of one write through a server."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import os
 import re
 import subprocess
 import sys
-from itertools import takewhile
 
 from tests.project.tree import ROOT
 
@@ -15,18 +14,34 @@ MAX_FILES = 12
 
 
 def test_a_cycle_runs_through_the_files_of_the_walk_in_their_order() -> None:
-    text = (ROOT / "docs" / "architecture.md").read_text().split("## One pod, from the queue to its record")[1]
-    lines = takewhile(lambda line: not line.startswith("What else"), text.splitlines())
-    walk = [found[1] for line in lines if (found := re.match(r"\| `([a-z_/]+\.py)` ", line))]
+    text = (
+        (ROOT / "docs" / "architecture.md")
+        .read_text()
+        .split("## One pod, from the queue to its record")[1]
+        .split("\n## ")[0]
+    )
+    walk = re.findall(r"^\| `([a-z_/]+\.py)` ", text, re.MULTILINE)
     assert len(walk) <= MAX_FILES
     assert all(f"`engine/{name}.py`" in text for name in LEFT_OUT)
+    traced = [path for path in _run("tests.project.traced_cycle") if path in walk or path.startswith("engine/")]
+    assert [path for path in traced if path not in {f"engine/{name}.py" for name in LEFT_OUT}] == walk
+
+
+def test_a_write_runs_through_the_functions_of_the_walk_in_their_order() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text().split("## One write, from kubectl")[1].split("\n## ")[0]
+    walk = [f"{path} {name}" for path, name in re.findall(r"^\| `([a-z_/]+\.py)` \| `(\w+)` \|", text, re.MULTILINE)]
+    assert len(walk) > 15
+    assert [call for call in _run("tests.project.traced_write") if call in walk] == walk
+
+
+def _run(module: str) -> list[str]:
+    """Return the lines that a module prints, with compiled modules as Python source, whose calls can be traced."""
     ran = subprocess.run(
-        [sys.executable, "-m", "tests.project.traced_cycle"],
+        [sys.executable, "-m", module],
         cwd=ROOT,
         env={**os.environ, "BAYPLAN_UNCOMPILED": "1"},
         capture_output=True,
         text=True,
         check=True,
     )
-    traced = [path for path in ran.stdout.split() if path in walk or path.startswith("engine/")]
-    assert [path for path in traced if path not in {f"engine/{name}.py" for name in LEFT_OUT}] == walk
+    return ran.stdout.splitlines()

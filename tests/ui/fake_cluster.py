@@ -1,4 +1,4 @@
-"""A made-up cluster of any size, in the shapes of our API: for tests of the page that need size, motion or odd names."""
+"""A made-up cluster of any size, with our answers about it: for tests of the page that need size, motion or odd names."""
 
 from __future__ import annotations
 
@@ -7,10 +7,16 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import Any
 
+from msgspec.structs import replace
+
+from bayplan.http_api.contract.answer import Answer
+from bayplan.http_api.contract.cluster import ClusterTotals
+from bayplan.http_api.contract.decisions import DecisionSummary
+from bayplan.http_api.contract.nodes import NodeBlock, NodeFacts, NodeRow
+from bayplan.http_api.contract.pods import PodRow, PodTotals
 from tests.ui.cloud_names import cloud_name
-
-Plain = dict[str, object]
 
 ZONES = ("zone-a", "zone-b", "zone-c", "zone-d", "zone-e", "zone-f")
 POOLS = ("general", "memory", "gpu")
@@ -200,54 +206,64 @@ class FakeCluster:
             self.decisions.append(number)
         self.version += count
 
-    # --- shapes of the API ---------------------------------------------------------------------------------------------
+    # --- answers of the API --------------------------------------------------------------------------------------------
 
-    def pod_counts(self) -> Plain:
+    def pod_counts(self) -> PodTotals:
         """Return how many pods there are."""
+        return PodTotals(**self._pods_by_status())
+
+    def counts(self) -> ClusterTotals:
+        """Return the counts of the overview."""
+        return ClusterTotals(
+            **self._pods_by_status(),
+            nodes=len(self.nodes),
+            nodes_full=sum(node.cell > 100 for node in self.nodes),
+            nodes_empty=sum(not node.pods for node in self.nodes),
+            nodes_cordoned=sum(node.cordoned for node in self.nodes),
+            nodes_not_ready=sum(not node.ready for node in self.nodes),
+        )
+
+    def _pods_by_status(self) -> dict[str, int]:
         placed = sum(pod.node >= 0 for pod in self.pods)
         gated = sum(pod.gated for pod in self.pods)
-        return {
-            "pods": len(self.pods),
-            "placed": placed,
-            "waiting": len(self.pods) - placed - gated,
-            "gated": gated,
-            "terminating": 0,
-            "finished": 0,
-        }
+        waiting = len(self.pods) - placed - gated
+        counts = {"pods": len(self.pods), "placed": placed, "waiting": waiting, "gated": gated}
+        return counts | {"terminating": 0, "finished": 0}
 
-    def counts(self) -> Plain:
-        """Return the counts of the overview."""
-        return self.pod_counts() | {
-            "nodes": len(self.nodes),
-            "nodes_full": sum(node.cell > 100 for node in self.nodes),
-            "nodes_empty": sum(not node.pods for node in self.nodes),
-            "nodes_cordoned": sum(node.cordoned for node in self.nodes),
-            "nodes_not_ready": sum(not node.ready for node in self.nodes),
-        }
-
-    def node_row(self, node: FakeNode) -> Plain:
+    def node_row(self, node: FakeNode, *, blocks: bool = False) -> NodeRow:
         """Return a row of the table of nodes."""
+        facts = to_fields(self.node_facts(node))
+        row = NodeRow(**facts, pods=len(node.pods))
+        if not blocks:
+            return row
+        found = [
+            NodeBlock(namespace=pod.namespace, name=pod.name, cpu=pod.cpu, memory=pod.memory, priority=pod.priority)
+            for pod in (self.pods[number] for number in node.pods)
+        ]
+        return replace(row, blocks=found)
+
+    def node_facts(self, node: FakeNode) -> NodeFacts:
+        """Return what every answer about a node has."""
         allocatable = {"cpu": node.cpu, "memory": node.memory, "pods": 110}
         requested = {"cpu": node.used_cpu, "memory": node.used_memory, "pods": len(node.pods)}
         if node.pool == "gpu":
             allocatable["nvidia.com/gpu"], requested["nvidia.com/gpu"] = 8, min(8, len(node.pods) // 4)
-        return {
-            "name": node.name,
-            "zone": node.zone,
-            "pool": node.pool,
-            "ready": node.ready,
-            "cordoned": node.cordoned,
-            "allocatable": allocatable,
-            "requested": requested,
-            "free": {name: value - requested[name] for name, value in allocatable.items()},
-            "shares": {name: requested[name] / value for name, value in allocatable.items()},
-            "pods": len(node.pods),
-            "most_pods": 110,
-            "taints": ["gpu=:NoSchedule"] * (node.pool == "gpu"),
-            "created_at": stamp(self.began),
-        }
+        return NodeFacts(
+            name=node.name,
+            zone=node.zone,
+            pool=node.pool,
+            ready=node.ready,
+            cordoned=node.cordoned,
+            allocatable=allocatable,
+            requested=requested,
+            free={name: value - requested[name] for name, value in allocatable.items()},
+            shares={name: requested[name] / value for name, value in allocatable.items()},
+            most_pods=110,
+            taints=["gpu=:NoSchedule"] * (node.pool == "gpu"),
+            created_at=stamp(self.began),
+        )
 
-    def pod_row(self, pod: FakePod) -> Plain:
+    def pod_row(self, pod: FakePod) -> PodRow:
         """Return a row of the table of pods."""
         total = len(self.nodes)
         why = f"12 ahead of {self.nodes[(pod.node + 1) % total].name}"
@@ -257,49 +273,53 @@ class FakeCluster:
                 if pod.gated
                 else f"{REASONS[pod.reason][1]} ({total * 9 // 10:,}), {REASONS[1][1]} ({total // 10:,})"
             )
-        return {
-            "namespace": pod.namespace,
-            "name": pod.name,
-            "status": pod.status,
-            "node": self.nodes[pod.node].name if pod.node >= 0 else "",
-            "why": why,
-            "cpu": pod.cpu,
-            "memory": pod.memory,
-            "priority": pod.priority,
-            "attempts": pod.attempts,
-            "created_at": stamp(self.began + 300),
-            "workload": f"Deployment/{pod.name.partition('-')[0]}",
-            "scheduler_name": "default-scheduler",
-        }
+        return PodRow(
+            namespace=pod.namespace,
+            name=pod.name,
+            status=pod.status,
+            node=self.nodes[pod.node].name if pod.node >= 0 else "",
+            why=why,
+            cpu=pod.cpu,
+            memory=pod.memory,
+            priority=pod.priority,
+            attempts=pod.attempts,
+            created_at=stamp(self.began + 300),
+            workload=f"Deployment/{pod.name.partition('-')[0]}",
+            scheduler_name="default-scheduler",
+        )
 
-    def decision(self, number: int) -> Plain:
+    def decision(self, number: int) -> DecisionSummary:
         """Return the summary of a decision."""
         pod = self.pods[self.decisions[number]]
         node = self.nodes[pod.node].name if pod.node >= 0 else ""
         message = (
             "" if node else f"0/{len(self.nodes)} nodes are available: {len(self.nodes)} {REASONS[pod.reason][1]}."
         )
-        return {
-            "number": number,
-            "at": stamp(self.began + 300 + number * 0.002),
-            "namespace": pod.namespace,
-            "name": pod.name,
-            "attempt": pod.attempts,
-            "outcome": "scheduled" if node else "unschedulable",
-            "node": node,
-            "feasible_nodes": 297 if node else 0,
-            "evaluated_nodes": len(self.nodes),
-            "ties": 1,
-            "total": 796,
-            "margin": 12 if node else None,
-            "runner_up": self.nodes[(pod.node + 1) % len(self.nodes)].name,
-            "message": message,
-            "nominated_node": "",
-            "victims": [],
-            "tier": "active",
-            "woken_by": "",
-            "annotated": False,
-            "text": f"{pod.namespace}/{pod.name} runs on {node}: best of 297 nodes that fit"
-            if node
-            else f"{pod.namespace}/{pod.name} waits: {message}",
-        }
+        key = f"{pod.namespace}/{pod.name}"
+        return DecisionSummary(
+            number=number,
+            at=stamp(self.began + 300 + number * 0.002),
+            namespace=pod.namespace,
+            name=pod.name,
+            attempt=pod.attempts,
+            outcome="scheduled" if node else "unschedulable",
+            node=node,
+            feasible_nodes=297 if node else 0,
+            evaluated_nodes=len(self.nodes),
+            ties=1,
+            total=796,
+            margin=12 if node else None,
+            runner_up=self.nodes[(pod.node + 1) % len(self.nodes)].name,
+            message=message,
+            nominated_node="",
+            victims=[],
+            tier="active",
+            woken_by="",
+            annotated=False,
+            text=f"{key} runs on {node}: best of 297 nodes that fit" if node else f"{key} waits: {message}",
+        )
+
+
+def to_fields(answer: Answer) -> dict[str, Any]:
+    """Return the fields of an answer, for a larger one that has them, too."""
+    return {name: getattr(answer, name) for name in answer.__struct_fields__}

@@ -2,44 +2,57 @@
 
 from __future__ import annotations
 
-from typing import Any
+from msgspec.structs import replace
 
-from tests.ui.fake_cluster import FakeCluster, Plain
+from bayplan.answers.decisive_plugin import DecisivePlugin
+from bayplan.http_api.contract.matrix import ColumnMatrix, MatrixColumns
+from bayplan.http_api.contract.runs import ComparedMatrix, PodComparison
+from tests.ui.fake_cluster import FakeCluster
 from tests.ui.fake_matrix import SCORERS, matrix
 
 FIT = [name for name, _ in SCORERS].index("NodeResourcesFit")
 
 
-def pod_comparison(cluster: FakeCluster, namespace: str, name: str) -> Plain | None:
+def pod_comparison(cluster: FakeCluster, namespace: str, name: str) -> PodComparison | None:
     """Return both matrices of a pod, and the plugin that decided otherwise."""
-    ours, theirs = matrix(cluster, namespace, name), matrix(cluster, namespace, name)
-    if ours is None or theirs is None:
+    ours = matrix(cluster, namespace, name)
+    if ours is None:
         return None
-    _pack(theirs)
-    first = {"name": "NodeResourcesFit", "a": 12, "b": -31} if ours["winner"] != theirs["winner"] else None
-    return {
-        "pod": f"{namespace}/{name}",
-        "a_node": ours["winner"],
-        "b_node": theirs["winner"],
-        "decisive_plugin": first,
-        "a": {"name": "now", "matrix": ours},
-        "b": {"name": "packed", "matrix": theirs},
-    }
+    theirs = _packed(ours)
+    return PodComparison(
+        pod=f"{namespace}/{name}",
+        a_node=ours.winner,
+        b_node=theirs.winner,
+        decisive_plugin=DecisivePlugin(name="NodeResourcesFit", a=12, b=-31) if ours.winner != theirs.winner else None,
+        a=ComparedMatrix(name="now", matrix=ours),
+        b=ComparedMatrix(name="packed", matrix=theirs),
+    )
 
 
-def _pack(reported: dict[str, Any]) -> None:
-    """Turn the points for free room into points for none, and put the rows in their new order."""
-    rows = reported["rows"]
-    for at, total in enumerate(rows["total"]):
-        if total is None:
-            continue
-        points = 100 - rows["normalized"][at][FIT]
-        for name in ("raw", "normalized", "weighted"):
-            rows[name][at] = [*rows[name][at][:FIT], points, *rows[name][at][FIT + 1 :]]
-        rows["total"][at] = sum(rows["weighted"][at])
-    order = sorted(range(len(rows["node"])), key=lambda at: (-(rows["total"][at] or -1), rows["node"][at]))
-    reported["rows"] = {name: [values[at] for at in order] for name, values in rows.items()}
-    if reported["winner"]:
-        reported["winner"], reported["runner_up"] = reported["rows"]["node"][:2]
-        reported["tie_set"] = reported["rows"]["node"][:1]
-        reported["rows"]["tie"] = [at == 0 for at in range(len(order))]
+def _packed(ours: ColumnMatrix) -> ColumnMatrix:
+    """Return the matrix with the points for free room turned into points for none, and the rows in their new order."""
+    rows = ours.rows
+    points = [None if point is None else 100 - point for point in (row[FIT] for row in rows.normalized)]
+    raw, normalized, weighted = (
+        [[*row[:FIT], point, *row[FIT + 1 :]] for row, point in zip(column, points, strict=True)]
+        for column in (rows.raw, rows.normalized, rows.weighted)
+    )
+    total = [
+        None if old is None else sum(each or 0 for each in row) for old, row in zip(rows.total, weighted, strict=True)
+    ]
+    order = sorted(range(len(rows.node)), key=lambda at: (-(total[at] or -1), rows.node[at]))
+    packed = MatrixColumns(
+        node=[rows.node[at] for at in order],
+        total=[total[at] for at in order],
+        tie=[bool(ours.winner) and at == 0 for at in range(len(order))],
+        plugin=[rows.plugin[at] for at in order],
+        gap=[rows.gap[at] for at in order],
+        pre_filters=[rows.pre_filters[at] for at in order],
+        filters=[rows.filters[at] for at in order],
+        raw=[raw[at] for at in order],
+        normalized=[normalized[at] for at in order],
+        weighted=[weighted[at] for at in order],
+    )
+    if not ours.winner:
+        return replace(ours, rows=packed)
+    return replace(ours, rows=packed, winner=packed.node[0], runner_up=packed.node[1], tie_set=packed.node[:1])

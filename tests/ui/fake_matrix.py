@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from tests.ui.fake_cluster import REASONS, FakeCluster, Plain
+from bayplan.http_api.contract.matrix import (
+    ColumnMatrix,
+    MatrixColumns,
+    MatrixCounts,
+    MatrixPoints,
+    MatrixScorer,
+    MatrixStatus,
+    PreFilterAnswer,
+)
+from tests.ui.fake_cluster import REASONS, FakeCluster
 
 SCORERS = (
     ("TaintToleration", 3),
@@ -42,7 +51,7 @@ class _Row(NamedTuple):
     weighted: list[int | None]
 
 
-def matrix(cluster: FakeCluster, namespace: str, name: str) -> Plain | None:
+def matrix(cluster: FakeCluster, namespace: str, name: str) -> ColumnMatrix | None:
     """Return the matrix; None if there is no such pod."""
     number = cluster.by_key.get(f"{namespace}/{name}")
     if number is None:
@@ -54,55 +63,53 @@ def matrix(cluster: FakeCluster, namespace: str, name: str) -> Plain | None:
     )
     fit = sum(row.total is not None for row in rows)
     statuses = _statuses()
-    return {
-        "form": "columns",
-        "number": number,
-        "attempt": cluster.pods[number].attempts,
-        "sentence": f"{namespace}/{name} waits" if waits else f"{namespace}/{name} runs on {rows[0].node}",
-        "max_score": 100,
-        "total": len(rows),
-        "total_is_exact": True,
-        "offset": 0,
-        "limit": 10_000,
-        "kept": True,
-        "record_level": "full",
-        "nodes": len(rows),
-        "counts": {"fit": fit, "failed": len(rows) - fit, "not_looked_at": 0},
-        "scorers": [{"name": scorer, "weight": weight, "scale": None} for scorer, weight in SCORERS],
-        "pre_filters": [],
-        "filters": list(FILTERS),
-        "statuses": statuses,
-        "skipped": ["NodePorts", "VolumeBinding", "DynamicResources"],
-        "winner": "" if waits else rows[0].node,
-        "runner_up": "" if waits else rows[1].node,
-        "margin": None if waits else (rows[0].total or 0) - (rows[1].total or 0),
-        "tie_set": [] if waits else [rows[0].node],
-        "points": {
-            "pre_filter": [{"plugin": "NodeAffinity", "status": "Success", "message": "", "nodes": len(rows)}],
-            "pre_score": [],
-            "extenders": [],
-        },
-        "rows": {
-            "node": [row.node for row in rows],
-            "total": [row.total for row in rows],
-            "tie": [not waits and at == 0 for at in range(len(rows))],
-            "plugin": [statuses[row.code]["plugin"] for row in rows],
-            "gap": [GAPS[row.code] for row in rows],
-            "pre_filters": [[] for _ in rows],
-            "filters": [row.filters for row in rows],
-            "raw": [row.normal for row in rows],
-            "normalized": [row.normal for row in rows],
-            "weighted": [row.weighted for row in rows],
-        },
-    }
+    return ColumnMatrix(
+        number=number,
+        attempt=cluster.pods[number].attempts,
+        sentence=f"{namespace}/{name} waits" if waits else f"{namespace}/{name} runs on {rows[0].node}",
+        max_score=100,
+        total=len(rows),
+        total_is_exact=True,
+        offset=0,
+        limit=10_000,
+        record_level="full",
+        nodes=len(rows),
+        counts=MatrixCounts(fit=fit, failed=len(rows) - fit, not_looked_at=0),
+        scorers=[MatrixScorer(name=scorer, weight=weight, scale=None) for scorer, weight in SCORERS],
+        pre_filters=[],
+        filters=list(FILTERS),
+        statuses=statuses,
+        skipped=["NodePorts", "VolumeBinding", "DynamicResources"],
+        winner="" if waits else rows[0].node,
+        runner_up="" if waits else rows[1].node,
+        margin=None if waits else (rows[0].total or 0) - (rows[1].total or 0),
+        tie_set=[] if waits else [rows[0].node],
+        points=MatrixPoints(
+            pre_filter=[PreFilterAnswer(plugin="NodeAffinity", status="Success", message="", nodes=len(rows))],
+            pre_score=[],
+            extenders=[],
+        ),
+        rows=MatrixColumns(
+            node=[row.node for row in rows],
+            total=[row.total for row in rows],
+            tie=[not waits and at == 0 for at in range(len(rows))],
+            plugin=[statuses[row.code].plugin for row in rows],
+            gap=[GAPS[row.code] for row in rows],
+            pre_filters=[[] for _ in rows],
+            filters=[row.filters for row in rows],
+            raw=[row.normal for row in rows],
+            normalized=[row.normal for row in rows],
+            weighted=[row.weighted for row in rows],
+        ),
+    )
 
 
-def _statuses() -> list[Plain]:
-    rejecting: list[Plain] = [
-        {"index": at, "code": "Unschedulable", "plugin": plugin, "reasons": [text]}
+def _statuses() -> list[MatrixStatus]:
+    rejecting = [
+        MatrixStatus(index=at, code="Unschedulable", plugin=plugin, reasons=[text])
         for at, (plugin, text) in enumerate(REASONS, start=1)
     ]
-    return [{"index": 0, "code": "Success", "plugin": "", "reasons": []}, *rejecting]
+    return [MatrixStatus(index=0, code="Success", plugin="", reasons=[]), *rejecting]
 
 
 def _row(cluster: FakeCluster, number: int, at: int) -> _Row:

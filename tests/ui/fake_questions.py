@@ -4,28 +4,22 @@ from __future__ import annotations
 
 from typing import cast
 
-import msgspec
-
 from bayplan.analysis.root_cause import RootCause
 from bayplan.answers.capacity import GroupCapacity, WorkloadCapacity
 from bayplan.answers.trial_cluster import Placement
 from bayplan.answers.unblock import Suggestion, Unblocking
 from bayplan.answers.waiting_reasons import WaitingReason
 from bayplan.answers.what_if import Measure, PodDifference
+from bayplan.base.plain_data import Plain
 from bayplan.http_api.contract.decisions import NodeLane, NodeLanes
 from bayplan.http_api.contract.questions import Capacity, WaitingReasons, WhatIfList, WhatIfReport
-from tests.ui.fake_cluster import FakeCluster, Plain, stamp
+from tests.ui.fake_cluster import FakeCluster, stamp
 
 ASSUMED = ["kube-scheduler's defaults of this server decide"]
 MAX_DIFFERENCES = 2_000
 
 
-def plain(struct: msgspec.Struct) -> Plain:
-    """Return a struct as JSON has it."""
-    return cast("Plain", msgspec.json.decode(msgspec.json.encode(struct)))
-
-
-def unblocking(cluster: FakeCluster, target: str) -> Plain:
+def unblocking(cluster: FakeCluster, target: str) -> Unblocking:
     """Return suggestions for a pod: move pods, and shrink its request."""
     key = target.removeprefix("pod/")
     nodes = [node.name for node in cluster.nodes]
@@ -60,22 +54,20 @@ def unblocking(cluster: FakeCluster, target: str) -> Plain:
         )
         for rank, (kind, text, risk) in enumerate(texts, start=1)
     ]
-    return plain(
-        Unblocking(
-            verdict=f"{key} waits: {cause.sentence}; best: {suggestions[0].text}",
-            pods=[key],
-            waiting=[key],
-            fits=False,
-            cause=cause,
-            suggestions=suggestions,
-            trials=7,
-            limits=["single changes were tried"],
-            assumptions=ASSUMED,
-        )
+    return Unblocking(
+        verdict=f"{key} waits: {cause.sentence}; best: {suggestions[0].text}",
+        pods=[key],
+        waiting=[key],
+        fits=False,
+        cause=cause,
+        suggestions=suggestions,
+        trials=7,
+        limits=["single changes were tried"],
+        assumptions=ASSUMED,
     )
 
 
-def capacity(cluster: FakeCluster, target: str) -> Plain:
+def capacity(cluster: FakeCluster, target: str) -> Capacity:
     """Return how many more copies fit."""
     zones = sorted({node.zone for node in cluster.nodes})
     groups = [
@@ -91,25 +83,23 @@ def capacity(cluster: FakeCluster, target: str) -> Plain:
         for zone in zones
     ]
     copies = 12 * len(groups)
-    return plain(
-        Capacity(
-            sentence=f"{copies} more copies of {target} fit; what runs out first: cpu (on 2 nodes).",
-            copies=copies,
-            mixes=copies,
-            reached_limit=False,
-            workloads=[WorkloadCapacity(workload=target, copies=copies, share=1)],
-            groups=groups,
-            victims=[],
-            stopped_by=target,
-            message=f"0/{len(cluster.nodes)} nodes are available: {len(cluster.nodes)} Insufficient cpu.",
-            runs_out={"Insufficient cpu": 2},
-            seeds={},
-            assumptions=ASSUMED,
-        )
+    return Capacity(
+        sentence=f"{copies} more copies of {target} fit; what runs out first: cpu (on 2 nodes).",
+        copies=copies,
+        mixes=copies,
+        reached_limit=False,
+        workloads=[WorkloadCapacity(workload=target, copies=copies, share=1)],
+        groups=groups,
+        victims=[],
+        stopped_by=target,
+        message=f"0/{len(cluster.nodes)} nodes are available: {len(cluster.nodes)} Insufficient cpu.",
+        runs_out={"Insufficient cpu": 2},
+        seeds={},
+        assumptions=ASSUMED,
     )
 
 
-def waiting(cluster: FakeCluster) -> Plain:
+def waiting(cluster: FakeCluster) -> WaitingReasons:
     """Return one cause for all waiting pods."""
     pods = [f"{pod.namespace}/{pod.name}" for pod in cluster.pods if pod.status == "waiting"]
     items = [
@@ -121,21 +111,19 @@ def waiting(cluster: FakeCluster) -> Plain:
             examples=pods[:3],
         )
     ]
-    return plain(
-        WaitingReasons(
-            items=items if pods else [],
-            total=len(items),
-            total_is_exact=True,
-            offset=0,
-            limit=1,
-            judged=len(pods),
-            waiting=len(pods),
-            assumptions=ASSUMED,
-        )
+    return WaitingReasons(
+        items=items if pods else [],
+        total=len(items),
+        total_is_exact=True,
+        offset=0,
+        limit=1,
+        judged=len(pods),
+        waiting=len(pods),
+        assumptions=ASSUMED,
     )
 
 
-def what_if(cluster: FakeCluster, request: Plain) -> Plain:
+def what_if(cluster: FakeCluster, request: Plain) -> WhatIfReport:
     """Return a difference: the pods of the first nodes move, the last of them would wait."""
     changes = [str(each) for each in cast("list[object]", request.get("changes") or [])]
     names = [node.name for node in cluster.nodes]
@@ -153,36 +141,34 @@ def what_if(cluster: FakeCluster, request: Plain) -> Plain:
         for at, pod in enumerate(chosen)
     ]
     effect = f"of {len(cluster.pods):,} pods, {len(rows) - 1:,} move, 1 would wait."
-    return plain(
-        WhatIfReport(
-            id="",
-            name=str(request.get("name") or ""),
-            at=stamp(),
-            changes=changes,
-            configuration=None,
-            reschedule=[],
-            sentence=f"{', '.join(changes)}: {effect}",
-            effect=effect,
-            pods=len(cluster.pods),
-            counts={"moved": len(rows) - 1, "waits": 1, "placed": 0, "gone": 0, "new": 0},
-            differences=rows,
-            left_out=0,
-            measures=[
-                Measure(name="nodes", before=len(names), after=len(names) - 1),
-                Measure(name="cpu requested", before=0.61, after=0.72),
-            ],
-            evictions=[],
-            assumptions=ASSUMED,
-        )
+    return WhatIfReport(
+        id="",
+        name=str(request.get("name") or ""),
+        at=stamp(),
+        changes=changes,
+        configuration=None,
+        reschedule=[],
+        sentence=f"{', '.join(changes)}: {effect}",
+        effect=effect,
+        pods=len(cluster.pods),
+        counts={"moved": len(rows) - 1, "waits": 1, "placed": 0, "gone": 0, "new": 0},
+        differences=rows,
+        left_out=0,
+        measures=[
+            Measure(name="nodes", before=len(names), after=len(names) - 1),
+            Measure(name="cpu requested", before=0.61, after=0.72),
+        ],
+        evictions=[],
+        assumptions=ASSUMED,
     )
 
 
-def what_ifs() -> Plain:
+def what_ifs() -> WhatIfList:
     """Return that nothing is kept."""
-    return plain(WhatIfList(items=[], total=0, total_is_exact=True, offset=0, limit=0))
+    return WhatIfList(items=[], total=0, total_is_exact=True, offset=0, limit=0)
 
 
-def node_lanes(cluster: FakeCluster, bins: int, limit: int) -> Plain:
+def node_lanes(cluster: FakeCluster, bins: int, limit: int) -> NodeLanes:
     """Return lanes on which pods come one after another."""
     items = [
         NodeLane(
@@ -193,15 +179,13 @@ def node_lanes(cluster: FakeCluster, bins: int, limit: int) -> Plain:
         )
         for node in cluster.nodes[:limit]
     ]
-    return plain(
-        NodeLanes(
-            items=items,
-            total=len(cluster.nodes),
-            total_is_exact=True,
-            offset=0,
-            limit=limit,
-            from_at=stamp(cluster.began),
-            to_at=stamp(),
-            bins=bins,
-        )
+    return NodeLanes(
+        items=items,
+        total=len(cluster.nodes),
+        total_is_exact=True,
+        offset=0,
+        limit=limit,
+        from_at=stamp(cluster.began),
+        to_at=stamp(),
+        bins=bins,
     )

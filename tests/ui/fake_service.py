@@ -1,40 +1,49 @@
-"""A small service with a made-up cluster behind it, for the page: our API's shapes, a stream that moves, a server in a thread."""
+"""A small service with a made-up cluster behind it, for the page: our structs, a stream that moves, a server in a thread."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import threading
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+import msgspec
 import uvicorn
+from msgspec.structs import replace
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.routing import Mount, Route, WebSocketRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
+from bayplan.http_api.contract.answer import Error, Refused, whole
+from bayplan.http_api.contract.cluster import SourceList
+from bayplan.http_api.contract.configuration import ConfigurationProblem, Validation
+from bayplan.http_api.contract.decisions import ClockStatus, DecisionList, DecisionsChanged
+from bayplan.http_api.contract.documents import Applied, AppliedItem, AppliedProblem
+from bayplan.http_api.contract.nodes import CellsChanged, NodeFacets, NodeList
+from bayplan.http_api.contract.pods import PodChanged, PodsChanged, QueueChanged
+from bayplan.http_api.contract.runs import ForkList, SnapshotList
 from bayplan.ui.application import Page
-from tests.http_api.contract_check import check_answer, check_frame
+from tests.http_api.contract_check import check_answer
 from tests.ui.fake_answers import (
     cells,
     config,
     density,
-    listed,
-    node_document,
+    facets,
+    node_page,
     overview,
     plugins,
-    pod_document,
     pod_list,
+    pod_page,
     queue,
     queue_counts,
     report,
     root,
 )
-from tests.ui.fake_cluster import FakeCluster, Plain, stamp
+from tests.ui.fake_cluster import FakeCluster, stamp
 from tests.ui.fake_comparison import pod_comparison
 from tests.ui.fake_matrix import matrix
 from tests.ui.fake_questions import capacity, node_lanes, unblocking, waiting, what_if, what_ifs
@@ -53,9 +62,8 @@ class FakeService:
         self.cluster = cluster
         self.changes = changes
         self.instance = "fake-1"
-        self.clock: Plain = {"now": stamp(), "paused": changes == 0, "speed": 1, "mode": "virtual"}
+        self.clock = ClockStatus(now=stamp(), paused=changes == 0, speed=1, mode="virtual")
         self.requests: list[str] = []
-        self._frames: set[str] = set()
         self._seen: set[tuple[str, str]] = set()
         self.page = Page()
         self.api = Starlette(routes=[Mount("/bayplan/v1", routes=self._routes())])
@@ -70,20 +78,15 @@ class FakeService:
     def _routes(self) -> list[Route | WebSocketRoute]:
         cluster = self.cluster
 
-        def get(path: str, make: Callable[[Request], object]) -> Route:
+        def get(path: str, make: Callable[[Request], msgspec.Struct | None]) -> Route:
             async def endpoint(request: Request) -> Response:
                 found = make(request)
                 if found is None:
-                    error = {
-                        "what": "pod",
-                        "where": request.url.path,
-                        "got": "a name",
-                        "wanted": "a pod",
-                        "hint": "",
-                        "request_id": "f-1",
-                    }
-                    return self._checked(request, JSONResponse({"error": error}, status_code=404))
-                return self._checked(request, JSONResponse(found))
+                    refused = Refused(
+                        what="pod", where=request.url.path, got="a name", wanted="a pod", hint="", request_id="f-1"
+                    )
+                    return self._answer(request, Error(error=refused), status=404)
+                return self._answer(request, found)
 
             return Route(path, endpoint)
 
@@ -93,20 +96,20 @@ class FakeService:
             get("/nodes", lambda request: self._nodes(request)),
             get("/nodes/cells", lambda request: cells(cluster, request.query_params.get("by", "zone"))),
             get("/nodes/lanes", lambda request: node_lanes(cluster, *self._lanes(request))),
-            get("/nodes/{name:path}", lambda request: node_document(cluster, request.path_params["name"])),
+            get("/nodes/{name:path}", lambda request: node_page(cluster, request.path_params["name"])),
             get("/pods", lambda request: pod_list(cluster, request.query_params)),
             get("/pods/{namespace}/{name}/attempts/{n}/matrix", lambda request: matrix(cluster, *self._names(request))),
             get("/pods/{namespace}/{name}/attempts/{n}/preemption", lambda _: report(cluster)),
-            get("/pods/{namespace}/{name:path}", lambda request: pod_document(cluster, *self._names(request))),
+            get("/pods/{namespace}/{name:path}", lambda request: pod_page(cluster, *self._names(request))),
             get("/compare/pods/{namespace}/{name}", lambda request: pod_comparison(cluster, *self._names(request))),
             get("/decisions", lambda request: self._decisions(request)),
             get("/decisions/density", lambda request: density(cluster, request.query_params)),
             get("/queue", lambda request: queue(cluster, request.query_params)),
             get("/config", lambda _: config()),
             get("/plugins", lambda _: plugins()),
-            get("/sources", lambda _: listed([])),
-            get("/forks", lambda _: listed([])),
-            get("/snapshots", lambda _: listed([])),
+            get("/sources", lambda _: SourceList(items=[], **whole([]))),
+            get("/forks", lambda _: ForkList(items=[], **whole([]))),
+            get("/snapshots", lambda _: SnapshotList(items=[], **whole([]))),
             get("/unblock", lambda request: unblocking(cluster, request.query_params.get("workload", ""))),
             get("/capacity", lambda request: capacity(cluster, request.query_params.get("workload", ""))),
             get("/waiting", lambda _: waiting(cluster)),
@@ -118,124 +121,118 @@ class FakeService:
             WebSocketRoute("/stream", self._stream),
         ]
 
-    def _checked(self, request: Request, answer: Response) -> Response:
-        """Return an answer that keeps to the contract, checked once for each path.
+    def _answer(self, request: Request, answer: msgspec.Struct, *, status: int = 200) -> Response:
+        """Return an answer as bytes, checked once for each path.
 
         Raises:
-            BrokenContract: it doesn't.
+            BrokenContract: it is not what the operation answers.
         """
+        body = msgspec.json.encode(answer)
         asked = request.method, request.scope["raw_path"].decode()
         if asked not in self._seen:
-            check_answer(*asked, answer.status_code, bytes(answer.body))
+            check_answer(*asked, status, body)
             self._seen.add(asked)
-        return answer
+        return Response(body, status, media_type="application/json")
 
     @staticmethod
     def _names(request: Request) -> tuple[str, str]:
         return request.path_params["namespace"], request.path_params["name"]
 
-    def _nodes(self, request: Request) -> Plain:
+    def _nodes(self, request: Request) -> NodeList:
         query = request.query_params
         offset, limit = int(query.get("offset", 0)), int(query.get("limit", 50))
         text, zone, sort = query.get("q", "").lower(), query.get("zone", ""), query.get("sort", "")
         found = [node for node in self.cluster.nodes if text in node.name.lower() and zone in ("", node.zone)]
         if sort.lstrip("-") == "cpu":
             found.sort(key=lambda node: node.used_cpu / node.cpu, reverse=sort.startswith("-"))
-        items = [self.cluster.node_row(node) for node in found[offset : offset + limit]]
-        if query.get("blocks"):
-            for item, node in zip(items, found[offset : offset + limit], strict=True):
-                pods = [self.cluster.pods[number] for number in node.pods]
-                item["blocks"] = [
-                    {"namespace": p.namespace, "name": p.name, "cpu": p.cpu, "memory": p.memory, "priority": p.priority}
-                    for p in pods
-                ]
-        page: Plain = {"version": self.cluster.version, "items": items, "total": len(found), "total_is_exact": True}
-        page |= {"offset": offset, "limit": limit}
-        if query.get("facets"):
-            page["facets"] = {
-                name: [{"value": value, "count": number} for value, number in Counter(values).most_common()]
-                for name, values in (("zone", (n.zone for n in found)), ("pool", (n.pool for n in found)))
-            }
-        return page
+        blocks = bool(query.get("blocks"))
+        counted = NodeFacets(zone=facets(node.zone for node in found), pool=facets(node.pool for node in found))
+        return NodeList(
+            version=self.cluster.version,
+            items=[self.cluster.node_row(node, blocks=blocks) for node in found[offset : offset + limit]],
+            total=len(found),
+            total_is_exact=True,
+            offset=offset,
+            limit=limit,
+            facets=counted if query.get("facets") else msgspec.UNSET,
+        )
 
-    def _decisions(self, request: Request) -> Plain:
+    def _decisions(self, request: Request) -> DecisionList:
         query = request.query_params
         total = len(self.cluster.decisions)
         high = min(total, int(query.get("before") or total))
         low = max(int(query["after"]) + 1 if query.get("after") else 0, high - int(query.get("limit") or 50))
-        return {
-            "version": total,
-            "items": [self.cluster.decision(number) for number in range(low, high)],
-            "total": total,
-            "total_is_exact": True,
-            "oldest": 0,
-            "oldest_summary": 0,
-            "next": total,
-            "limit": int(query.get("limit") or 50),
-        }
+        return DecisionList(
+            version=total,
+            items=[self.cluster.decision(number) for number in range(low, high)],
+            total=total,
+            total_is_exact=True,
+            oldest=0,
+            oldest_summary=0,
+            next=total,
+            limit=int(query.get("limit") or 50),
+        )
 
     async def _validate(self, request: Request) -> Response:
-        text = (await request.body()).decode()
-        wrong = [(number, line) for number, line in enumerate(text.splitlines(), 1) if "NodeResourceFit" in line]
+        lines = (await request.body()).decode().splitlines()
         problems = [
-            {
-                "line": number,
-                "column": 3,
-                "path": "$.profiles[0].pluginConfig[0].name",
-                "message": "no plugin NodeResourceFit",
-                "hint": "NodeResourcesFit",
-            }
-            for number, _ in wrong
+            ConfigurationProblem(
+                line=number,
+                column=3,
+                path="$.profiles[0].pluginConfig[0].name",
+                message="no plugin NodeResourceFit",
+                hint="NodeResourcesFit",
+            )
+            for number, line in enumerate(lines, 1)
+            if "NodeResourceFit" in line
         ]
-        difference = [] if problems else ["NodeResourcesFit: strategy LeastAllocated -> MostAllocated"]
-        reported: Plain = {
-            "stage": "decode" if problems else None,
-            "problems": problems,
-            "effective": None if problems else {},
-            "difference": difference,
-            "will": "" if problems else "3 waiting pods will be tried again",
-        }
-        if not problems:
-            reported["extension_points"] = config()["extension_points"]
-        return self._checked(request, JSONResponse(reported))
+        return self._answer(
+            request,
+            Validation(
+                stage="decode" if problems else None,
+                problems=problems,
+                effective=None if problems else {},
+                difference=[] if problems else ["NodeResourcesFit: strategy LeastAllocated -> MostAllocated"],
+                will="" if problems else "3 waiting pods will be tried again",
+                extension_points=msgspec.UNSET if problems else config().extension_points,
+            ),
+        )
 
     async def _apply(self, request: Request) -> Response:
         body = await request.json()
         refused = "refuse me" in body["text"]
         number = int(body.get("count") or 1)
         line = next((at for at, each in enumerate(body["text"].splitlines(), 1) if "refuse me" in each), 1)
+        problem = AppliedProblem(line=line, path="spec.containers[0].image", message="the server does not like it")
         items = [
-            {
-                "index": at,
-                "line": 1,
-                "kind": "Pod",
-                "namespace": "default",
-                "name": f"web-{at + 1}",
-                "action": "refused" if refused else "created",
-                "message": "it is refused" if refused else "",
-                "path": "" if refused else f"/api/v1/namespaces/default/pods/web-{at + 1}",
-                "problems": [
-                    {"line": line, "path": "spec.containers[0].image", "message": "the server does not like it"}
-                ]
-                if refused
-                else [],
-            }
+            AppliedItem(
+                index=at,
+                line=1,
+                kind="Pod",
+                namespace="default",
+                name=f"web-{at + 1}",
+                action="refused" if refused else "created",
+                message="it is refused" if refused else "",
+                path="" if refused else f"/api/v1/namespaces/default/pods/web-{at + 1}",
+                problems=[problem] if refused else [],
+            )
             for at in range(number)
         ]
-        reported = {"items": items, "created": 0 if refused else number, "refused": number if refused else 0}
-        return self._checked(request, JSONResponse(reported))
+        return self._answer(
+            request, Applied(items=items, created=0 if refused else number, refused=number if refused else 0)
+        )
 
     @staticmethod
     def _lanes(request: Request) -> tuple[int, int]:
         return int(request.query_params.get("bins", 200)), int(request.query_params.get("limit", 20))
 
     async def _what_if(self, request: Request) -> Response:
-        return self._checked(request, JSONResponse(what_if(self.cluster, await request.json())))
+        return self._answer(request, what_if(self.cluster, await request.json()))
 
     async def _clock(self, request: Request) -> Response:
         if request.method == "PUT":
-            self.clock.update(await request.json())
-        return self._checked(request, JSONResponse({**self.clock, "now": stamp()}))
+            self.clock = replace(self.clock, **await request.json())
+        return self._answer(request, replace(self.clock, now=stamp()))
 
     async def _stream(self, socket: WebSocket) -> None:
         await socket.accept("bayplan.v1" if "bayplan.v1" in socket.scope.get("subprotocols", ()) else None)
@@ -260,10 +257,7 @@ class FakeService:
                             "topic": topic,
                             "data": self._data(topic, changed),
                         }
-                        if topic not in self._frames:
-                            check_frame(topic, frame["data"])
-                            self._frames.add(topic)
-                        await socket.send_text(json.dumps(frame))
+                        await socket.send_text(msgspec.json.encode(frame).decode())
                 await asyncio.sleep(TICK_SECONDS)
         except WebSocketDisconnect:
             pass
@@ -271,37 +265,38 @@ class FakeService:
             listening.cancel()
             await asyncio.gather(listening, return_exceptions=True)
 
-    def _data(self, topic: str, changed: set[int]) -> object:
+    def _data(self, topic: str, changed: set[int]) -> msgspec.Struct:
+        """Return the data of a frame: what `bayplan.http_api.operations.TOPICS` says of the topic."""
         cluster = self.cluster
         if topic.startswith("nodes:"):
             nodes = [cluster.nodes[at] for at in changed]
-            return {
-                "version": cluster.version,
-                "layout": cluster.layout,
-                "metric": topic.partition(":")[2],
-                "known": True,
-                "whole": False,
-                "names": [n.name for n in nodes],
-                "cells": [n.cell for n in nodes],
-                "flags": [n.flags for n in nodes],
-            }
+            return CellsChanged(
+                version=cluster.version,
+                layout=cluster.layout,
+                metric=topic.partition(":")[2],
+                known=True,
+                whole=False,
+                names=[node.name for node in nodes],
+                cells=[node.cell for node in nodes],
+                flags=[node.flags for node in nodes],
+            )
         if topic == "overview":
             return overview(cluster)
         if topic == "clock":
-            return {**self.clock, "now": stamp()}
+            return replace(self.clock, now=stamp())
         if topic == "decisions":
-            return {"version": len(cluster.decisions), "oldest": 0, "items": [], "left_out": 0}
+            return DecisionsChanged(version=len(cluster.decisions), oldest=0, items=[], left_out=0)
         if topic == "queue":
-            return {
-                "version": cluster.version,
-                "busy": False,
-                "counts": queue_counts(cluster),
-                "sentence": "some wait",
-                "next_retry_at": stamp(),
-            }
+            return QueueChanged(
+                version=cluster.version,
+                busy=False,
+                counts=queue_counts(cluster),
+                sentence="some wait",
+                next_retry_at=stamp(),
+            )
         if topic.startswith("pod:"):
-            return {"version": str(cluster.version), "exists": False, "deleted": False}
-        return {"version": cluster.version, "counts": cluster.pod_counts()}
+            return PodChanged(version=str(cluster.version), exists=False, deleted=False)
+        return PodsChanged(version=cluster.version, counts=cluster.pod_counts())
 
     async def move(self) -> None:
         """Let pods move, for as long as the server runs."""

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import httpx
+import msgspec
 import pytest
 
 from bayplan.http_api.operations import OPERATIONS, ROOT, TOPICS
@@ -113,4 +114,4 @@ def test_its_stream_keeps_to_the_contract() -> None:
     service = FakeService(FakeCluster(10, 60), changes=10)
     for topic in TOPICS:
         name = topic.format(metric="cpu", namespace="default", name="a")
-        check_frame(name, json.loads(json.dumps(service._data(name, {0, 1}))))
+        check_frame(name, msgspec.json.decode(msgspec.json.encode(service._data(name, {0, 1}))))

@@ -28,9 +28,9 @@ def test_the_overview_says_what_the_service_says(size: str, fakes: Fakes, visit:
     visitor.go("/")
     assert visitor.place == "/ui/"
     counts = service.cluster.counts()
-    for name, key in (("placed", "placed"), ("waiting", "waiting"), ("nodes", "nodes")):
-        assert figure(visitor.test(f"figure-{name}").inner_text()) == counts[key]
-    assert str(f"{counts['waiting']:,}") in visitor.verdict
+    for name in ("placed", "waiting", "nodes"):
+        assert figure(visitor.test(f"figure-{name}").inner_text()) == getattr(counts, name)
+    assert f"{counts.waiting:,}" in visitor.verdict
 
 
 @pytest.mark.parametrize("size", ["10", "5000"])

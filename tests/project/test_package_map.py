@@ -1,0 +1,18 @@
+"""The picture of the packages is what the source gives, and the modules of the package import one another in no circle."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+from tests.project.tree import ROOT
+
+
+def test_the_picture_of_the_packages_is_current() -> None:
+    command = [sys.executable, str(ROOT / "scripts" / "package_map.py"), "--check"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_packages_in_the_picture_import_one_another_in_no_circle() -> None:
+    assert 'class="cycle"' not in (ROOT / "docs" / "images" / "package-map.svg").read_text(encoding="utf-8")
