@@ -282,5 +282,3 @@ def test_a_missing_package_is_named_with_the_command_to_install_it(
     monkeypatch.setitem(sys.modules, package, None)
     assert main(["sweep", str(folder / "sweep.yaml"), "--out", str(folder / "out"), *options]) == 2
     assert f"pip install 'bayplan[{package}]'" in capsys.readouterr().err
-
-

@@ -98,7 +98,7 @@ class RayExecutor:
     """Runs trials on a Ray cluster; those of a machine that is lost run again elsewhere.
 
     Args:
-        plan: of the sweep. address: of the cluster; "" starts one on this machine. workers: trials at a time; 0 for one per processor.
+        plan: of the sweep. address: of the cluster; "" starts one here. workers: trials at a time; 0 for one per processor.
 
     Raises:
         MissingExtra: Ray is not installed.
