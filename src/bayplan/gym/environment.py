@@ -33,13 +33,14 @@ class SchedulingEnv(gymnasium.Env[dict[str, Any], Any]):
         max_nodes: the most nodes of a workload; rows of observations. resources: that observations show.
         wait_scale_s: seconds of waiting that cost a reward of 1.
 
-    An observation has `nodes` (float32[max_nodes, 2 * resources]: what nodes offer, and what is free, by the largest node), `pod`
-    (float32[resources]: its requests, by the largest node) and `action_mask` (int8[max_nodes]: 1 for the nodes that the pod fits on).
-    With ``node`` the action is the number of a node; one that the mask forbids costs a reward of -1, and the first node that fits is
-    taken. With ``weights`` it is a float32 array with a weight for each of `RULES`; the node with the highest weighted sum is taken.
+    An observation has `nodes` (float32[max_nodes, 2 * resources]: what nodes offer, then what is free, by the largest node), `pod`
+    (float32[resources]: its requests, by the largest node) and `action_mask` (int8[max_nodes]: 1 where the pod fits). With
+    ``node`` the action is the number of a node; one that the mask forbids costs a reward of -1, and the first node that fits is
+    taken. With ``weights`` it is a float32 array with a weight for each of `RULES`; the node with the highest sum is taken.
 
     A pod that fits on one node only is placed without a step. The reward is what the pods waited that were placed since the last
-    step, negative: an episode's rewards add up to the waiting time of all pods. Infos have `action_mask`, and at the end `mean_wait_s` and `unplaced`.
+    step, negative: the rewards of an episode add up to the waiting time of all pods. Infos have `action_mask`, and at the end
+    `mean_wait_s` and `unplaced`.
     """
 
     metadata: ClassVar[dict[str, Any]] = {"render_modes": []}
