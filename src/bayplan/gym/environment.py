@@ -104,9 +104,8 @@ class SchedulingEnv(gymnasium.Env[dict[str, Any], Any]):
             raise InputError("step", got="no pod to place", wanted="reset() first")
         row, valid = self._row_of(action, episode.question)
         waited_ns = episode.waited_ns
-        episode.answer(row)
+        question = episode.answer(row)
         reward = 0.0 if valid else INVALID_ACTION_REWARD
-        question = episode.question
         if question is not None:
             reward -= (episode.waited_ns - waited_ns) / SECOND_NS / self._wait_scale_s
             observation, info = self._observe(question)

@@ -18,6 +18,7 @@ from bayplan.engine.assemble import assemble_scheduler
 from bayplan.engine.event_driven_queue import EventDrivenQueue
 from bayplan.engine.queued_pod import QueuedPod
 from bayplan.engine.records import RecordLevel
+from bayplan.engine.select_host import Ties
 from bayplan.formats.inputs import Inputs
 from bayplan.framework.configuration.loading import SchedulerConfiguration, load_configuration_mapping
 from bayplan.framework.feature_gates import FeatureGates
@@ -143,11 +144,12 @@ class Episode:
         self._thread.start()
         self._wait()
 
-    def answer(self, row: int) -> None:
-        """Place the pod on a row, and run up to the next question, or the end."""
+    def answer(self, row: int) -> Question | None:
+        """Place the pod on a row, run up to the next question, and return it; None at the end."""
         self._answer = row
         self._answered.release()
         self._wait()
+        return self.question
 
     def close(self) -> None:
         """End the simulation if it waits for an answer."""
@@ -181,14 +183,14 @@ class Episode:
         if last is not None and last.key in self.state.pods and last.initial_attempt_ns is not None:
             self.waited_ns += self._simulator.now_ns - last.initial_attempt_ns
 
-    def _pick(self, state: ClusterState, rows: Index) -> int:
+    def _pick(self, state: ClusterState, rows: Ties) -> int:
         """Ask the agent; called by the scheduler in the thread of the simulation."""
         queue = self._queue
         assert queue is not None
         assert queue.current is not None
         pod, now_ns = queue.current.pod, self._simulator.now_ns
         arrived_ns = queue.current.initial_attempt_ns or now_ns
-        self.question = Question(pod, np.array(rows, dtype=np.intp), arrived_ns, now_ns)
+        self.question = Question(pod, np.array([int(row) for row in rows], dtype=np.intp), arrived_ns, now_ns)
         self._asked.release()
         self._answered.acquire()
         if self._abandoned:

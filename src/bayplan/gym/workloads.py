@@ -11,7 +11,7 @@ from bayplan.formats.inputs import Inputs
 from bayplan.formats.manifest import Manifest
 from bayplan.formats.trace import TimedPod, Trace
 from bayplan.objects.defaults import default_pod_spec
-from bayplan.objects.meta import ObjectMeta
+from bayplan.objects.meta import ObjectMeta, ResourceList
 from bayplan.objects.node import Node, NodeStatus
 from bayplan.objects.pod import Container, Pod, PodSpec, ResourceRequirements
 
@@ -28,7 +28,7 @@ def random_workload(seed: int, *, nodes: int = 8, pods: int = 120) -> Inputs:
     Pods ask for about as much as the nodes offer, so that large pods wait if small ones are spread over all nodes.
     """
     random = RandomStreams(seed).stream("gym-workload").random
-    offered = {"cpu": "8", "memory": "32Gi", "pods": "110"}
+    offered: ResourceList = {"cpu": "8", "memory": "32Gi", "pods": "110"}
     found = [
         Node(metadata=ObjectMeta(name=f"node-{number:02}"), status=NodeStatus(capacity=offered, allocatable=offered))
         for number in range(nodes)
@@ -52,7 +52,7 @@ def random_workload(seed: int, *, nodes: int = 8, pods: int = 120) -> Inputs:
 
 
 def _pod(name: str, cores: int, gib: int) -> Pod:
-    amounts = {"cpu": str(cores), "memory": f"{gib}Gi"}
+    amounts: ResourceList = {"cpu": str(cores), "memory": f"{gib}Gi"}
     container = Container(name="main", image="app", resources=ResourceRequirements(requests=amounts))
     return Pod(
         metadata=ObjectMeta(name=name, namespace="default"), spec=default_pod_spec(PodSpec(containers=(container,)))
