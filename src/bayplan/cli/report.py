@@ -14,7 +14,7 @@ def report(
         list[str],
         typer.Argument(metavar="[LABEL=]FOLDER...", help="Result folders; those with one label differ in their seed."),
     ],
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="The HTML file.")] = Path("report.html"),
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="HTML file to write.")] = Path("report.html"),
     title: Annotated[str, typer.Option(metavar="TEXT", help="Title of the page.")] = "Bayplan report",
 ) -> None:
     """Write an HTML report with charts of one or several runs.

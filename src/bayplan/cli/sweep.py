@@ -21,19 +21,21 @@ class ExecutorName(StrEnum):
 
 
 def sweep(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The sweep: input, parameters, objective.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="File with input, parameters and objective.")],
     out: Annotated[Path, typer.Option("--out", "-o", metavar="FOLDER", help="Folder for the results.")],
-    executor: Annotated[ExecutorName, typer.Option(help="Where trials run.")] = ExecutorName.PROCESSES,
+    executor: Annotated[
+        ExecutorName, typer.Option(help="Run trials here, in processes, or on Ray.")
+    ] = ExecutorName.PROCESSES,
     workers: Annotated[int, typer.Option(metavar="N", min=0, help="Trials at a time; 0: one per processor.")] = 0,
     address: Annotated[str, typer.Option(metavar="HOST:PORT", help="Ray cluster. [default: a new one here]")] = "",
-    objective: Annotated[str, typer.Option(metavar="NAME", help="What to optimise. [default: as in FILE]")] = "",
+    objective: Annotated[str, typer.Option(metavar="NAME", help="Objective to optimise. [default: as in FILE]")] = "",
     search: Annotated[str, typer.Option(metavar="NAME", help="grid, random or optuna. [default: as in FILE]")] = "",
     trials: Annotated[int, typer.Option(metavar="N", min=0, help="Parameter sets to draw. [default: as in FILE]")] = 0,
-    best: Annotated[int, typer.Option(metavar="N", min=1, help="How many parameter sets to print.")] = 10,
+    best: Annotated[int, typer.Option(metavar="N", min=1, help="Number of parameter sets to print.")] = 10,
 ) -> None:
     """Simulate many configurations and print the best ones.
 
-    A sweep that was interrupted goes on when the same command runs again. All results are in FOLDER/trials.parquet.
+    To continue an interrupted sweep, run the same command again. All results are in FOLDER/trials.parquet.
 
     Example: bayplan sweep weights.yaml --out sweep
     """

@@ -75,7 +75,7 @@ def curves(
         if len(group) > 1:
             band = {
                 "mode": "lines",
-                "line": {"width": 0},
+                "line": {"width": 0, "shape": "hv"},
                 "showlegend": False,
                 "hoverinfo": "skip",
                 "legendgroup": label,

@@ -60,7 +60,7 @@ def read_plan(path: Path, **given: object) -> SweepPlan:
             raise InputError("sweep", where=where, got=repr(name), wanted=f"one of {', '.join(_FIELDS)}", hint=close)
     found = {**document, **{name: item for name, item in given.items() if item is not None}}
     return SweepPlan(
-        paths=[_beside(path, each) for each in _texts(found, "paths", where)],
+        paths=[_relative_to(path, each) for each in _texts(found, "paths", where)],
         space=read_space(found.get("parameters"), where),
         config=_config(path, found.get("config")),
         plugins=_texts(found, "plugins", where),
@@ -73,7 +73,7 @@ def read_plan(path: Path, **given: object) -> SweepPlan:
     )
 
 
-def _beside(path: Path, name: str) -> str:
+def _relative_to(path: Path, name: str) -> str:
     return name if Path(name).is_absolute() else str(path.parent / name)
 
 
@@ -81,7 +81,7 @@ def _config(path: Path, config: object) -> Mapping[str, object]:
     if config is None:
         return {}
     if isinstance(config, str):
-        config = yaml.safe_load(Path(_beside(path, config)).read_text(encoding="utf-8"))
+        config = yaml.safe_load(Path(_relative_to(path, config)).read_text(encoding="utf-8"))
     if not isinstance(config, Mapping):
         raise InputError("config", where=str(path), got=repr(config), wanted="a KubeSchedulerConfiguration or its file")
     return config

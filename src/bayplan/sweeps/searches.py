@@ -1,6 +1,6 @@
 """Which sets of parameters a sweep tries: all of a grid, random ones, or those that Optuna suggests from earlier results.
 
-A search yields candidates in batches and is told their scores before the next batch. The size of a batch does not depend on the
+A search yields candidates in batches and gets their scores before the next batch. The size of a batch does not depend on the
 executor, so that the same sweep tries the same candidates everywhere, however its trials are spread.
 """
 
@@ -26,7 +26,7 @@ class Search(Protocol):
         """Yield sets of parameters."""
         ...
 
-    def tell(self, scores: Sequence[float | None]) -> None:
+    def take_scores(self, scores: Sequence[float | None]) -> None:
         """Take the scores of the last batch, in its order; None for a candidate that could not run."""
         ...
 
@@ -41,7 +41,7 @@ class FixedSearch:
         """Yield all candidates at once."""
         yield self._candidates
 
-    def tell(self, scores: Sequence[float | None]) -> None:
+    def take_scores(self, scores: Sequence[float | None]) -> None:
         """Ignore the scores."""
 
 
@@ -86,7 +86,7 @@ class OptunaSearch:
                 found[name] = trial.suggest_float(name, domain.lowest, domain.highest, log=domain.log)
         return found
 
-    def tell(self, scores: Sequence[float | None]) -> None:
+    def take_scores(self, scores: Sequence[float | None]) -> None:
         """Pass the scores of the last batch on."""
         for trial, score in zip(self._asked, scores, strict=True):
             if score is None:

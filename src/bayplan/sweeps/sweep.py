@@ -57,7 +57,7 @@ def run_sweep(
                 Candidate(each, _score(plan, store.done, trials, number))
                 for number, each in enumerate(batch, len(candidates))
             ]
-            search.tell([each.score for each in scored])
+            search.take_scores([each.score for each in scored])
             candidates += scored
     finally:
         if executor is not None:

@@ -1,0 +1,126 @@
+"""Compare the GPU sharing policies with real arrival and departure times: ``python -m proofs.gpu_waiting FOLDER``.
+
+The published experiments submit tasks that never leave. Here, tasks arrive and leave as in the OpenB trace, and those that don't
+fit wait in the scheduling queue. As the whole cluster is never full, each seed takes random nodes of it, so many that the tasks
+ask for 130 % of their GPUs at the peak. FOLDER as for `proofs.gpu_sharing`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from bayplan.app.mode import Mode
+from bayplan.app.scheduler_setup import SchedulerSetup
+from bayplan.app.simulation import SimulationOptions, prepare_simulation
+from bayplan.base.durations import SECOND_NS
+from bayplan.base.random_streams import RandomStreams
+from bayplan.contrib.gpu_sharing import POLICIES, GpuPolicy
+from bayplan.contrib.gpu_sharing.fragmentation import typical_pods, typical_pods_argument
+from bayplan.contrib.gpu_sharing.requests import GPU_SIZE_MILLI, GpuRequest, gpu_request, gpus_of
+from bayplan.extender.connections import ExtenderConnections
+from bayplan.formats import openb
+from bayplan.formats.inputs import Inputs
+from bayplan.formats.manifest import Manifest
+from bayplan.formats.trace import Trace
+from bayplan.framework.feature_gates import FeatureGates
+from bayplan.objects.node import Node
+from proofs.gpu_protocol import LOAD, configuration, registry
+
+FIRST_SEED = 42
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run all policies and print a table."""
+    parser = argparse.ArgumentParser(prog="python -m proofs.gpu_waiting", description=__doc__)
+    parser.add_argument("folder", type=Path, help="Folder of the OpenB trace.")
+    parser.add_argument("--seeds", type=int, default=3, help="Runs of each policy. [default: 3]")
+    options = parser.parse_args(arguments)
+    names = ("openb_node_list_gpu_node.csv", "openb_pod_list_default.csv")
+    trace = openb.load([str(options.folder / name) for name in names])
+    peak_milli = peak_demand(trace)
+    print(f"peak demand {peak_milli / GPU_SIZE_MILLI:,.0f} GPUs")
+    for policy in POLICIES:
+        start = time.perf_counter()
+        runs = [waits_s(trace, policy, peak_milli, seed) for seed in range(FIRST_SEED, FIRST_SEED + options.seeds)]
+        cells = [statistics.fmean(each) for each in zip(*runs, strict=True)]
+        mean_s, p95_s, waited, never = cells
+        print(
+            f"| {policy.name} | {mean_s / 3600:.2f} | {p95_s / 3600:.1f} | {waited:,.0f} | {never:,.0f} |",
+            f"{time.perf_counter() - start:.0f} s",
+            flush=True,
+        )
+    return 0
+
+
+def peak_demand(trace: Trace) -> int:
+    """Return the most GPU milli that tasks ask for at one time, if all start when they arrive."""
+    changes: list[tuple[int, int]] = []
+    for task in trace.pods:
+        request = gpu_request(task.pod)
+        if isinstance(request, GpuRequest) and request.count and task.run_time_ns is not None:
+            changes += [
+                (task.arrival_ns, request.total_milli),
+                (task.arrival_ns + task.run_time_ns, -request.total_milli),
+            ]
+    demand = peak = 0
+    for _, change in sorted(changes):
+        demand += change
+        peak = max(peak, demand)
+    return peak
+
+
+def some_nodes(nodes: Sequence[Node], capacity_milli: float, seed: int) -> list[Node]:
+    """Return random nodes with that many GPU milli together; one of those with the most GPUs first, for the largest tasks."""
+    random = RandomStreams(seed).stream("nodes").random
+    left = sorted(nodes, key=lambda node: (random(), node.metadata.name))
+    largest = max(left, key=lambda node: gpus_of(node)[0])
+    found, total = [largest], gpus_of(largest)[0] * GPU_SIZE_MILLI
+    for node in left:
+        if total >= capacity_milli:
+            break
+        if node is not largest:
+            found.append(node)
+            total += gpus_of(node)[0] * GPU_SIZE_MILLI
+    return sorted(found, key=lambda node: node.metadata.name)
+
+
+def waits_s(trace: Trace, policy: type[GpuPolicy], peak_milli: int, seed: int) -> tuple[float, float, float, float]:
+    """Return mean and 95th percentile of what GPU tasks waited, how many waited, and how many left without a node."""
+    arguments: dict[str, object] = {"seed": seed} if policy.name == "Random" else {}
+    if policy.name == "FGD":
+        arguments = {"typicalPods": typical_pods_argument(typical_pods([each.pod for each in trace.pods]))}
+    loaded = configuration(policy, arguments)
+    setup = SchedulerSetup(
+        mode=Mode.CURRENT,
+        configuration=loaded,
+        registry=registry(),
+        feature_gates=FeatureGates(),
+        custom_plugins=(),
+        connections=ExtenderConnections(loaded.extenders),
+    )
+    nodes = some_nodes(trace.nodes, peak_milli / LOAD, seed)
+    inputs = Inputs(manifest=Manifest(), trace=replace(trace, nodes=nodes))
+    result = prepare_simulation(SimulationOptions(paths=(), seed=seed), inputs=inputs, setup=setup).run()
+    waits = []
+    never = 0
+    for pod in result.pods:
+        assert pod.pod is not None
+        request = gpu_request(pod.pod)
+        if not isinstance(request, GpuRequest) or not request.count:
+            continue
+        never += pod.bound_ns is None
+        left_ns = pod.bound_ns or pod.ended_ns or result.end_ns
+        waits.append((left_ns - pod.arrived_ns) / SECOND_NS)
+    waits.sort()
+    return statistics.fmean(waits), waits[int(0.95 * len(waits))], sum(each > 0 for each in waits), never
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,184 @@
+"""The environment: one pod a step, the action a node or the weights of scoring rules."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+
+from bayplan.base.durations import SECOND_NS
+from bayplan.base.errors import InputError
+from bayplan.gym.episode import Episode, Question
+from bayplan.gym.workloads import Workload, random_workload
+from bayplan.sim.result import PodFate
+from bayplan.state.arrays import Floats, Index
+from bayplan.state.pod_info import FIRST_RESOURCE
+
+RULES = ("LeastAllocated", "MostAllocated", "BalancedAllocation")
+"""The scoring rules that weights are for; formulas as in kube-scheduler, without rounding."""
+
+ACTIONS = ("node", "weights")
+INVALID_ACTION_REWARD = -1.0
+MAX_SHARE = 2.0
+"""Shares in observations are cut at this; a share above 1 is more than the largest node has."""
+
+
+class SchedulingEnv(gymnasium.Env[dict[str, Any], Any]):
+    """Schedules the pods of a workload in virtual time. Filters, queue and retries are the scheduler's; the choice is the agent's.
+
+    Args:
+        workload: returns nodes and pods for the seed of an episode. action: ``node`` or ``weights``.
+        max_nodes: the most nodes of a workload; rows of observations. resources: that observations show.
+        wait_scale_s: seconds of waiting that cost a reward of 1.
+
+    An observation has `nodes` (float32[max_nodes, 2 * resources]: what nodes offer, then what is free, by the largest node), `pod`
+    (float32[resources]: its requests, by the largest node) and `action_mask` (int8[max_nodes]: 1 where the pod fits). With
+    ``node`` the action is the number of a node; one that the mask forbids costs a reward of -1, and the first node that fits is
+    taken. With ``weights`` it is a float32 array with a weight for each of `RULES`; the node with the highest sum is taken.
+
+    A pod that fits on one node only is placed without a step. The reward is what the pods waited that were placed since the last
+    step, negative: the rewards of an episode add up to the waiting time of all pods. Infos have `action_mask`, and at the end
+    `mean_wait_s` and `unplaced`.
+    """
+
+    metadata: ClassVar[dict[str, Any]] = {"render_modes": []}
+
+    def __init__(
+        self,
+        workload: Workload = random_workload,
+        *,
+        action: str = "node",
+        max_nodes: int = 16,
+        resources: tuple[str, ...] = ("cpu", "memory"),
+        wait_scale_s: float = 3600.0,
+    ) -> None:
+        if action not in ACTIONS:
+            raise InputError("action", got=repr(action), wanted=f"one of {', '.join(ACTIONS)}")
+        self._workload, self._action, self._resources = workload, action, resources
+        self._max_nodes, self._wait_scale_s = max_nodes, wait_scale_s
+        self._episode: Episode | None = None
+        self._last: dict[str, Any] = {}
+        width = len(resources)
+        self.observation_space = spaces.Dict(
+            {
+                "nodes": spaces.Box(0.0, MAX_SHARE, (max_nodes, 2 * width), np.float32),
+                "pod": spaces.Box(0.0, MAX_SHARE, (width,), np.float32),
+                "action_mask": spaces.Box(0, 1, (max_nodes,), np.int8),
+            }
+        )
+        self.action_space = (
+            spaces.Discrete(max_nodes) if action == "node" else spaces.Box(0.0, 1.0, (len(RULES),), np.float32)
+        )
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Start an episode; return its first observation. Without a seed, one is drawn from the seed before.
+
+        Raises:
+            InputError: the workload has too many nodes, or nothing to place.
+        """
+        super().reset(seed=seed)
+        self.close()
+        drawn = int(self.np_random.integers(2**31)) if seed is None else seed
+        inputs = self._workload(drawn)
+        self._episode = Episode(inputs, drawn)
+        self._episode.start()
+        state = self._episode.state
+        if state.nodes.count > self._max_nodes:
+            raise InputError("max_nodes", got=f"{state.nodes.count} nodes", wanted=f"at most {self._max_nodes}")
+        if self._episode.question is None:
+            raise InputError("workload", got="no pod that fits on a node", wanted="a pod to place")
+        return self._observe(self._episode.question)
+
+    def step(self, action: Any) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
+        """Place the current pod; return the next observation, the reward, and whether the episode has ended.
+
+        Raises:
+            InputError: there is no episode, or it has ended.
+        """
+        episode = self._episode
+        if episode is None or episode.question is None:
+            raise InputError("step", got="no pod to place", wanted="reset() first")
+        row, valid = self._row_of(action, episode.question)
+        waited_ns = episode.waited_ns
+        question = episode.answer(row)
+        reward = 0.0 if valid else INVALID_ACTION_REWARD
+        if question is not None:
+            reward -= (episode.waited_ns - waited_ns) / SECOND_NS / self._wait_scale_s
+            observation, info = self._observe(question)
+            return observation, reward, False, False, info
+        waits, unplaced = _waits_s(episode)
+        both = [*waits, *unplaced]
+        reward -= (sum(both) - waited_ns / SECOND_NS) / self._wait_scale_s
+        info = {
+            "action_mask": np.zeros(self._max_nodes, dtype=np.int8),
+            "mean_wait_s": sum(both) / max(len(both), 1),
+            "unplaced": len(unplaced),
+        }
+        return {**self._last, "action_mask": info["action_mask"]}, reward, True, False, info
+
+    def close(self) -> None:
+        """End the current episode."""
+        if self._episode is not None:
+            self._episode.close()
+            self._episode = None
+
+    def action_masks(self) -> Any:
+        """Return the mask of the current pod as bool[max_nodes], as maskable agents ask for it."""
+        return self._last["action_mask"].astype(np.bool_)
+
+    # Observations and actions.
+
+    def _observe(self, question: Question) -> tuple[dict[str, Any], dict[str, Any]]:
+        assert self._episode is not None
+        offered, free, wanted = self._amounts(question)
+        largest = np.maximum(offered.max(axis=0), 1.0)
+        nodes = np.zeros((self._max_nodes, 2 * len(self._resources)), dtype=np.float32)
+        nodes[: len(offered)] = np.clip(np.hstack((offered, free)) / np.tile(largest, 2), 0, MAX_SHARE)
+        mask = np.zeros(self._max_nodes, dtype=np.int8)
+        mask[question.rows] = 1
+        pod = np.clip(wanted / largest, 0, MAX_SHARE).astype(np.float32)
+        self._last = {"nodes": nodes, "pod": pod, "action_mask": mask}
+        return dict(self._last), {"action_mask": mask}
+
+    def _amounts(self, question: Question) -> tuple[Floats, Floats, Floats]:
+        """Return what nodes offer and what is free (float64[nodes, resources]), and the pod's requests."""
+        assert self._episode is not None
+        state = self._episode.state
+        count, numbers = state.nodes.count, [state.register_resource(name) for name in self._resources]
+        offered = state.nodes.allocatable[numbers, :count].T.astype(np.float64)
+        used = state.usage[[FIRST_RESOURCE + number for number in numbers], :count].T
+        vector = state.footprint(question.pod).vector
+        places = [FIRST_RESOURCE + number for number in numbers]
+        wanted = np.array([vector[place] if place < len(vector) else 0 for place in places], dtype=np.float64)
+        return offered, offered - used, wanted
+
+    def _row_of(self, action: Any, question: Question) -> tuple[int, bool]:
+        """Return the row that an action means, and whether the pod fits there."""
+        if self._action == "node":
+            row = int(action)
+            return (row, True) if row in question.rows else (int(question.rows[0]), False)
+        scores = self.rule_scores(question.rows) @ np.asarray(action, dtype=np.float64)
+        return int(question.rows[int(scores.argmax())]), True
+
+    def rule_scores(self, rows: Index) -> Floats:
+        """Return the scores of `RULES` for the current pod: float64[rows, rules], from 0 to 1."""
+        assert self._episode is not None
+        assert self._episode.question is not None
+        offered, free, wanted = self._amounts(self._episode.question)
+        shares = np.clip((offered - free + wanted)[rows] / np.maximum(offered[rows], 1.0), 0, 1)
+        used = shares.mean(axis=1)
+        scores: Floats = np.column_stack((1 - used, used, 1 - shares.std(axis=1)))
+        return scores
+
+
+def _waits_s(episode: Episode) -> tuple[list[float], list[float]]:
+    """Return how long pods waited that got a node, and those that got none."""
+    assert episode.result is not None
+    result = episode.result
+    waits = [pod.wait_ns / SECOND_NS for pod in result.pods if pod.wait_ns is not None]
+    left = [pod for pod in result.pods if pod.fate is PodFate.PENDING]
+    return waits, [(result.end_ns - pod.arrived_ns) / SECOND_NS for pod in left]

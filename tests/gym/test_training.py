@@ -1,0 +1,19 @@
+"""The example of docs/gym.md: an agent that was trained for a moment waits less than random choices."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("gymnasium", reason="needs the optional package gymnasium")
+
+TRAIN = Path(__file__).resolve().parents[2] / "examples" / "gym" / "train.py"
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_the_trained_agent_beats_random_choices() -> None:
+    waits = runpy.run_path(str(TRAIN))["main"](["--seconds", "10", "--episodes", "4"])
+    assert waits["trained agent"] < waits["random"]

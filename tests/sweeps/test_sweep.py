@@ -1,0 +1,284 @@
+"""Sweeps: parameters become configurations, executors agree, a killed sweep goes on, Optuna and Ray work."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from bayplan.base.errors import InputError
+from bayplan.cli.main import main
+from bayplan.sweeps.executors import Executor, LocalExecutor, ProcessExecutor, RayExecutor
+from bayplan.sweeps.plan import SweepPlan, read_plan
+from bayplan.sweeps.space import Choice, Range, drawn, grid, read_space
+from bayplan.sweeps.store import JOURNAL, SweepFolder
+from bayplan.sweeps.sweep import Candidate, run_sweep, trial_count
+from bayplan.sweeps.trials import Outcome, Trial, load_plan_inputs, run_trial, trial_configuration, trial_setup
+
+CLUSTER = """\
+{apiVersion: v1, kind: Node, metadata: {name: a}, status: {allocatable: {cpu: "4", memory: 8Gi, pods: "110"}}}
+---
+{apiVersion: v1, kind: Node, metadata: {name: b}, status: {allocatable: {cpu: "4", memory: 8Gi, pods: "110"}}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: small-1, annotations: {bayplan.io/run-time: 1h}}
+spec: {containers: [{name: c, image: i, resources: {requests: {cpu: "1", memory: 2Gi}}}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: small-2, annotations: {bayplan.io/run-time: 1h}}
+spec: {containers: [{name: c, image: i, resources: {requests: {cpu: "1", memory: 2Gi}}}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: large, annotations: {bayplan.io/run-time: 10m}}
+spec: {containers: [{name: c, image: i, resources: {requests: {cpu: "4"}}}]}
+"""
+STRATEGY = "args.NodeResourcesFit.scoringStrategy.type"
+PACKED, SPREAD = "MostAllocated", "LeastAllocated"
+SWEEP = f"""\
+paths: [cluster.yaml]
+parameters:
+  {STRATEGY}: [{SPREAD}, {PACKED}]
+  weight.NodeResourcesFit: [1, 100]
+seeds: [1, 2]
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "cluster.yaml").write_text(CLUSTER)
+    (tmp_path / "sweep.yaml").write_text(SWEEP)
+    return tmp_path
+
+
+@pytest.fixture
+def plan(folder: Path) -> SweepPlan:
+    return read_plan(folder / "sweep.yaml")
+
+
+def rows(folder: Path) -> list[dict[str, Any]]:
+    table = pq.read_table(folder / "trials.parquet").drop_columns(["seconds"])
+    found: list[dict[str, Any]] = table.to_pylist()
+    return found
+
+
+def test_packing_leaves_room_for_the_large_pod(plan: SweepPlan, folder: Path) -> None:
+    best = run_sweep(plan, folder / "out", lambda: LocalExecutor(plan))[0]
+    assert best.parameters[STRATEGY] == PACKED
+    assert best.score == 0
+
+
+def test_processes_find_the_same_as_one_process(plan: SweepPlan, folder: Path) -> None:
+    run_sweep(plan, folder / "one", lambda: LocalExecutor(plan))
+    run_sweep(plan, folder / "two", lambda: ProcessExecutor(plan, 2))
+    assert rows(folder / "one") == rows(folder / "two")
+
+
+class KilledExecutor(LocalExecutor):
+    """Runs some trials and then ends as if the process were killed."""
+
+    def run(self, trials: Sequence[Trial]) -> Iterator[Outcome]:
+        for number, outcome in enumerate(super().run(trials)):
+            if number == 3:
+                raise KeyboardInterrupt
+            yield outcome
+
+
+def test_a_killed_sweep_goes_on_with_the_trials_that_are_left(plan: SweepPlan, folder: Path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        run_sweep(plan, folder / "out", lambda: KilledExecutor(plan))
+    with (folder / "out" / JOURNAL).open("ab") as journal:
+        journal.write(b'{"trial": {"num')  # A line that was not finished.
+    ran: list[int] = []
+
+    class Counted(LocalExecutor):
+        def run(self, trials: Sequence[Trial]) -> Iterator[Outcome]:
+            ran.extend(trial.number for trial in trials)
+            return super().run(trials)
+
+    run_sweep(plan, folder / "out", lambda: Counted(plan))
+    assert ran == [3, 4, 5, 6, 7]
+    run_sweep(plan, folder / "whole", lambda: LocalExecutor(plan))
+    assert rows(folder / "out") == rows(folder / "whole")
+
+
+def test_a_finished_sweep_starts_nothing(plan: SweepPlan, folder: Path) -> None:
+    first = run_sweep(plan, folder / "out", lambda: LocalExecutor(plan))
+
+    def refuse() -> Executor:
+        raise AssertionError("an executor was started")
+
+    assert run_sweep(plan, folder / "out", refuse) == first
+
+
+def test_a_folder_of_another_sweep_is_refused(plan: SweepPlan, folder: Path) -> None:
+    SweepFolder(folder / "out", plan)
+    other = read_plan(folder / "sweep.yaml", objective="utilisation")
+    with pytest.raises(InputError, match="holds another sweep"):
+        SweepFolder(folder / "out", other)
+
+
+def test_the_table_has_a_column_for_each_parameter_and_figure(plan: SweepPlan, folder: Path) -> None:
+    run_sweep(plan, folder / "out", lambda: LocalExecutor(plan))
+    found = rows(folder / "out")
+    assert [row["trial"] for row in found] == list(range(8))
+    assert {row[STRATEGY] for row in found} == {SPREAD, PACKED}
+    assert all(row["objective"] == row["mean_wait_s"] and row["bound"] == 3 and row["digest"] for row in found)
+
+
+def test_a_configuration_that_can_not_be_used_is_an_outcome(plan: SweepPlan) -> None:
+    trial = Trial(number=0, candidate=0, parameters={STRATEGY: "Nonsense"}, seed=0)
+    outcome = run_trial(plan, load_plan_inputs(plan), trial)
+    assert "scoringStrategy" in outcome.error
+
+
+@pytest.mark.parametrize(
+    ("parameters", "want"),
+    [
+        pytest.param({"weight.NodeResourcesFit": 7}, {"NodeResourcesFit": 7}, id="a weight"),
+        pytest.param({"weight.NodeResourcesFit": 0}, {"NodeResourcesFit": None}, id="no scores"),
+        pytest.param({"weight.BestFit": 3}, {"BestFit": 3, "NodeResourcesFit": 1}, id="a plugin of no default profile"),
+    ],
+)
+def test_weights_reach_the_scheduler(plan: SweepPlan, parameters: dict[str, int], want: dict[str, int | None]) -> None:
+    (profile,) = trial_setup(plan, parameters).configuration.profiles
+    weights = {entry.name: entry.weight for entry in profile.plugins["score"]}
+    assert {name: weights.get(name) for name in want} == want
+
+
+def test_arguments_keep_what_the_base_says() -> None:
+    args = {"scoringStrategy": {"type": SPREAD, "resources": [{"name": "cpu", "weight": 2}]}}
+    base = {"profiles": [{"pluginConfig": [{"name": "NodeResourcesFit", "args": args}]}]}
+    found = trial_configuration(base, {STRATEGY: PACKED, "percentageOfNodesToScore": 40})
+    strategy = found["profiles"][0]["pluginConfig"][0]["args"]["scoringStrategy"]
+    assert strategy == {"type": PACKED, "resources": [{"name": "cpu", "weight": 2}]}
+    assert found["percentageOfNodesToScore"] == 40
+    assert args["scoringStrategy"]["type"] == SPREAD
+
+
+def test_node_shapes_replace_the_nodes(folder: Path) -> None:
+    text = """\
+paths: [cluster.yaml]
+objective: cost
+shapes:
+  small: {cpu: "2", memory: 4Gi, price: "1"}
+  large: {cpu: "8", memory: 16Gi, price: "3"}
+parameters: {shape: [small, large], nodes: [1, 3]}
+"""
+    (folder / "shapes.yaml").write_text(text)
+    plan = read_plan(folder / "shapes.yaml")
+    run_sweep(plan, folder / "out", lambda: LocalExecutor(plan))
+    found = {(row["shape"], row["nodes"]): row for row in rows(folder / "out")}
+    assert found["small", 1]["waiting"] == 1  # The large pod fits on no small node.
+    assert found["large", 1]["waiting"] == 0
+    assert found["large", 3]["cost"] == pytest.approx(3 * found["large", 1]["cost"])
+
+
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [
+        pytest.param("parameters: {shape: [a]}\nobjectiv: cost\n", "objectiv", id="an unknown field"),
+        pytest.param("parameters: {}\n", "parameters", id="no parameters"),
+        pytest.param("parameters: {a: {min: 3, max: 1}}\n", "parameter a", id="an empty range"),
+        pytest.param("parameters: {a: [1]}\nobjective: speed\n", "objective", id="an unknown objective"),
+        pytest.param("[", "sweep", id="no YAML"),
+    ],
+)
+def test_a_wrong_file_is_refused(tmp_path: Path, text: str, want: str) -> None:
+    (tmp_path / "sweep.yaml").write_text(text)
+    with pytest.raises(InputError, match=want):
+        read_plan(tmp_path / "sweep.yaml")
+
+
+def test_a_grid_has_all_combinations() -> None:
+    space = {"a": Choice((1, 2)), "b": Choice(("x", "y"))}
+    want = [{"a": 1, "b": "x"}, {"a": 1, "b": "y"}, {"a": 2, "b": "x"}, {"a": 2, "b": "y"}]
+    assert list(grid(space)) == want
+
+
+def test_a_grid_over_a_range_is_refused() -> None:
+    with pytest.raises(InputError, match="a range"):
+        list(grid({"a": Range(0, 1, False)}))
+
+
+@pytest.mark.parametrize("random", [0.0, 0.5, 0.999999])
+def test_draws_stay_in_their_range(random: float) -> None:
+    space = read_space({"a": {"min": 1, "max": 3}, "b": {"min": 0.5, "max": 2.0, "log": True}, "c": ["x"]}, "")
+    found = drawn(space, lambda: random)
+    assert found["a"] in (1, 2, 3)
+    assert isinstance(found["b"], float)
+    assert 0.5 <= found["b"] <= 2.0
+    assert found["c"] == "x"
+
+
+def test_a_random_search_draws_the_same_again(folder: Path) -> None:
+    plan = read_plan(folder / "sweep.yaml", search="random", trials=3)
+
+    def run(name: str) -> list[Candidate]:
+        return run_sweep(plan, folder / name, lambda: LocalExecutor(plan))
+
+    assert run("a") == run("b")
+    assert trial_count(plan) == 6
+
+
+@pytest.mark.skipif(find_spec("optuna") is None, reason="needs the optional package optuna")
+@pytest.mark.filterwarnings("ignore")
+def test_optuna_suggests_the_same_on_any_executor(folder: Path) -> None:
+    plan = read_plan(folder / "sweep.yaml", search="optuna", trials=10)
+    run_sweep(plan, folder / "one", lambda: LocalExecutor(plan))
+    best = run_sweep(plan, folder / "two", lambda: ProcessExecutor(plan, 2))[0]
+    assert rows(folder / "one") == rows(folder / "two")
+    assert best.parameters[STRATEGY] == PACKED
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(find_spec("ray") is None, reason="needs the optional package ray")
+@pytest.mark.filterwarnings("ignore")
+def test_ray_finds_the_same_when_a_node_is_killed(folder: Path) -> None:
+    from ray.cluster_utils import Cluster
+
+    plan = read_plan(folder / "sweep.yaml")
+    run_sweep(plan, folder / "one", lambda: LocalExecutor(plan))
+    cluster = Cluster(initialize_head=True, connect=True, head_node_args={"num_cpus": 0})
+    nodes = [cluster.add_node(num_cpus=1) for _ in range(2)]
+    try:
+        finished = 0
+
+        def kill_one(done: int, total: int) -> None:
+            nonlocal finished
+            finished = done
+            if done == 2 and len(nodes) == 2:
+                cluster.remove_node(nodes.pop(), allow_graceful=False)
+
+        run_sweep(plan, folder / "ray", lambda: RayExecutor(plan, workers=2), kill_one)
+    finally:
+        cluster.shutdown()
+    assert finished == 8
+    assert len(nodes) == 1
+    assert rows(folder / "one") == rows(folder / "ray")
+
+
+def test_the_command_prints_the_best(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["sweep", str(folder / "sweep.yaml"), "--out", str(folder / "out"), "--executor", "local"]) == 0
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[0].startswith("waiting_time (mean time that pods waited")
+    assert f"{STRATEGY}={PACKED}" in printed[1]
+    assert printed[-1].endswith("trials.parquet: 8 trials")
+
+
+@pytest.mark.parametrize(
+    ("package", "options"), [("ray", ["--executor", "ray"]), ("optuna", ["--search", "optuna"])], ids=["ray", "optuna"]
+)
+def test_a_missing_package_is_named_with_the_command_to_install_it(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, package: str, options: list[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    assert main(["sweep", str(folder / "sweep.yaml"), "--out", str(folder / "out"), *options]) == 2
+    assert f"pip install 'bayplan[{package}]'" in capsys.readouterr().err
