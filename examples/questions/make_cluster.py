@@ -25,6 +25,7 @@ DRAW = random.Random("questions pods")
 GPU = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
 SPOT = {"key": "spot", "operator": "Equal", "value": "true", "effect": "NoSchedule"}
 EVERYWHERE = {"operator": "Exists"}
+POOL, ZONE = "eks.amazonaws.com/nodegroup", "topology.kubernetes.io/zone"
 TEAMS = ("catalog", "checkout", "data", "ml", "search")
 
 
@@ -250,10 +251,23 @@ def fixed_objects() -> Iterator[Document]:
     yield make("LimitRange", "defaults", "search", spec={"limits": limits})
 
 
+def spec(cpu: str, memory: str, **more: Any) -> Document:
+    """Return a pod's spec with one container."""
+    return {"containers": [container(cpu, memory)], **more}
+
+
 def running(world: World, all_nodes: list[Document]) -> None:
     """Add what runs, and the replicas of it that wait."""
+    platform(world, all_nodes)
+    shop(world)
+    search(world)
+    data_and_learning(world, named("general", "eu-west-1b", 4, all_nodes))
+
+
+def platform(world: World, all_nodes: list[Document]) -> None:
+    """Add what the platform team runs on all nodes, and its Deployments."""
     plain, gpu = EVERYWHERE, [node for node in all_nodes if "nvidia.com/gpu" in node["status"]["capacity"]]
-    critical, pool = 2_000_001_000, "eks.amazonaws.com/nodegroup"
+    critical = 2_000_001_000
     for app, cpu, memory in (("aws-node", "50m", "64Mi"), ("kube-proxy", "50m", "64Mi")):
         world.daemon_set(
             "kube-system",
@@ -273,12 +287,9 @@ def running(world: World, all_nodes: list[Document]) -> None:
         "kube-system",
         "nvidia-device-plugin",
         gpu,
-        {"containers": [container("20m", "64Mi")], "tolerations": [plain], "nodeSelector": {pool: "gpu"}},
+        {"containers": [container("20m", "64Mi")], "tolerations": [plain], "nodeSelector": {POOL: "gpu"}},
         priority=critical,
     )
-
-    def spec(cpu: str, memory: str, **more: Any) -> Document:
-        return {"containers": [container(cpu, memory)], **more}
 
     world.deployment("kube-system", "coredns", 3, spec("100m", "170Mi"), priority=critical, budget=1)
     world.deployment(
@@ -288,8 +299,11 @@ def running(world: World, all_nodes: list[Document]) -> None:
         {"containers": [container("500m", "512Mi", port=8443)], "nodeSelector": {"node.example.com/edge": "true"}},
         waiting=1,
     )
-    world.deployment("platform", "prometheus", 2, spec("2", "12Gi", nodeSelector={pool: "memory"}), budget=1)
-    # Checkout.
+    world.deployment("platform", "prometheus", 2, spec("2", "12Gi", nodeSelector={POOL: "memory"}), budget=1)
+
+
+def shop(world: World) -> None:
+    """Add what the teams checkout and catalog run."""
     world.deployment(
         "checkout", "cart", 48, spec("900m", "1Gi", topologySpreadConstraints=spread("cart")), budget=4, priority=10_000
     )
@@ -302,19 +316,21 @@ def running(world: World, all_nodes: list[Document]) -> None:
         priority=10_000,
     )
     world.deployment("checkout", "receipts", 44, spec("160m", "512Mi"))
-    zone = "topology.kubernetes.io/zone"
     world.stateful_set(
         "checkout",
         "ledger-db",
         [*ZONES, ""],
-        spec("800m", "8Gi", affinity=near("ledger-db", zone, apart=True)),
+        spec("800m", "8Gi", affinity=near("ledger-db", ZONE, apart=True)),
         size="200Gi",
         waiting=1,
     )
-    # Catalog, which has a quota: the last two thumbnailers are not even made.
+    # The catalog has a quota: the last two thumbnailers are not even made.
     world.deployment("catalog", "web", 40, spec("500m", "1Gi", topologySpreadConstraints=spread("web")), budget=4)
     world.deployment("catalog", "thumbnailer", 18, spec("1100m", "2Gi"), refused=2)
-    # Search.
+
+
+def search(world: World) -> None:
+    """Add what the team search runs."""
     world.deployment("search", "query", 32, spec("900m", "3Gi", topologySpreadConstraints=spread("query")), budget=3)
     world.deployment(
         "search",
@@ -323,7 +339,7 @@ def running(world: World, all_nodes: list[Document]) -> None:
         spec(
             "500m",
             "20Gi",
-            nodeSelector={pool: "memory"},
+            nodeSelector={POOL: "memory"},
             topologySpreadConstraints=spread("query-cache", "kubernetes.io/hostname", hard=True),
         ),
         waiting=1,
@@ -333,15 +349,17 @@ def running(world: World, all_nodes: list[Document]) -> None:
         "search",
         "index",
         [ZONES[0], ZONES[1], "eu-west-1d"],
-        spec("2", "16Gi", nodeSelector={pool: "memory"}),
+        spec("2", "16Gi", nodeSelector={POOL: "memory"}),
         size="500Gi",
         waiting=1,
     )
     world.deployment(
-        "search", "suggest", 0, spec("400m", "1Gi", affinity=near("feature-store", zone, apart=False)), waiting=2
+        "search", "suggest", 0, spec("400m", "1Gi", affinity=near("feature-store", ZONE, apart=False)), waiting=2
     )
-    # Data.
-    dead = named("general", "eu-west-1b", 4, all_nodes)
+
+
+def data_and_learning(world: World, dead: str) -> None:
+    """Add what the teams data and ml run; `dead` is the node that has stopped reporting."""
     world.stateful_set(
         "data",
         "kafka",
@@ -350,7 +368,7 @@ def running(world: World, all_nodes: list[Document]) -> None:
         size="1Ti",
     )
     world.deployment("data", "ingest", 40, spec("400m", "768Mi"))
-    world.deployment("data", "stream-worker", 60, spec("600m", "1Gi", tolerations=[SPOT], nodeSelector={pool: "spot"}))
+    world.deployment("data", "stream-worker", 60, spec("600m", "1Gi", tolerations=[SPOT], nodeSelector={POOL: "spot"}))
     world.deployment("data", "etl", 34, spec("600m", "2Gi"))
     local = {
         **spec("1", "4Gi"),
@@ -358,7 +376,6 @@ def running(world: World, all_nodes: list[Document]) -> None:
     }
     world.volume("data", "scratch-compactor", "400Gi", {"kubernetes.io/hostname": dead})
     world.job("data", "compactor", local, waits=True)
-    # Machine learning.
     world.deployment(
         "ml", "inference", 5, {"containers": [container("6", "24Gi", gpus=1)], "tolerations": [GPU]}, budget=1
     )
@@ -381,9 +398,6 @@ def running(world: World, all_nodes: list[Document]) -> None:
 def waiting(world: World) -> None:
     """Add workloads that wait as a whole."""
 
-    def spec(cpu: str, memory: str, **more: Any) -> Document:
-        return {"containers": [container(cpu, memory)], **more}
-
     world.job("ml", "train-ranker", {"containers": [container("8", "32Gi", gpus=1)]}, waits=True)
     world.job("ml", "finetune-7b", {"containers": [container("8", "32Gi", gpus=4)], "tolerations": [GPU]}, waits=True)
     world.job("data", "warehouse-rebuild", spec("6", "96Gi"), waits=True)
@@ -404,8 +418,8 @@ def place(world: World, first: list[Document]) -> None:
         "kind": "Job",
     }
     # They make the rest leave room on some nodes, as after a batch job.
-    spec = {"containers": [container("1700m", "8Gi")], "schedulerName": "default-scheduler"}
-    gone = [make("Pod", f"ended-{number}", "data", owner=ended, spec=spec) for number in range(5)]
+    short = spec("1700m", "8Gi", schedulerName="default-scheduler")
+    gone = [make("Pod", f"ended-{number}", "data", owner=ended, spec=short) for number in range(5)]
     special = {"nodeSelector", "volumes", "affinity"}
     world.pods.sort(key=lambda pod: (not special & pod["spec"].keys(), pod["spec"]["restartPolicy"] != "Never"))
     with tempfile.TemporaryDirectory() as folder:

@@ -16,10 +16,14 @@ from bayplan.base.version import __version__  # noqa: E402
 
 if TYPE_CHECKING:
     from bayplan.analysis.result_directory import open_result
+    from bayplan.analysis.rows import Rows
     from bayplan.app.simulation import SimulationOptions, simulate
+    from bayplan.app.sources.cluster_source import SourceOptions
+    from bayplan.app.sources.opening import open_source
     from bayplan.base.errors import BayplanError, InputError
     from bayplan.engine.decision import Decision
     from bayplan.engine.records import RecordLevel
+    from bayplan.examples import example_path
     from bayplan.framework.node_info import NodeInfo
     from bayplan.framework.per_node_plugin import PerNodePlugin
     from bayplan.framework.plugin import Reads
@@ -33,6 +37,10 @@ __all__ = [
     "simulate",
     "SimulationOptions",
     "open_result",
+    "open_source",
+    "SourceOptions",
+    "Rows",
+    "example_path",
     "RecordLevel",
     "make_node",
     "make_pod",
@@ -53,6 +61,10 @@ _HOMES = {
     "simulate": "bayplan.app.simulation",
     "SimulationOptions": "bayplan.app.simulation",
     "open_result": "bayplan.analysis.result_directory",
+    "open_source": "bayplan.app.sources.opening",
+    "SourceOptions": "bayplan.app.sources.cluster_source",
+    "Rows": "bayplan.analysis.rows",
+    "example_path": "bayplan.examples",
     "RecordLevel": "bayplan.engine.records",
     "make_node": "bayplan.testing.builders",
     "make_pod": "bayplan.testing.builders",

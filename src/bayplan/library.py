@@ -20,6 +20,7 @@ from bayplan.analysis.units import format_count
 from bayplan.analysis.waits import WAITING
 from bayplan.answers.capacity import DEFAULT_LIMIT, CapacityAnswer, capacity
 from bayplan.answers.changes import parse_change
+from bayplan.answers.cluster_tables import NodeRow, PodRow, node_rows, pod_rows
 from bayplan.answers.drain_rules import DrainOptions
 from bayplan.answers.explain_now import explain_now
 from bayplan.answers.instant_host import InstantHost
@@ -38,6 +39,7 @@ from bayplan.app.scheduler_setup import SchedulerSetup
 from bayplan.app.sources.cluster_source import ClusterSource, SourceOptions
 from bayplan.app.sources.opening import open_source
 from bayplan.base.errors import InputError
+from bayplan.base.html_table import table
 from bayplan.engine.queued_pod import key_of
 from bayplan.engine.records import Decision, RecordLevel, Records
 from bayplan.engine.scheduler import Scheduler
@@ -105,6 +107,7 @@ class Cluster:
         self._setup = _setup_of(configuration, classic, registry, gates, plugins)
         weakref.finalize(self, self._setup.connections.close)
         self._start(None)
+        refuse_path(objects)
         self.add(*objects)
 
     @classmethod
@@ -147,6 +150,26 @@ class Cluster:
         return self.scheduler.state
 
     @property
+    def nodes(self) -> Rows[NodeRow]:
+        """Return the nodes as rows, with ``to_arrow()`` and ``to_pandas()``."""
+        return node_rows(self.state)
+
+    @property
+    def pods(self) -> Rows[PodRow]:
+        """Return the pods as rows, with ``to_arrow()`` and ``to_pandas()``."""
+        return pod_rows(self.state, self.scheduler.pods, 0 if self.source is None else self.source.now_ns)
+
+    def _repr_html_(self) -> str:
+        waiting = len(self.pending)
+        counts = f"{format_count(len(self.state.nodes), 'node')}, {format_count(len(self.scheduler.pods), 'pod')}"
+        shown = [
+            (each.node, each.zone, each.pool, each.pods, f"{each.cpu_requested_milli:,} of {each.cpu_milli:,}")
+            for each in self.nodes
+        ]
+        heads = ("node", "zone", "pool", "pods", "cpu requested (m)")
+        return table(heads, shown, caption=f"{counts}, {waiting:,} {'waits' if waiting == 1 else 'wait'}")
+
+    @property
     def records(self) -> Records:
         """Return what was decided so far."""
         return self.scheduler.records
@@ -160,6 +183,7 @@ class Cluster:
     def add(self, *objects: KubernetesObject) -> None:
         """Add objects, or replace those of the same name; pods without a node wait for `schedule`."""
         for item in objects:
+            check_object(item, "Cluster.add")
             old: KubernetesObject | None = None
             if isinstance(item, Pod):
                 old = self.scheduler.pods.get(key_of(item))
@@ -344,6 +368,31 @@ class Cluster:
         for key in self.pending:
             other.add(self.scheduler.pods[key])
         return other
+
+
+def refuse_path(objects: object) -> None:
+    """Refuse a text where objects belong: iterating over it gives letters.
+
+    Raises:
+        InputError: it is one.
+    """
+    if isinstance(objects, str):
+        raise InputError("Cluster(objects)", got=repr(objects), wanted="objects", hint=f"Cluster.open({objects!r})")
+
+
+def check_object(item: object, where: str) -> None:
+    """Refuse what is no object, with what was probably meant.
+
+    Raises:
+        InputError: it is a builder, a text or something else.
+    """
+    if isinstance(item, KubernetesObject):
+        return
+    name = type(item).__name__
+    if callable(getattr(item, "obj", None)):
+        raise InputError(where, got=f"a {name}", wanted="an object", hint=".obj() after the last call of the builder")
+    hint = "* before a list of objects" if isinstance(item, list | tuple) else "make_pod(...).obj()"
+    raise InputError(where, got=f"{name} {item!r:.60}", wanted="a node, a pod or another object", hint=hint)
 
 
 def _setup_of(

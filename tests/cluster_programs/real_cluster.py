@@ -28,15 +28,17 @@ class RealCluster:
 
     Args:
         folder: for its state; made where it is not there.
+        users: who may do what RBAC allows them; without any, everybody may do everything. Their requests are then audited.
 
     Attributes:
         kubeconfig: of an administrator.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, users: Sequence[str] = ()) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
         self.kubeconfig = folder / "kubeconfig"
+        self._users = users
         self.port, self._etcd_port, self._peer_port = _free_ports(3)
         self._token = secrets.token_hex(16)
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
@@ -46,16 +48,28 @@ class RealCluster:
         key, public = str(self.folder / "sa.key"), str(self.folder / "sa.pub")
         subprocess.run(["openssl", "genrsa", "-out", key, "2048"], check=True, capture_output=True)
         subprocess.run(["openssl", "rsa", "-in", key, "-pubout", "-out", public], check=True, capture_output=True)
-        (self.folder / "tokens.csv").write_text(f'{self._token},admin,admin,"system:masters"\n')
-        document = {
+        tokens = [
+            f'{self._token},admin,admin,"system:masters"',
+            *(f"{name}-token,{name},{name}" for name in self._users),
+        ]
+        (self.folder / "tokens.csv").write_text("".join(f"{line}\n" for line in tokens))
+        self.kubeconfig.write_text(json.dumps(self._kubeconfig(self._token)))
+        for name in self._users:
+            self.kubeconfig_of(name).write_text(json.dumps(self._kubeconfig(f"{name}-token")))
+
+    def kubeconfig_of(self, user: str) -> Path:
+        """Return the kubeconfig of one of the users."""
+        return self.folder / f"kubeconfig-{user}"
+
+    def _kubeconfig(self, token: str) -> Document:
+        return {
             "apiVersion": "v1",
             "kind": "Config",
             "current-context": "c",
             "clusters": [{"name": "c", "cluster": {"server": self._url, "insecure-skip-tls-verify": True}}],
-            "users": [{"name": "u", "user": {"token": self._token}}],
+            "users": [{"name": "u", "user": {"token": token}}],
             "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
         }
-        self.kubeconfig.write_text(json.dumps(document))
 
     @property
     def _url(self) -> str:
@@ -80,11 +94,26 @@ class RealCluster:
             *("--service-account-issuer", "https://kubernetes.default.svc"),
             *("--service-account-key-file", str(self.folder / "sa.pub")),
             *("--service-account-signing-key-file", str(self.folder / "sa.key")),
-            *("--service-cluster-ip-range", "10.96.0.0/16", "--authorization-mode", "AlwaysAllow"),
+            *("--service-cluster-ip-range", "10.96.0.0/16"),
+            *("--authorization-mode", "RBAC" if self._users else "AlwaysAllow"),
+            *(self._audit() if self._users else ()),
             *("--token-auth-file", str(self.folder / "tokens.csv"), "--allow-privileged"),
             *("--disable-admission-plugins", "ServiceAccount", "--endpoint-reconciler-type", "none"),
         )
         _wait(self._is_ready, "kube-apiserver")
+
+    def _audit(self) -> Sequence[str]:
+        policy = {"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"]}
+        rules = [{"level": "Metadata", "users": list(self._users)}, {"level": "None"}]
+        path = self.folder / "audit.json"
+        path.write_text(json.dumps({**policy, "rules": rules}))
+        return "--audit-policy-file", str(path), "--audit-log-path", str(self.folder / "audit.log")
+
+    def requests_of(self, user: str) -> list[Document]:
+        """Return the requests of a user so far, as the API server saw them."""
+        log = self.folder / "audit.log"
+        found = [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
+        return [each for each in found if each["user"]["username"] == user]
 
     def start_scheduler(self) -> None:
         """Start the real kube-scheduler, with its default configuration but for the rate limit and leader election."""
@@ -144,11 +173,11 @@ class RealCluster:
 
 
 @contextlib.contextmanager
-def real_cluster(folder: Path, *, scheduler: bool = False) -> Iterator[RealCluster]:
+def real_cluster(folder: Path, *, scheduler: bool = False, users: Sequence[str] = ()) -> Iterator[RealCluster]:
     """Run a control plane; the logs are shown when a test fails."""
     for name in ("etcd", "kube-apiserver"):
         program(name)
-    cluster = RealCluster(folder)
+    cluster = RealCluster(folder, users)
     try:
         cluster.start()
         if scheduler:

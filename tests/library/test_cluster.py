@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -119,6 +121,10 @@ def test_the_public_surface_is_pinned() -> None:
         "simulate",
         "SimulationOptions",
         "open_result",
+        "open_source",
+        "SourceOptions",
+        "Rows",
+        "example_path",
         "RecordLevel",
         "make_node",
         "make_pod",
@@ -156,3 +162,56 @@ def test_questions_leave_the_cluster_alone() -> None:
     assert cluster.what_if(configuration=["weight=NodeResourcesFit:7"], reschedule="all").counts["waits"] == 0
     assert cluster.node_of("web-1") == here
     assert len(cluster.records) == 1
+
+
+def test_nodes_and_pods_are_rows_with_times_that_pandas_reads_without_loss() -> None:
+    pd = pytest.importorskip("pandas", reason="pandas is part of the extra pandas")
+    cluster = three_nodes()
+    cluster.schedule(make_pod("web").req(cpu="1", memory="1Gi").created("2026-01-01T00:00:00.123456789Z").obj())
+    nodes, pods = cluster.nodes.to_pandas(), cluster.pods.to_pandas()
+    assert sorted(nodes.cpu_requested_milli) == [0, 0, 1000]
+    assert (pods.pod[0], pods.node[0]) == ("default/web", cluster.node_of("web"))
+    assert pods.created_at[0] == pd.Timestamp("2026-01-01T00:00:00.123456789Z")
+    assert pods.created_at[0].nanosecond == 789
+
+
+def test_clusters_decisions_and_comparisons_have_html() -> None:
+    cluster = three_nodes()
+    (decision,) = cluster.schedule(make_pod("web").req(cpu="1", memory="1Gi").owner("ReplicaSet", "web").obj())
+    (rejected,) = cluster.schedule(make_pod("<big>").req(cpu="64").obj())
+    assert "3 nodes, 2 pods, 1 waits" in cluster._repr_html_()
+    assert "<td>chosen</td>" in decision._repr_html_()
+    assert "NodeResourcesFit: Insufficient cpu" in rejected._repr_html_()
+    assert "&lt;big&gt;" in rejected._repr_html_()
+    assert "<td>moved</td>" in cluster.what_if(f"remove-nodes={decision.record.node}")._repr_html_()
+
+
+Objects = Any
+"""What a user may hand in by mistake."""
+
+
+@pytest.mark.parametrize(
+    ("mistaken", "message"),
+    [
+        pytest.param(make_pod("p"), ".obj()", id="a builder"),
+        pytest.param([make_pod("p").obj()], "* before", id="a list of objects"),
+        pytest.param("p", "make_pod(...).obj()", id="a name"),
+    ],
+)
+def test_what_is_no_object_is_refused_with_what_was_meant(mistaken: Objects, message: str) -> None:
+    with pytest.raises(bayplan.InputError) as refused:
+        three_nodes().add(mistaken)
+    assert message in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        pytest.param(Cluster, "Cluster.open('cluster.yaml')", id="of a cluster"),
+        pytest.param(bayplan.simulate, "SimulationOptions(paths=['cluster.yaml'])", id="of simulate"),
+    ],
+)
+def test_a_path_instead_of_objects_or_options_is_refused(call: Callable[[Objects], object], message: str) -> None:
+    with pytest.raises(bayplan.InputError) as refused:
+        call("cluster.yaml")
+    assert message in str(refused.value)

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from bayplan.analysis.units import format_duration, format_share
 from bayplan.answers.capacity import CapacityAnswer
+from bayplan.answers.headroom import HeadroomAnswer
 from bayplan.answers.node_addition import AdditionAnswer
 from bayplan.answers.node_removal import RemovalAnswer
 from bayplan.answers.start_times import StartAnswer
@@ -93,6 +94,27 @@ def capacity_text(answer: CapacityAnswer, *, everything: bool = False) -> list[s
         titles = ("EVICTED", "PRIORITY", "FROM", "FOR", "GOES TO")
         lines += ["", *columns(titles, victims, everything=everything)]
     return lines + assumed(answer.assumptions)
+
+
+def headroom_text(answer: HeadroomAnswer, start_ns: int, *, everything: bool = False) -> list[str]:
+    """Return the text about headroom over time; `start_ns` is the start of the simulation."""
+    least = next(row for row in answer.times if row.copies == answer.least)
+    at = format_duration(least.taken_at_ns - start_ns)
+    reason = f", because of {least.runs_out}" if least.runs_out else ""
+    rows = [
+        (
+            format_duration(row.taken_at_ns - start_ns),
+            f"{'at least ' if row.reached_limit else ''}{row.copies:,}",
+            row.placed,
+            row.waiting,
+            row.runs_out or "-",
+        )
+        for row in answer.times
+    ]
+    verdict = f"Between {answer.least:,} and {answer.most:,} more copies of {answer.workloads} fit over time"
+    heads = ("TIME", "COPIES", "PODS", "WAITING", "RUNS OUT")
+    table = columns(heads, rows, everything=everything)
+    return [f"{verdict}; the fewest at {at}{reason}.", "", *table, *assumed(answer.assumptions)]
 
 
 def _capacity_verdict(answer: CapacityAnswer) -> str:

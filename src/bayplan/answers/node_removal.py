@@ -108,8 +108,8 @@ class RemovalAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 def nodes_to_remove(
     cluster: QuestionCluster,
-    *,
     candidates: Collection[str] | None = None,
+    *,
     prices: Mapping[str, float] | None = None,
     options: DrainOptions | None = None,
     most: int | None = None,

@@ -105,6 +105,10 @@ class QuestionCluster:
         info = self.state.pods.get(key)
         return "" if info is None else self.state.nodes.names[info.row] or ""
 
+    def is_new(self, item: KubernetesObject) -> bool:
+        """Return whether the cluster has no object of this kind and key."""
+        return item.key not in self.objects.get(type(item), {})
+
     def know(self, items: Iterable[KubernetesObject]) -> None:
         """Add objects that the question is about but that do not exist yet: workloads and pods to copy, and what these refer to."""
         for item in items:

@@ -23,6 +23,7 @@ from bayplan.answers.question_cluster import QuestionCluster, SchedulerMaker
 from bayplan.answers.trial import Eviction, Trial
 from bayplan.answers.workloads import find_workload, workload_of
 from bayplan.base.errors import InputError
+from bayplan.base.html_table import table
 from bayplan.engine.records import RecordLevel, Records
 from bayplan.objects.pod import Pod
 from bayplan.state.pod_info import FIRST_RESOURCE, POD_COUNT
@@ -101,6 +102,14 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     counts: dict[str, int]
     explained: int
     assumptions: Sequence[str]
+
+    def _repr_html_(self) -> str:
+        counts = ", ".join(f"{count:,} {kind}" for kind, count in self.counts.items() if count) or "no difference"
+        caption = f"{', '.join(self.changes)}: of {self.pods:,} pods, {counts}"
+        figures = [(each.name, f"{each.before:g}", f"{each.after:g}") for each in self.measures]
+        pods = [(each.pod, each.kind, each.before, each.after, each.plugin, each.reason) for each in self.differences]
+        heads = ("pod", "", "before", "after", "plugin", "reason")
+        return table(("", "before", "after"), figures, caption=caption) + table(heads, pods)
 
 
 class Side(msgspec.Struct):

@@ -14,6 +14,7 @@ from bayplan.app.mode import Mode
 from bayplan.app.scheduler_setup import SchedulerSetup, read_setup
 from bayplan.autoscaling.autoscaler import ClusterAutoscaler
 from bayplan.autoscaling.configuration import read_autoscaler
+from bayplan.base.errors import InputError
 from bayplan.base.garbage_collector import rare_collections
 from bayplan.base.random_streams import RandomStreams
 from bayplan.cluster.kubelet import KubeletOptions, PodRun
@@ -134,7 +135,20 @@ def simulate(
     Raises:
         InputError: the input, the configuration or a plugin is invalid.
     """
+    check_options(options)
     return prepare_simulation(options, stdin=stdin, load_progress=load_progress).run(progress)
+
+
+def check_options(options: object) -> None:
+    """Refuse what is no options, with what was probably meant.
+
+    Raises:
+        InputError: it is a path or something else.
+    """
+    if not isinstance(options, SimulationOptions):
+        shown = repr(options) if isinstance(options, str) else "..."
+        got, hint = f"{type(options).__name__} {options!r:.60}", f"SimulationOptions(paths=[{shown}])"
+        raise InputError("simulate(options)", got=got, wanted="options", hint=hint)
 
 
 def prepare_simulation(

@@ -1,14 +1,19 @@
 """The command ``capacity``: how many more copies of a workload, or of a mix of workloads, fit."""
 
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
 
-from bayplan.answers.answer_text import capacity_text
-from bayplan.answers.capacity import DEFAULT_LIMIT
+from bayplan.answers.answer_text import capacity_text, headroom_text
+from bayplan.answers.capacity import DEFAULT_LIMIT, Share
 from bayplan.answers.capacity import capacity as find_capacity
+from bayplan.answers.headroom import headroom
+from bayplan.answers.question_cluster import QuestionCluster
 from bayplan.answers.share_text import parse_mix
 from bayplan.app.mode import Mode
+from bayplan.app.sources.cluster_source import ClusterSource, SourceKind
+from bayplan.base.errors import InputError
 from bayplan.cli.question_options import All, opened, print_answer
 from bayplan.cli.simulation_options import Config, FeatureGates, ModeOption, Plugins, Seed, Strict
 from bayplan.cli.source_options import AsJson, Context, Kubeconfig, Sources, source_options
@@ -30,6 +35,10 @@ def capacity(
     preempt: Annotated[bool, typer.Option("--preempt", help="Evict pods of lower priority for copies.")] = False,
     limit: Annotated[int, typer.Option(metavar="N", min=1, help="Maximum number of copies.")] = DEFAULT_LIMIT,
     seeds: Annotated[int, typer.Option(metavar="N", min=1, max=100, help="Number of seeds to try, for a range.")] = 1,
+    over_time: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=2, max=1000, help="Times of a result directory to ask about. [default: its end]"),
+    ] = None,
     everything: All = False,
     context: Context = "",
     kubeconfig: Kubeconfig = None,
@@ -48,6 +57,8 @@ def capacity(
     were placed there, and why no more fit. Affinity, spreading, volumes, quotas and limit ranges count. No pod is evicted
     unless --preempt is given; then victims are listed.
 
+    With --over-time, a result directory is asked at evenly spaced times: how many copies would have fitted at each.
+
     Example: bayplan capacity deployment/shop/web=3,deployment/shop/db --context prod
     """
     options = source_options(
@@ -63,6 +74,9 @@ def capacity(
     )
     mix = parse_mix(workloads)
     with opened(options) as (source, cluster):
+        if over_time is not None:
+            _print_over_time(source, mix, over_time, preempt, limit, everything=everything, as_json=as_json)
+            return
         if files:
             from bayplan.formats.inputs import load_inputs
 
@@ -70,3 +84,31 @@ def capacity(
         more = range(seed, seed + seeds) if seeds > 1 else ()
         answer = find_capacity(cluster, mix, preempts=preempt, limit=limit, seeds=more)
         print_answer(answer, source, lambda: capacity_text(answer, everything=everything), as_json=as_json)
+
+
+def _print_over_time(
+    source: ClusterSource,
+    mix: Sequence[Share],
+    count: int,
+    preempts: bool,
+    limit: int,
+    *,
+    everything: bool,
+    as_json: bool,
+) -> None:
+    if source.kind is not SourceKind.RESULT:
+        got = f"a {source.kind}, which has one time"
+        raise InputError("--over-time", got=got, wanted="a result directory", hint="simulate --out DIR")
+    # PyArrow takes a while to import, and no other source needs it.
+    from bayplan.analysis.result_directory import open_result
+    from bayplan.app.sources.result_source import objects_at
+
+    result = open_result(source.name)
+    start_ns, end_ns = result.start_ns, result.end_ns
+    times = [start_ns + (end_ns - start_ns) * number // (count - 1) for number in range(count)]
+
+    def cluster_at(time_ns: int) -> QuestionCluster:
+        return QuestionCluster(objects_at(result, time_ns), source.scheduler, now_ns=time_ns)
+
+    answer = headroom(cluster_at, times, mix, preempts=preempts, limit=limit)
+    print_answer(answer, source, lambda: headroom_text(answer, start_ns, everything=everything), as_json=as_json)

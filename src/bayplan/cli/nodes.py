@@ -132,14 +132,8 @@ def nodes(
                 force=force, delete_emptydir_data=delete_emptydir_data, disable_eviction=disable_eviction
             )
             names = [name for text in node or () for name in select_names(text, cluster)] if node else None
-            removed = nodes_to_remove(
-                cluster,
-                candidates=names,
-                prices=prices_by_node(cluster, prices),
-                options=drain,
-                most=most,
-                packing=packing,
-            )
+            by_node = prices_by_node(cluster, prices)
+            removed = nodes_to_remove(cluster, names, prices=by_node, options=drain, most=most, packing=packing)
             print_answer(removed, source, lambda: removal_text(removed, everything=everything), as_json=as_json)
             failed = not removed.removed
     if failed:

@@ -11,6 +11,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from msgspec import Struct, structs
 
+from bayplan.engine.decision_html import decision_html
 from bayplan.engine.extender_record import ExtenderSaid
 from bayplan.engine.preparation import PreFilterSaid
 from bayplan.framework.plugin import Params
@@ -172,6 +173,9 @@ class Decision:
     check_all: bool = False
     pre_filters: tuple[PreFilterSaid, ...] = ()
     pre_scores: tuple[tuple[str, Code], ...] = ()
+
+    def _repr_html_(self) -> str:
+        return decision_html(self)
 
     def was_asked(self, number: int, row: int) -> bool:
         """Return whether a filter ran on a node: plugins run on all nodes, extenders only on the remaining ones."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from bayplan.analysis.result_directory import open_result
+from bayplan.analysis.result_directory import ResultDirectory, open_result
 from bayplan.app.sources.assumptions import (
     configuration_assumption,
     sampling_assumption,
@@ -61,6 +61,21 @@ def open_result_source(options: SourceOptions) -> ClusterSource:
         assumptions=[each for each in found if each is not None],
         unread=unread,
     )
+
+
+def objects_at(result: ResultDirectory, time_ns: int) -> list[KubernetesObject]:
+    """Return the objects of a result with its pods as they were at a time; all others are as at the end."""
+    pods = (_pod(then) for life in result.pods if (then := _at(life, time_ns)) is not None)
+    return in_order([*result.nodes.values(), *result.objects, *(pod for pod in pods if pod is not None)])
+
+
+def _at(life: PodTimeline, time_ns: int) -> PodTimeline | None:
+    """Return a pod as it was at a time; None if it was not there."""
+    if life.arrived_ns > time_ns or (life.ended_ns is not None and life.ended_ns <= time_ns):
+        return None
+    is_bound = life.bound_ns is not None and life.bound_ns <= time_ns
+    fate = PodFate.PLACED if is_bound else PodFate.PENDING
+    return replace(life, node=life.node if is_bound else "", fate=fate)
 
 
 def _pod(life: PodTimeline) -> Pod | None:

@@ -1,0 +1,91 @@
+"""Headroom over time: how many more copies of a workload would have fitted at several times of a simulation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from bayplan.analysis.rows import Rows
+from bayplan.answers.capacity import DEFAULT_LIMIT, Share, capacity
+from bayplan.answers.question_cluster import QuestionCluster
+from bayplan.answers.workloads import find_workload
+
+
+class Headroom(msgspec.Struct, frozen=True, kw_only=True):
+    """The headroom at one time.
+
+    Attributes:
+        taken_at_ns: the time. copies: that fitted then. reached_limit: whether there may be more.
+        placed, waiting: pods with and without a node.
+        runs_out: what the next copy lacked, on most nodes; "" if nothing.
+    """
+
+    taken_at_ns: int
+    copies: int
+    reached_limit: bool
+    placed: int
+    waiting: int
+    runs_out: str
+
+
+class HeadroomAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """Headroom over time.
+
+    Attributes:
+        workloads: whose copies are placed, as the user named them. times: see `Headroom`.
+        least, most: copies over all times. assumptions: that the answer makes.
+    """
+
+    workloads: str
+    times: Rows[Headroom]
+    least: int
+    most: int
+    assumptions: Sequence[str]
+
+
+def headroom(
+    cluster_at: Callable[[int], QuestionCluster],
+    times_ns: Sequence[int],
+    mix: Sequence[Share],
+    *,
+    preempts: bool = False,
+    limit: int = DEFAULT_LIMIT,
+) -> HeadroomAnswer:
+    """Return how many more copies fitted at each time.
+
+    Args:
+        cluster_at: returns the cluster at a time. times_ns: the times, in order; the workloads exist at the last one.
+        mix: workloads with their proportions. preempts: whether copies may evict pods. limit: maximum number of copies.
+
+    Raises:
+        InputError: a workload does not exist.
+    """
+    models = [find_workload(share.workload, last) for last in (cluster_at(times_ns[-1]),) for share in mix]
+    rows: list[Headroom] = []
+    for time_ns in times_ns:
+        cluster = cluster_at(time_ns)
+        # A workload that comes later is copied from what it is at the end.
+        cluster.know(item for each in models for item in (each.item, *each.pods[-1:]) if item and cluster.is_new(item))
+        found = capacity(cluster, mix, preempts=preempts, limit=limit)
+        rows.append(
+            Headroom(
+                taken_at_ns=time_ns,
+                copies=found.copies,
+                reached_limit=found.reached_limit,
+                placed=len(cluster.state.pods),
+                waiting=len(cluster.waiting),
+                runs_out=next(iter(found.runs_out), "").removeprefix("Insufficient "),
+            )
+        )
+    counts = [row.copies for row in rows]
+    notes = ["nodes are those of the end of the simulation", "pods that wait at a time take no room"]
+    if not preempts:
+        notes.insert(0, "no pod is evicted for a copy (--preempt lets them)")
+    return HeadroomAnswer(
+        workloads=", ".join(each.label for each in models),
+        times=Rows(rows, Headroom),
+        least=min(counts),
+        most=max(counts),
+        assumptions=notes,
+    )

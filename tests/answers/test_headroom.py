@@ -1,0 +1,41 @@
+"""Headroom over time: at each time, the pods that were there take their room, and no others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bayplan.answers.headroom import headroom
+from bayplan.answers.share_text import parse_mix
+from bayplan.cli.main import main
+from bayplan.examples import example_path
+from tests.answers.clusters import cluster_of, node, running
+
+
+def test_copies_fit_as_the_pods_of_each_time_leave_room() -> None:
+    pods = [running(f"web-{number}", "a", cpu="1").obj() for number in range(3)]
+    answer = headroom(lambda time_ns: cluster_of(node("a"), *pods[:time_ns]), [0, 1, 3], parse_mix("web"))
+    assert [(row.taken_at_ns, row.copies, row.placed) for row in answer.times] == [(0, 4, 0), (1, 3, 1), (3, 1, 3)]
+    assert (answer.least, answer.most, answer.times[2].runs_out) == (1, 4, "cpu")
+
+
+def test_a_result_directory_is_asked_at_evenly_spaced_times(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    result = str(tmp_path / "result")
+    assert main(["simulate", str(example_path()), "--out", result]) == 0
+    capsys.readouterr()
+    assert main(["capacity", "deployment/shop/web", result, "--over-time", "3"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == (
+        "Between 8 and 68 more copies of deployment/shop/web fit over time; the fewest at 0 s, because of cpu."
+    )
+    assert [line.split()[-4:] for line in lines[3:6]] == [
+        ["8", "59", "12", "cpu"],
+        ["68", "33", "3", "cpu"],
+        ["68", "33", "3", "cpu"],
+    ]
+
+
+def test_only_a_result_directory_has_several_times(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["capacity", "deployment/shop/web", str(example_path()), "--over-time", "3"]) == 2
+    assert "expected a result directory" in capsys.readouterr().err
