@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from bayplan.classic.queue import ClassicQueue
 from bayplan.engine.event_driven_queue import EventDrivenQueue
 from bayplan.engine.queue import SchedulingQueue
-from bayplan.live.noting_queue import NotingQueue
+from bayplan.live.instrumented_queue import InstrumentedQueue
 from bayplan.sim.traced_queue import TracedQueue
 
 
-class NotingClassicQueue(NotingQueue, ClassicQueue):
+class NotingClassicQueue(InstrumentedQueue, ClassicQueue):
     """A `ClassicQueue` that notes what made pods ready to be tried."""
 
 
@@ -22,7 +22,7 @@ class TracedClassicQueue(TracedQueue, ClassicQueue):
 CLASSIC_QUEUES: Mapping[type[SchedulingQueue], type[ClassicQueue]] = {
     SchedulingQueue: ClassicQueue,
     EventDrivenQueue: ClassicQueue,
-    NotingQueue: NotingClassicQueue,
+    InstrumentedQueue: NotingClassicQueue,
     TracedQueue: TracedClassicQueue,
 }
 """The classic counterparts of the queues that hosts ask for."""

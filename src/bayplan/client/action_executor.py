@@ -32,7 +32,7 @@ _log = logging.getLogger("bayplan.scheduler")
 
 
 class Engine(Protocol):
-    """Is told what was refused: `bayplan.live.engine_host.EngineHost`."""
+    """Is told what was refused: `bayplan.live.scheduler_thread.SchedulerThread`."""
 
     def binding_failed(
         self, key: str, message: str, *, plugin: str = ..., point: str = ..., generation: int | None = ...

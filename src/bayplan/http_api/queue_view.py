@@ -19,7 +19,7 @@ from bayplan.engine.scheduler import Scheduler
 from bayplan.framework.plugin import Plugin
 from bayplan.http_api.contract.queue import QueueCounts, QueueList, QueueRow, WaitHistogram
 from bayplan.http_api.subject import Engine
-from bayplan.live.noting_queue import NotingQueue
+from bayplan.live.instrumented_queue import InstrumentedQueue
 
 TIERS = ("active", "backoff", "unschedulable", "gated")
 ASK_SECONDS = 0.1
@@ -137,7 +137,7 @@ def _copy_queue(
     for queued in queue.unschedulable():
         tier = "gated" if queued.gated else "unschedulable"
         waiting = _waiting(queued, tier)
-        gate = queue.gate_of(queued.key) if queued.gated and isinstance(queue, NotingQueue) else None
+        gate = queue.gate_of(queued.key) if queued.gated and isinstance(queue, InstrumentedQueue) else None
         tiers[tier].append(waiting if gate is None else waiting._replace(message=gate.message))
     for tier in ("unschedulable", "gated"):
         tiers[tier].sort(key=lambda pod: (pod.since_ns, pod.key))

@@ -20,7 +20,7 @@ TICK_SECONDS = 10.0
 
 
 class GenerationalEngine(Engine, Protocol):
-    """An engine that counts its schedulers: `bayplan.live.engine_host.EngineHost`."""
+    """An engine that counts its schedulers: `bayplan.live.scheduler_thread.SchedulerThread`."""
 
     @property
     def generation(self) -> int:

@@ -72,7 +72,7 @@ class _Mould(msgspec.Struct, frozen=True):
     versions: tuple[int, ...]
 
 
-class RepeatedPods:
+class PodTemplateCache:
     """Creates pods of known templates.
 
     Args:
