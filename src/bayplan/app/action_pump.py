@@ -60,7 +60,7 @@ class ActionPump:
         self.wake()
 
     def take(self, actions: Sequence[Action]) -> None:
-        """Take what the engine wants done; called on its thread."""
+        """Queue the engine's actions. Called on the engine's thread."""
         self._arrived.append((self._engine.generation, actions))
         self.wake()
 

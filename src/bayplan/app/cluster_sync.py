@@ -133,7 +133,7 @@ def record_cluster(
         path: of the file.
         policy: which namespaces and pods.
         redact: keep only what scheduling reads.
-        seconds: how long; None for until SIGINT or SIGTERM.
+        seconds: duration; None to record until SIGINT or SIGTERM.
         progress: called every second with the number of changes.
 
     Raises:

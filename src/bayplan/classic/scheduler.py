@@ -41,7 +41,7 @@ class ClassicBindingCycle(BindingCycle):
         *,
         waited: bool = False,
     ) -> CycleReport:
-        """Take an assumed pod off its node again; that it leaves the node is no event for others yet."""
+        """Remove an assumed pod from its node after a failure; other pods are not retried for that yet."""
         self._unreserve_and_forget(queued, profile, cycle_state, node_name)
         return self._given_back(queued, status, now_ns, rejected=waited)
 

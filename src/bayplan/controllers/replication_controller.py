@@ -30,7 +30,7 @@ class ReplicationControllerController(ReplicaController[ReplicationController]):
     def write_status(
         self, item: ReplicationController, replicas: int, ready: int, available: int, terminating: int
     ) -> None:
-        """Store the status if it changed; terminating pods have no place in it."""
+        """Store the status if it changed. It does not count terminating pods."""
         status = replace(
             item.status,
             replicas=replicas,

@@ -24,7 +24,7 @@ from bayplan.apiserver.rest.resources import Resource
 from bayplan.apiserver.rest.whole_objects import create_whole
 from bayplan.base.plain_data import Plain
 
-MOST_BATCH_BYTES = 32 << 20
+MAX_BATCH_BYTES = 32 << 20
 SLICE_NS = 2_000_000
 """Length of a slice, after which other tasks get a turn; a single object may exceed it."""
 

@@ -26,8 +26,8 @@ ASK_SECONDS = 0.1
 BUSY_SECONDS = 1.0
 """Wait after an engine timeout before the next try: a plugin may take seconds, and requests should not wait for it."""
 
-LEAST_AGE_SECONDS = 0.1
-MOST_SHARE = 20
+MIN_AGE_SECONDS = 0.1
+MAX_SHARE = 20
 """A copy is used for this many times the time it took to make, so that copying costs the engine a twentieth at most."""
 
 WAIT_BOUNDS_SECONDS = (1, 5, 15, 60, 300, 900, 3600, 4 * 3600, 24 * 3600)
@@ -115,7 +115,7 @@ class QueueView:
         same = tiers == self._copy.tiers and self._copy is not EMPTY
         self._copy = QueueCopy(self._copy.version + (not same), tiers, by_key, events)
         now = monotonic()
-        self._fresh_until = now + max(LEAST_AGE_SECONDS, MOST_SHARE * (now - begun))
+        self._fresh_until = now + max(MIN_AGE_SECONDS, MAX_SHARE * (now - begun))
 
     def forget(self) -> None:
         """Invalidate the copy because the queue was changed. On any thread."""

@@ -31,7 +31,7 @@ from bayplan.objects.selectors import tolerates
 from bayplan.sim.result import PodTimeline
 from bayplan.state.resource_table import PODS
 
-MOST_TRIED = 20
+MAX_TRIED = 20
 """Maximum number of changes that are tried, those for the most nodes first."""
 
 CALL_SECONDS = 1.0
@@ -69,7 +69,7 @@ def remedies_document(
     runner, items = TrialRunner(min(CALL_SECONDS, deadline_of(around.settings.registry))), []
     try:
         for place, each in enumerate(found):
-            tried = place < MOST_TRIED and not runner.ended_by
+            tried = place < MAX_TRIED and not runner.ended_by
             items.append(_item(each, life.pod, around, runner, tried=tried))
     finally:
         runner.close()

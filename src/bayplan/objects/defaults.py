@@ -152,7 +152,7 @@ def default_storage_class(item: StorageClass) -> StorageClass:
 
 
 def default_persistent_volume(volume: PersistentVolume) -> PersistentVolume:
-    """Return a volume with its phase, mode and reclaim policy."""
+    """Return a volume with a default phase, mode and reclaim policy."""
     spec, status = volume.spec, volume.status
     spec = changed(
         spec,

@@ -240,7 +240,7 @@ class Simulator:
         self.now_ns = now_ns
 
     def _instant(self, now_ns: int) -> None:
-        """Do everything that happens at one instant, in the order of `Rank`."""
+        """Process everything that is due at one instant, in the order of `Rank`."""
         self.now_ns = now_ns
         self.counters.instants += 1
         cluster, scheduler, operations = self.cluster, self.scheduler, self._operations

@@ -56,8 +56,8 @@ def template_warnings(template: Document, field: str) -> list[str]:
     """Return what the writer of a pod template should know.
 
     Args:
-        template: pod or template: metadata and spec.
-        field: of the template, with a dot at its end; empty for a pod.
+        template: a pod or a pod template, with metadata and spec.
+        field: path of the template, with a dot at its end; empty for a pod.
     """
     spec, annotations = part(template, "spec"), part(template, "metadata", "annotations")
     found = list(_selector_warnings(spec, f"{field}spec"))
