@@ -23,7 +23,7 @@ NORMAL, WARNING = "Normal", "Warning"
 
 
 class Propagation(StrEnum):
-    """What happens to the dependents of a deleted object."""
+    """The fate of the dependents of a deleted object."""
 
     BACKGROUND = "Background"
     FOREGROUND = "Foreground"

@@ -36,7 +36,7 @@ from bayplan.sim.usage import UsageMeter
 from bayplan.sim.virtual_cluster import VirtualCluster
 
 PERPETUAL_HORIZON_NS = DAY_NS
-"""How long a run without a given end continues after the last external operation if some workload never finishes."""
+"""Time for which a run without a given end continues after the last external operation if a workload never finishes."""
 
 PROGRESS_STEP = 500
 """Cycles and instants between two reports of progress."""
