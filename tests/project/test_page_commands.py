@@ -12,8 +12,10 @@ from pathlib import Path
 import pytest
 import yaml
 
+from bayplan.app.sources.api_source import LISTED_KINDS
 from bayplan.cli.main import main
 from bayplan.examples import example_path
+from bayplan.objects.kinds import kind_of
 from tests.project.tree import ROOT
 
 BLOCK = re.compile(r"^ *```(?:sh|console)\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
@@ -122,6 +124,15 @@ def test_a_command_of_a_page_runs(
     ended += [] if "--write-kubeconfig" in words else ["--write-kubeconfig", "made.kubeconfig"]
     ran = subprocess.run([sys.executable, "-m", "bayplan", *ended], capture_output=True, text=True, timeout=120)
     assert ran.returncode == 0, ran.stderr
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/unblock.md"])
+def test_a_dump_has_all_kinds_that_are_read_except_those_that_a_cluster_may_lack(page: str) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8").replace("\\\n", "")
+    (kinds,) = re.findall(r"^kubectl get -A -o yaml > dump.yaml (\S+)$", text, re.MULTILINE)
+    read = {kind_of(struct) for struct in LISTED_KINDS}
+    optional = {kind.plural for kind in read if kind.group == "resource.k8s.io" or kind.plural == "podgroups"}
+    assert set(kinds.split(",")) == {kind.plural for kind in read} - optional
 
 
 def test_pages_have_commands_and_the_other_ones_have_tests() -> None:

@@ -143,7 +143,7 @@ class _Words:
             if usable == count:
                 return text
             return f"{text}; the other {count - usable:,} are not for it: {self._pinned(~pinned)}"
-        return f"no node passes all of {self._pinned(matrix.known)}"
+        return f"no node passes all filters; nodes rejected by each: {self._pinned(matrix.known)}"
 
     def _pinned(self, rows: Bools) -> str:
         matrix = self._matrix
