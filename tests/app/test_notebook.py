@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import bayplan
-from bayplan import Cluster, NodeInfo, PerNodePlugin, RecordLevel, make_node, make_pod
+from bayplan import Cluster, InputError, NodeInfo, PerNodePlugin, RecordLevel, make_node, make_pod
 from bayplan.objects.pod import Pod
 
 
@@ -156,3 +156,8 @@ def test_questions_leave_the_cluster_alone() -> None:
     assert cluster.what_if(configuration=["weight=NodeResourcesFit:7"], reschedule="all").counts["waits"] == 0
     assert cluster.node_of("web-1") == here
     assert len(cluster.records) == 1
+
+
+def test_a_single_object_instead_of_a_list_is_refused_with_the_list() -> None:
+    with pytest.raises(InputError, match=r"objects: expected a list, got a Node; try \[node\]"):
+        Cluster(make_node("a").obj())  # type: ignore[arg-type]
