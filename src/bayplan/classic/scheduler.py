@@ -185,6 +185,6 @@ class ClassicScheduler(Scheduler):
     def binding_failed(
         self, key: str, message: str, now_ns: int, *, plugin: str = "DefaultBinder", point: str = "Bind"
     ) -> list[Action]:
-        """Take back a pod that the host could not bind; see `Scheduler.binding_failed`."""
+        """Return a pod that the host could not bind to the queue; see `Scheduler.binding_failed`."""
         text = f"Binding rejected: {message}" if point == "Bind" else message
         return super().binding_failed(key, text, now_ns, plugin="", point=point)

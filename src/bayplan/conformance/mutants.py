@@ -111,11 +111,11 @@ def read_mutants(path: Path) -> dict[str, list[JsonObject]]:
 
 
 def compare_mutants(bases: dict[str, list[JsonObject]], *, by: str = "kind") -> Report:
-    """Send all mutants and compare the answers.
+    """Send all mutants and compare the responses.
 
     Args:
         bases: see `read_mutants`.
-        by: what agreement is counted by: ``kind``, ``base`` or ``op``.
+        by: the key by which agreement is counted: ``kind``, ``base`` or ``op``.
     """
     report = Report()
     for base, mutants in bases.items():

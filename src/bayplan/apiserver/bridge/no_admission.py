@@ -10,7 +10,7 @@ class NoAdmission(PodAdmission):
     """Leave templates unchanged: the API admits the pod when it is created."""
 
     def admit(self, pod: Pod) -> PodSpec:
-        """Return the very spec."""
+        """Return the spec unchanged."""
         return pod.spec
 
     def charge(self, pod: Pod) -> None:

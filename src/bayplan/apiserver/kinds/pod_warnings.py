@@ -254,7 +254,7 @@ def _port_warnings(spec: Document, field: str) -> Iterator[str]:
 
 
 def _clash(port: Document, other: Document) -> str:
-    """Return how two ports of one number and protocol are in each other's way."""
+    """Return how two ports with the same number and protocol conflict."""
     (address, number), (address2, number2) = (
         (each.get("hostIP") or "", each.get("hostPort") or 0) for each in (port, other)
     )
