@@ -128,7 +128,7 @@ bench-against-real: $(VENV)/.ready-dev compiled ## measure ours and the real eng
 	@$(BIN)/python -m benchmarks.against_real $(ARGS)
 
 docs: $(VENV)/.ready-dev ## build the documentation as a site: build/site/index.html
-	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet && echo build/site/index.html
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet && echo "build/site/index.html; with the search: python3 -m http.server --directory build/site"
 
 page-types: $(VENV)/.ready ## write docs/openapi.json and the page's declarations from the structs of the HTTP API
 	@$(BIN)/python scripts/make_page_types.py

@@ -131,7 +131,7 @@ def events(pods: list[Pod]) -> Iterator[Figure]:
     for name, event in (
         (f"a node comes, {count} wait, all hints skip", NODE_ADD),
         (f"a pod leaves, {count} wait, all hints skip", ASSIGNED_POD_DELETE),
-        (f"a pod comes, of {count} nobody is asked", ASSIGNED_POD_ADD),
+        (f"a pod comes, of {count} no hint is called", ASSIGNED_POD_ADD),
     ):
         queue.move_all(event, None, None, START_NS + 1)
         start = time.perf_counter()

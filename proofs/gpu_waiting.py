@@ -25,7 +25,7 @@ from bayplan.contrib.gpu_sharing import POLICIES, GpuPolicy
 from bayplan.contrib.gpu_sharing.fragmentation import typical_pods, typical_pods_argument
 from bayplan.contrib.gpu_sharing.requests import GPU_SIZE_MILLI, GpuRequest, gpu_request, gpus_of
 from bayplan.extender.connections import ExtenderConnections
-from bayplan.formats import openb
+from bayplan.formats.inputs import load_inputs
 from bayplan.formats.inputs import Inputs
 from bayplan.formats.manifest import Manifest
 from bayplan.formats.trace import Trace
@@ -43,7 +43,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seeds", type=int, default=3, help="Runs of each policy. [default: 3]")
     options = parser.parse_args(arguments)
     names = ("openb_node_list_gpu_node.csv", "openb_pod_list_default.csv")
-    trace = openb.load([str(options.folder / name) for name in names])
+    trace = load_inputs([str(options.folder / name) for name in names]).trace
+    assert trace is not None
     peak_milli = peak_demand(trace)
     print(f"peak demand {peak_milli / GPU_SIZE_MILLI:,.0f} GPUs")
     for policy in POLICIES:

@@ -141,10 +141,10 @@ def check_addition(draw: random.Random, name: str, proof: Proof) -> None:
     left = {row.pod for row in answer.pods if not row.node}
     still = _still_waiting(case, waiting, offers, counts, SEEDS[:1])
     if not still <= left:
-        proof.failures.append(f"{name}: with {answer.by_shape} wait {sorted(still)}, told {sorted(left)}")
+        proof.failures.append(f"{name}: with {answer.by_shape} wait {sorted(still)}, reported {sorted(left)}")
     hopeless = _still_waiting(case, waiting, offers, [6, 6], SEEDS)
     if left - hopeless:
-        proof.failures.append(f"{name}: {sorted(left - hopeless)} told to be hopeless, are not")
+        proof.failures.append(f"{name}: {sorted(left - hopeless)} reported as impossible to place, are not")
     best = _cheapest(case, waiting, offers, answer.price, left)
     proof.counts[
         "addition as cheap as the best" if best >= answer.price else f"addition {answer.price - best:g} dearer"

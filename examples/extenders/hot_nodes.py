@@ -1,6 +1,6 @@
 """An HTTP extender in thirty lines: it keeps pods off hot nodes, prefers cool ones, and fails where its sensor does.
 
-Run ``python examples/extenders/hot_nodes.py [PORT]`` beside ``bayplan simulate --config examples/extenders/scheduler.yaml``.
+Run ``python examples/extenders/hot_nodes.py [PORT]`` while ``bayplan simulate --config examples/extenders/scheduler.yaml``.
 """
 
 import json

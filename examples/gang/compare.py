@@ -1,4 +1,4 @@
-"""Schedule two training jobs with the default scheduler and with Gang, and tell both outcomes: python examples/gang/compare.py"""
+"""Schedule two training jobs with the default scheduler and with Gang, and print both outcomes: python examples/gang/compare.py"""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def outcome(placed: Sequence[int], done: bool) -> str:
 
 
 def print_events(result: SimulationResult) -> None:
-    """Print what the scheduler said, equal things counted."""
+    """Print the scheduler's events, equal ones counted."""
     print()
     said: Counter[tuple[int, str, str]] = Counter()
     for event in result.events:

@@ -71,18 +71,19 @@ class Cluster:
     """A cluster with a scheduler, without time: pods are scheduled when they are added, and bound at once.
 
     Args:
-        objects: nodes, pods (bound ones stay where they are) and whatever else scheduling reads.
-        configuration: a KubeSchedulerConfiguration as a mapping or YAML text; the default one if not given. Its HTTP
-            extenders are asked.
+        objects: nodes, pods and everything else that scheduling reads; bound pods keep their nodes.
+        configuration: a KubeSchedulerConfiguration as a mapping or YAML text; by default kube-scheduler's defaults. Its
+            HTTP extenders are called.
         classic: a provider or Policy of the classic scheduler, which then decides instead; `configuration` and `feature_gates`
             are then not read.
-        plugins: custom ones, enabled in every profile with weight 1. registry: where others come from; in-tree ones if not given.
-        feature_gates: gates to set.
-        seed: of the choice among equally good nodes.
-        record_level: how much of each decision is kept.
+        plugins: custom plugins, enabled in every profile with weight 1.
+        registry: further plugins; by default those of kube-scheduler.
+        feature_gates: feature gates to turn on or off, by name.
+        seed: seed for the choice among equally good nodes.
+        record_level: how much of each decision is recorded.
 
     Raises:
-        InputError: a configuration or a plugin that can't be used.
+        InputError: the objects are not in a list, or a configuration or plugin is invalid.
     """
 
     def __init__(
@@ -97,6 +98,11 @@ class Cluster:
         seed: int = 0,
         record_level: RecordLevel = RecordLevel.FULL,
     ) -> None:
+        try:
+            listed = [*objects]
+        except TypeError as problem:
+            kind = type(objects).__name__
+            raise InputError("objects", got=f"a {kind}", wanted="a list", hint=f"[{kind.lower()}]") from problem
         if registry is None:
             registry = in_tree_registry() if classic is None else Registry({})
         registry = registry.with_plugins(*plugins)
@@ -108,7 +114,7 @@ class Cluster:
         weakref.finalize(self, self._setup.connections.close)
         self._start(None)
         refuse_path(objects)
-        self.add(*objects)
+        self.add(*listed)
 
     @classmethod
     def open(cls, *paths: str, record_level: RecordLevel = RecordLevel.FULL, **options: Any) -> Self:
@@ -116,7 +122,7 @@ class Cluster:
 
         Args:
             paths: see `bayplan.app.sources.cluster_source.SourceOptions`, whose other fields are `options`.
-            record_level: how much of each decision is kept.
+            record_level: how much of each decision is recorded.
 
         Raises:
             InputError: the source can't be read.
@@ -146,7 +152,7 @@ class Cluster:
 
     @property
     def state(self) -> ClusterState:
-        """Return the columns; don't write them."""
+        """Return the state as columns; don't change them."""
         return self.scheduler.state
 
     @property
@@ -171,7 +177,7 @@ class Cluster:
 
     @property
     def records(self) -> Records:
-        """Return what was decided so far."""
+        """Return the records of all decisions so far."""
         return self.scheduler.records
 
     @property
@@ -240,7 +246,7 @@ class Cluster:
 
     @property
     def assumptions(self) -> list[str]:
-        """Return what answers take for granted: configuration, time, what could not be read."""
+        """Return the assumptions of answers: configuration, time, objects that could not be read."""
         return [] if self.source is None else [each.text for each in self.source.assumptions]
 
     def timelines(self) -> list[PodTimeline]:
@@ -248,14 +254,14 @@ class Cluster:
         return self._timelines(self.scheduler.pods.values())
 
     def unblock(self, target: str, *, shapes: Sequence[Node] = ()) -> Unblocking:
-        """Return what gets a waiting pod, or the waiting pods of a workload, placed. The cluster does not change.
+        """Return changes that would get a waiting pod, or the waiting pods of a workload, placed. The cluster does not change.
 
         Args:
             target: a pod (name, ``namespace/name``) or a workload (``deployment/web``).
-            shapes: nodes that can be had; those like the nodes of the cluster, if none are given.
+            shapes: nodes that could be added; by default nodes like those of the cluster.
 
         Raises:
-            InputError: there is no such pod or workload, or it has nothing that waits.
+            InputError: there is no such pod or workload, or none of its pods waits.
         """
         waiting = self._waiting_pods(target)
         found = unblock(self.trial(), waiting, shapes)
@@ -282,18 +288,18 @@ class Cluster:
             limit: copies after which the search ends. seeds: further seeds, for a range.
 
         Raises:
-            InputError: a workload is not there.
+            InputError: a workload does not exist.
         """
         return capacity(self.questions(), parse_mix(mix), preempts=preempts, limit=limit, seeds=seeds)
 
     def what_if(
         self, *changes: str, configuration: Sequence[str] = (), reschedule: str | Sequence[str] = "new"
     ) -> WhatIfAnswer:
-        """Return what changes would do, e.g. ``cluster.what_if("lose-zone=a", "scale=web:5")``. The cluster does not change.
+        """Return the effect of changes, e.g. ``cluster.what_if("lose-zone=a", "scale=web:5")``. The cluster does not change.
 
         Args:
             changes: see `bayplan.answers.changes.CHANGES`.
-            configuration: of the scheduler, e.g. ``weight=NodeResourcesFit:5``; see `bayplan.app.question_clusters`.
+            configuration: changes of the scheduler, e.g. ``weight=NodeResourcesFit:5``; see `bayplan.app.question_clusters`.
             reschedule: ``new`` pods only, ``all`` from an empty cluster, or pods and workloads.
 
         Raises:
@@ -314,12 +320,12 @@ class Cluster:
         """Return which nodes can be drained and removed with every pod still placed.
 
         Args:
-            prices: by node; 1 each if there are none. force: whether pods without a controller may move, too.
+            prices: price by node; 1 each by default. force: whether pods without a controller may move, too.
         """
         return nodes_to_remove(self.questions(), prices=prices, options=DrainOptions(force=force))
 
     def waiting_reasons(self) -> Rows[WaitingReason]:
-        """Return why pods wait, the reasons with the most pods that nothing else blocks first."""
+        """Return the reasons why pods wait; first those that alone block the most pods."""
         return waiting_reasons(self.trial(), [self.scheduler.pods[key] for key in self.pending])
 
     def _waiting_pods(self, target: str) -> list[Pod]:

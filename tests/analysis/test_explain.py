@@ -182,7 +182,7 @@ def test_a_pod_that_was_made_anew_is_explained_in_its_last_life() -> None:
     found = explained(result, "p")
     assert found.verdict.startswith("default/p waits")
     assert [each.time_ns for each in found.attempts] == [60 * SECOND_NS]
-    assert found.notes == ["the pod was made anew 1 times under this name; this is about the last one"]
+    assert found.notes == ["2 pods had this name, one after the other; this is about the last one"]
 
 
 # --- preemption --------------------------------------------------------------------------------------------------------

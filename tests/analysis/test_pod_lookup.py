@@ -54,7 +54,7 @@ PODS = [
         "a name that is the beginning of another",
         "the beginning of a name",
         "the beginning of a name, with its namespace",
-        "a pod that was made anew",
+        "a pod that was created again",
         "a workload",
         "a workload in the plural, with its namespace",
         "an owner between",

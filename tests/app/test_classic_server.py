@@ -16,7 +16,7 @@ from bayplan.app.simulator_server import SimulatorOptions
 from bayplan.base.errors import BayplanError, ConfigurationError
 from bayplan.classic.queue import ClassicQueue
 from bayplan.engine.records import Outcome
-from bayplan.live.noting_queue import NotingQueue, Origin
+from bayplan.live.instrumented_queue import InstrumentedQueue, Origin
 from tests.app.servers import FULL, Server, running
 from tests.app.test_simulator_server import play
 
@@ -147,7 +147,7 @@ def test_an_extension_point_that_1_16_lacks_is_refused(tmp_path: Path) -> None:
 
 def test_every_queue_of_a_host_has_a_classic_counterpart() -> None:
     assert all(issubclass(kind, ClassicQueue) for kind in CLASSIC_QUEUES.values())
-    assert issubclass(CLASSIC_QUEUES[NotingQueue], NotingQueue)
+    assert issubclass(CLASSIC_QUEUES[InstrumentedQueue], InstrumentedQueue)
 
 
 def test_the_timeline_of_a_simulation_follows_the_classic_queue(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 from bayplan.app import cluster_sync
 from bayplan.app.cluster_sync import ClusterOptions, ReplayOptions, SyncOptions, replay_recording, sync_cluster
 from bayplan.base.errors import InputError
-from bayplan.sync.pace import Pace
+from bayplan.sync.playback_clock import PlaybackClock
 from bayplan.sync.recording import RecordingWriter
 from bayplan.sync.session import SyncStatus
 from bayplan.sync.timed_change import RecordingHeader
@@ -55,10 +55,10 @@ def test_what_fails_beside_the_work_ends_it(work: object, watch: object, steer: 
 
 def test_nobody_steers_what_can_not_be_reached(tmp_path: Path) -> None:
     RecordingWriter(tmp_path / "recording.jsonl", RecordingHeader("bayplan", 0, ("pods",), "", False)).close()
-    steered: list[Pace] = []
+    steered: list[PlaybackClock] = []
 
-    async def steer(pace: Pace) -> None:
-        steered.append(pace)
+    async def steer(playback: PlaybackClock) -> None:
+        steered.append(playback)
 
     here = ClusterOptions(kubeconfig=tmp_path / "missing")
     # A coroutine that is never awaited would be a warning, and therefore an error.

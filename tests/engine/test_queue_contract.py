@@ -58,7 +58,7 @@ class Story:
                 options=QueueOptions(start_ns=START, pop_from_backoff=kind == CURRENT),
             )
 
-    def tell(self, script: str) -> Story:
+    def play(self, script: str) -> Story:
         for step in script.split(","):
             verb, *words = step.split()
             getattr(self, f"_{verb.replace('-', '_')}")(*words)
@@ -196,7 +196,7 @@ ALL = "all"
 def test_which_pod_is_next(script: str, want: Mapping[str, str]) -> None:
     """One answer for all queues, or one for each; the classic queue has no gates."""
     wanted = dict.fromkeys(KINDS, want[ALL]) if ALL in want else want
-    assert {kind: " ".join(Story(kind).tell(script).order) for kind in wanted} == wanted
+    assert {kind: " ".join(Story(kind).play(script).order) for kind in wanted} == wanted
 
 
 @pytest.mark.parametrize(
@@ -215,7 +215,7 @@ def test_which_pod_is_next(script: str, want: Mapping[str, str]) -> None:
 )  # fmt: skip
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_the_queue_answers(kind: str, script: str, want: list[object]) -> None:
-    assert Story(kind).tell(script).results == want
+    assert Story(kind).play(script).results == want
 
 
 @pytest.mark.parametrize(
@@ -234,7 +234,7 @@ def test_what_the_queue_answers(kind: str, script: str, want: list[object]) -> N
 )
 @pytest.mark.parametrize("kind", KINDS)
 def test_where_a_pod_waits(kind: str, script: str, want: dict[str, str]) -> None:
-    story = Story(kind).tell(script)
+    story = Story(kind).play(script)
     assert story.places() == want
     assert {tier: len(names.split()) for tier, names in want.items()} == {
         tier: count for tier, count in story.queue.pending_counts().items() if count
@@ -246,13 +246,13 @@ def test_where_a_pod_waits(kind: str, script: str, want: dict[str, str]) -> None
 @pytest.mark.parametrize("kind", [LATE, CLASSIC])
 def test_the_backoff_doubles_up_to_ten_seconds(kind: str, failures: int, seconds: int) -> None:
     """Each failure comes after the backoff of the one before. A timer that finds it over may be up to a second late."""
-    story = Story(kind).tell("add a")
+    story = Story(kind).play("add a")
     for number in range(failures):
-        story.tell("pop, fail a P")
+        story.play("pop, fail a P")
         failed_at = story.now
-        story.tell("event node")
+        story.play("event node")
         if number < failures - 1:
-            story.tell("wait 12" if kind == LATE else "wait 11.5")
+            story.play("wait 12" if kind == LATE else "wait 11.5")
     story.queue.flush_backoff(failed_at + seconds * SECOND - 1)
     assert story.places() == {"backoff": "a"}
     story.queue.flush_backoff(failed_at + seconds * SECOND + SECOND)
@@ -261,9 +261,9 @@ def test_the_backoff_doubles_up_to_ten_seconds(kind: str, failures: int, seconds
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_closing_says_so(kind: str) -> None:
-    story = Story(kind).tell("add a")
+    story = Story(kind).play("add a")
     assert not story.queue.closed
-    story.tell("close")
+    story.play("close")
     assert story.queue.closed
 
 
@@ -301,7 +301,7 @@ class Contract(RuleBasedStateMachine):
     @rule(priority=st.integers(-1, 2))
     def add(self, priority: int) -> None:
         self.number += 1
-        self.story.tell(f"add p{self.number} {priority}")
+        self.story.play(f"add p{self.number} {priority}")
         self.waiting.add(f"p{self.number}")
         self.check()
 
@@ -309,7 +309,7 @@ class Contract(RuleBasedStateMachine):
     def pop(self) -> None:
         ready, active = self.queue.has_next, self.queue.active()
         first = max(((it.priority, -it.timestamp_ns) for it in active), default=None)
-        self.story.tell("pop")
+        self.story.play("pop")
         name = self.story.order[-1]
         assert ready == (name != "-")
         if ready:
@@ -324,7 +324,7 @@ class Contract(RuleBasedStateMachine):
     def fail(self, data: st.DataObject, plugin: str) -> None:
         name = data.draw(st.sampled_from(sorted(self.story.popped)))
         is_there = f"default/{name}" in self.story.known
-        self.story.tell(f"fail {name} {plugin}")
+        self.story.play(f"fail {name} {plugin}")
         assert self.story.results[-1] == is_there
         if is_there:
             self.waiting.add(name)
@@ -334,14 +334,14 @@ class Contract(RuleBasedStateMachine):
     @rule(data=st.data())
     def bind(self, data: st.DataObject) -> None:
         names = sorted(name for name in self.story.popped if f"default/{name}" in self.story.known)
-        self.story.tell(f"bind {data.draw(st.sampled_from(names))}")
+        self.story.play(f"bind {data.draw(st.sampled_from(names))}")
         self.check()
 
     @precondition(lambda self: self.waiting)
     @rule(data=st.data(), verb=st.sampled_from(("delete", "label", "activate")))
     def change(self, data: st.DataObject, verb: str) -> None:
         name = data.draw(st.sampled_from(sorted(self.waiting)))
-        self.story.tell(f"{verb} {name}")
+        self.story.play(f"{verb} {name}")
         if verb == "delete":
             self.waiting.remove(name)
         self.check()
@@ -351,13 +351,13 @@ class Contract(RuleBasedStateMachine):
     def delete_in_flight(self, data: st.DataObject) -> None:
         name = data.draw(st.sampled_from(sorted(self.story.popped)))
         if f"default/{name}" in self.story.known:
-            self.story.tell(f"delete {name}")
+            self.story.play(f"delete {name}")
         self.check()
 
     @rule(name=st.sampled_from(sorted(EVENTS)))
     def event(self, name: str) -> None:
         before = len(self.queue.unschedulable())
-        self.story.tell(f"event {name}")
+        self.story.play(f"event {name}")
         moved = self.story.results[-1]
         assert isinstance(moved, int)
         assert before - len(self.queue.unschedulable()) == moved or self.kind == LATE
@@ -365,7 +365,7 @@ class Contract(RuleBasedStateMachine):
 
     @rule(seconds=st.sampled_from(("0.3", "1", "2.5", "12", "100", "400")))
     def wait(self, seconds: str) -> None:
-        self.story.tell(f"wait {seconds}")
+        self.story.play(f"wait {seconds}")
         self.check()
 
     @rule()

@@ -13,7 +13,7 @@ import pytest
 from bayplan.base.errors import PluginFailure
 from bayplan.engine.decision import Decision
 from bayplan.framework.status import Status
-from bayplan.http_api.query import MOST_ROWS
+from bayplan.http_api.query import MAX_ROWS
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.pod_info import FIRST_RESOURCE, POD_COUNT
 from tests.http_api.lab import Lab, node, pod, run
@@ -175,7 +175,7 @@ def test_decisions_are_listed_by_number_and_filtered() -> None:
     async def test(lab: Lab) -> None:
         await _filled(lab)
         records = lab.server.decisions
-        answer = await lab.get("/decisions", limit=MOST_ROWS)
+        answer = await lab.get("/decisions", limit=MAX_ROWS)
         assert [item["number"] for item in answer["items"]] == list(range(len(records)))
         for item in answer["items"]:
             record = records[item["number"]]

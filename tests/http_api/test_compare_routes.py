@@ -65,7 +65,7 @@ def test_the_matrices_of_a_pod_in_two_runs_say_what_decided_otherwise() -> None:
 
 
 def test_what_decided_otherwise_is_told_also_where_the_matrix_is_cut_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compare_routes, "MOST_ROWS", 1)
+    monkeypatch.setattr(compare_routes, "MAX_ROWS", 1)
 
     async def test(lab: Lab) -> None:
         await lab.send("POST", "/snapshots", {"name": "empty"}, want=201)
@@ -201,7 +201,7 @@ def test_another_server_is_not_asked_for_a_page_of_another_site() -> None:
 )
 def test_answers_of_other_servers_are_bounded(pause: float, want: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(remote_server, "REMOTE_SECONDS", 0.5)
-    monkeypatch.setattr(remote_server, "MOST_REMOTE_BYTES", 100_000)
+    monkeypatch.setattr(remote_server, "MAX_REMOTE_BYTES", 100_000)
 
     ended = asyncio.Event()
 

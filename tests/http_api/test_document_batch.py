@@ -14,7 +14,7 @@ from bayplan.apiserver.rest.backend import Backend
 from bayplan.apiserver.rest.bootstrap import bootstrap
 from bayplan.apiserver.store.durable import DurableRecorder
 from bayplan.apiserver.store.store import Store
-from bayplan.http_api.document_batch import MOST_BATCH_BYTES, SLICE_NS, Batch, BatchWriter
+from bayplan.http_api.document_batch import MAX_BATCH_BYTES, SLICE_NS, Batch, BatchWriter
 from tests.http_api.lab import Document, Lab, lab, node, pod, run
 
 RUNNING = {"phase": "Running", "startTime": "2026-01-01T00:00:00Z", "conditions": [{"type": "Ready", "status": "True"}]}
@@ -162,10 +162,10 @@ def test_a_pod_that_runs_already_is_not_started_and_ends_when_it_is_told_to() ->
 def test_a_body_that_is_too_large_is_refused_as_a_whole() -> None:
     async def test(lab: Lab) -> None:
         answer = await lab.client.post(
-            "/bayplan/v1/objects", content=b"", headers={"content-length": str(MOST_BATCH_BYTES + 1)}
+            "/bayplan/v1/objects", content=b"", headers={"content-length": str(MAX_BATCH_BYTES + 1)}
         )
         assert answer.status_code == 413
-        assert answer.json()["error"]["wanted"] == f"at most {MOST_BATCH_BYTES:,} bytes"
+        assert answer.json()["error"]["wanted"] == f"at most {MAX_BATCH_BYTES:,} bytes"
 
     run(test)
 

@@ -33,7 +33,7 @@ def check(order: NameOrder, at: Moment) -> None:
 def test_the_order_is_that_of_sorting_all_names(most: int, steps: list[list[str]]) -> None:
     rows, order, moments = NamedRows(2), NameOrder(), []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(named_rows, "MOST_INSERTED", most)
+        patch.setattr(named_rows, "MAX_INSERTED", most)
         for step in steps:
             for name in step:
                 # A name that exists is removed, a new one is added; a name may do both in one step.

@@ -13,7 +13,7 @@ import pytest
 from bayplan.base.asgi import Message
 from bayplan.http_api.application import STREAM, Service
 from bayplan.http_api.refusal import Refusal
-from bayplan.http_api.stream import MOST_TOPICS, Client, Stream
+from bayplan.http_api.stream import MAX_TOPICS, Client, Stream
 from tests.http_api.lab import Lab, node, pod, run
 
 
@@ -100,7 +100,7 @@ def test_topics_that_do_not_exist_or_are_too_many_are_refused() -> None:
             with pytest.raises(Refusal, match="topic"):
                 stream.join([topic])
         with pytest.raises(Refusal, match="at most"):
-            stream.join([f"pod:a/{number}" for number in range(MOST_TOPICS + 1)])
+            stream.join([f"pod:a/{number}" for number in range(MAX_TOPICS + 1)])
 
     run(test)
 

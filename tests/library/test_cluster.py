@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import bayplan
-from bayplan import Cluster, NodeInfo, PerNodePlugin, RecordLevel, make_node, make_pod
+from bayplan import Cluster, InputError, NodeInfo, PerNodePlugin, RecordLevel, make_node, make_pod
 from bayplan.objects.pod import Pod
 
 
@@ -215,3 +215,8 @@ def test_a_path_instead_of_objects_or_options_is_refused(call: Callable[[Objects
     with pytest.raises(bayplan.InputError) as refused:
         call("cluster.yaml")
     assert message in str(refused.value)
+
+
+def test_a_single_object_instead_of_a_list_is_refused_with_the_list() -> None:
+    with pytest.raises(InputError, match=r"objects: expected a list, got a Node; try \[node\]"):
+        Cluster(make_node("a").obj())  # type: ignore[arg-type]

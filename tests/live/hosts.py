@@ -20,10 +20,10 @@ from bayplan.framework.configuration.loading import load_configuration_mapping
 from bayplan.framework.feature_gates import FeatureGates
 from bayplan.framework.plugin import Plugin
 from bayplan.live.decision_store import DecisionStore
-from bayplan.live.engine_host import EngineHost
-from bayplan.live.noting_queue import NotingQueue
+from bayplan.live.instrumented_queue import InstrumentedQueue
 from bayplan.live.plugin_guard import GuardedRegistry
 from bayplan.live.plugin_runner import PluginRunner
+from bayplan.live.scheduler_thread import SchedulerThread
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod
 from bayplan.plugins.registry import in_tree_registry
@@ -99,7 +99,7 @@ class Cluster:
         self.refuses: set[str] = set()
         scheduler = self.make()
         scheduler.records = self.decisions
-        self.host = EngineHost(scheduler, self.clock, self.actions.extend, remake=self.make, runner=self.runner)
+        self.host = SchedulerThread(scheduler, self.clock, self.actions.extend, remake=self.make, runner=self.runner)
         self._done = 0
 
     def make(self) -> Scheduler:
@@ -114,7 +114,7 @@ class Cluster:
             feature_gates=FeatureGates(),
             pick=first_by_name,
             start_ns=self.clock.now_ns(),
-            queue_type=NotingQueue,
+            queue_type=InstrumentedQueue,
         )
 
     def add(self, *items: KubernetesObject) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from bayplan.base.plain_data import Document, part
 from bayplan.sync.feed import Changed, Listed
-from bayplan.sync.pace import Pace
+from bayplan.sync.playback_clock import PlaybackClock
 from bayplan.sync.policy import SyncPolicy
 from bayplan.sync.read_recording import open_recording
 from bayplan.sync.replay import ReplayFeed
@@ -112,13 +112,13 @@ def test_it_is_replayed_with_its_times_by_the_policies_of_sync(tmp_path: Path) -
 
     async def play() -> dict[float, dict[str, str]]:
         clock, found = Clock(), dict[float, dict[str, str]]()
-        pace = Pace(clock.now_ns)
-        feed = ReplayFeed(open_recording(tmp_path / "record.jsonl"), pace)
+        playback = PlaybackClock(clock.now_ns)
+        feed = ReplayFeed(open_recording(tmp_path / "record.jsonl"), playback)
         session = SyncSession(feed, LiveFeed(here), FlakySender(here).send, SyncPolicy())
         task = asyncio.create_task(session.run(once=True))
         for second in (0.1, 5.3, 5.6, 7.1, 9.1, 10.1):
             clock.ns = int(second * 1e9)
-            pace.set_speed(1.0)  # Waiting tasks read the clock again.
+            playback.set_speed(1.0)  # Waiting tasks read the clock again.
             for _ in itertools.takewhile(lambda _: not (session.status().idle and not task.done()), range(500)):
                 await asyncio.sleep(0.005)
             await asyncio.sleep(0.05)

@@ -13,7 +13,7 @@ from bayplan.base.errors import InputError
 from bayplan.base.plain_data import Document
 from bayplan.client.requests import ApiRequest, ApiResponse
 from bayplan.sync.feed import Changed, FeedChange, Listed
-from bayplan.sync.pace import Pace
+from bayplan.sync.playback_clock import PlaybackClock
 from bayplan.sync.read_recording import open_recording
 from bayplan.sync.replay import ApplyReplay, ReplayFeed
 from bayplan.sync.timed_change import Applied, RecordingHeader, TimedChange
@@ -65,18 +65,20 @@ def names(change: FeedChange) -> str:
     return f"-{name}" if change.deleted else f"+{name}"
 
 
-def replayed(steps: Sequence[Callable[[Clock, Pace], None]], *, speed: float = 1.0, start_ns: int = 0) -> list[str]:
+def replayed(
+    steps: Sequence[Callable[[Clock, PlaybackClock], None]], *, speed: float = 1.0, start_ns: int = 0
+) -> list[str]:
     """Replay the tape, run the steps one after the other, and return the emitted changes, with a stroke for each step."""
 
     async def run() -> list[str]:
         clock = Clock()
-        pace = Pace(clock.now_ns, speed=speed, start_ns=start_ns)
+        playback = PlaybackClock(clock.now_ns, speed=speed, start_ns=start_ns)
         reported: list[str] = []
-        task = asyncio.create_task(ReplayFeed(TAPE, pace).run(lambda change: reported.append(names(change))))
+        task = asyncio.create_task(ReplayFeed(TAPE, playback).run(lambda change: reported.append(names(change))))
         for step in steps:
             await _rest()
             reported.append("|")
-            step(clock, pace)
+            step(clock, playback)
         await _rest()
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
@@ -90,12 +92,12 @@ async def _rest() -> None:
         await asyncio.sleep(0)
 
 
-def passes(seconds: float) -> Callable[[Clock, Pace], None]:
+def passes(seconds: float) -> Callable[[Clock, PlaybackClock], None]:
     """Let time pass; waiting tasks read the clock again."""
 
-    def step(clock: Clock, pace: Pace) -> None:
+    def step(clock: Clock, playback: PlaybackClock) -> None:
         clock.ns += int(seconds * SECOND)
-        pace.set_speed(pace.speed)
+        playback.set_speed(playback.speed)
 
     return step
 
@@ -108,15 +110,15 @@ STEPS = [
     ("from a later place, what lies before comes at once", [passes(1)], 1.0, 2 * SECOND, "=a +b -a | +c"),
     (
         "paused, time passes by",
-        [lambda clock, pace: pace.pause(), passes(9), lambda clock, pace: pace.resume(), passes(1)],
+        [lambda clock, playback: playback.pause(), passes(9), lambda clock, playback: playback.resume(), passes(1)],
         1.0,
         0,
         "=a | | | | +b",
     ),
-    ("forward to a later place", [lambda clock, pace: pace.seek(2 * SECOND)], 1.0, 0, "=a | +b -a"),
+    ("forward to a later place", [lambda clock, playback: playback.seek(2 * SECOND)], 1.0, 0, "=a | +b -a"),
     (
         "back to an earlier place: as it was then, and on from there",
-        [passes(2), lambda clock, pace: pace.seek(SECOND // 2), passes(0.5)],
+        [passes(2), lambda clock, playback: playback.seek(SECOND // 2), passes(0.5)],
         1.0,
         0,
         "=a | +b -a | =a | +b",
@@ -129,7 +131,7 @@ STEPS = [
     ("steps", "speed", "start_ns", "want"), [row[1:] for row in STEPS], ids=[row[0] for row in STEPS]
 )
 def test_a_replay_goes_at_its_pace(
-    steps: Sequence[Callable[[Clock, Pace], None]], speed: float, start_ns: int, want: str
+    steps: Sequence[Callable[[Clock, PlaybackClock], None]], speed: float, start_ns: int, want: str
 ) -> None:
     assert " ".join(replayed(steps, speed=speed, start_ns=start_ns)) == want
 
@@ -137,7 +139,7 @@ def test_a_replay_goes_at_its_pace(
 @pytest.mark.parametrize("speed", [0.0, -1.0, float("nan")])
 def test_a_speed_is_above_zero(speed: float) -> None:
     async def make() -> None:
-        Pace(lambda: 0, speed=speed)
+        PlaybackClock(lambda: 0, speed=speed)
 
     with pytest.raises(InputError, match="speed: expected a number above 0"):
         asyncio.run(make())
@@ -181,7 +183,7 @@ def test_workloads_are_applied_scaled_and_deleted_and_problems_are_told() -> Non
     )
 
     async def run() -> ApplyReplay:
-        replay = ApplyReplay(tape, Pace(lambda: 0, speed=float("inf")), send, collection)
+        replay = ApplyReplay(tape, PlaybackClock(lambda: 0, speed=float("inf")), send, collection)
         await replay.run()
         return replay
 
@@ -208,13 +210,13 @@ def test_a_real_trace_is_applied_at_its_times_and_nothing_of_it_is_refused(name:
         return answer
 
     async def run() -> ApplyReplay:
-        pace = Pace(clock.now_ns)
-        replay = ApplyReplay(recording, pace, send, cluster_sync._collection)
+        playback = PlaybackClock(clock.now_ns)
+        replay = ApplyReplay(recording, playback, send, cluster_sync._collection)
         task = asyncio.create_task(replay.run())
         async with asyncio.timeout(30):
             for offset_ns in sorted({offset_ns for offset_ns, _ in wanted}):
                 clock.ns = offset_ns
-                pace.set_speed(1.0)  # Waiting tasks read the clock again.
+                playback.set_speed(1.0)  # Waiting tasks read the clock again.
                 while len(asked) < sum(due_ns <= offset_ns for due_ns, _ in wanted):
                     await asyncio.sleep(0)
             await task

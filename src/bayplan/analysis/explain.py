@@ -52,7 +52,7 @@ def explain(
     chosen = _chosen_attempt(attempts, attempt, pod)
     notes = []
     if len(lives) > 1:
-        notes.append(f"the pod was made anew {len(lives) - 1} times under this name; this is about the last one")
+        notes.append(f"{len(lives)} pods had this name, one after the other; this is about the last one")
     detail = one_node = None
     decision = None if chosen is None else _decision(source, chosen.number)
     if chosen is not None and decision is not None:

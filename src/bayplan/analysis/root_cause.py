@@ -166,7 +166,9 @@ class _Words:
             if usable == count:
                 return text
             return f"{text}; the other {count - usable:,} are not for it: {self._pinned(~pinned)}"
-        return self._volume_nodes() or f"no node passes all of {self._pinned(matrix.known)}"
+        return (
+            self._volume_nodes() or f"no node passes all filters; nodes rejected by each: {self._pinned(matrix.known)}"
+        )
 
     def reserved(self) -> str:
         """Return the sentence about a device that only nodes with a taint offer; "" if the pod asks for none."""

@@ -20,7 +20,7 @@ from bayplan.base.clock import Clock
 from bayplan.client.action_executor import ActionExecutor
 from bayplan.client.requests import USER_AGENT, ApiRequest, ApiResponse
 from bayplan.engine.actions import Action
-from bayplan.live.engine_host import EngineHost
+from bayplan.live.scheduler_thread import SchedulerThread
 from bayplan.objects.meta import KubernetesObject
 
 T = TypeVar("T", bound=KubernetesObject)
@@ -40,7 +40,7 @@ class ActionPump:
         executor: executes what was taken.
     """
 
-    _engine: EngineHost
+    _engine: SchedulerThread
 
     def __init__(self, api: Api, bridge: Bridge, clock: Clock) -> None:
         self._api = api
@@ -50,7 +50,7 @@ class ActionPump:
         self._is_awake = False
         self.executor = ActionExecutor(self, self, host_name=socket.gethostname(), now_ns=clock.now_ns)
 
-    def connect(self, engine: EngineHost) -> None:
+    def connect(self, engine: SchedulerThread) -> None:
         """Set the engine that is notified of refused writes; call before the first action is taken."""
         self._engine = self.executor.engine = engine
 
@@ -60,7 +60,7 @@ class ActionPump:
         self.wake()
 
     def take(self, actions: Sequence[Action]) -> None:
-        """Take what the engine wants done; called on its thread."""
+        """Queue the engine's actions. Called on the engine's thread."""
         self._arrived.append((self._engine.generation, actions))
         self.wake()
 

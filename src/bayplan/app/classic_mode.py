@@ -33,14 +33,14 @@ from bayplan.framework.configuration.loading import SchedulerConfiguration
 from bayplan.framework.extender import Extender
 from bayplan.framework.feature_gates import FeatureGates
 from bayplan.framework.registry import Registry
-from bayplan.live.noting_queue import NotingQueue
+from bayplan.live.instrumented_queue import InstrumentedQueue
 from bayplan.sim.traced_queue import TracedQueue
 
 if TYPE_CHECKING:
     from bayplan.state.cluster_state import ClusterState
 
 
-class NotingClassicQueue(NotingQueue, ClassicQueue):
+class NotingClassicQueue(InstrumentedQueue, ClassicQueue):
     """A `ClassicQueue` that notes what made pods ready to be tried."""
 
 
@@ -51,7 +51,7 @@ class TracedClassicQueue(TracedQueue, ClassicQueue):
 CLASSIC_QUEUES: Mapping[type[SchedulingQueue], type[ClassicQueue]] = {
     SchedulingQueue: ClassicQueue,
     EventDrivenQueue: ClassicQueue,
-    NotingQueue: NotingClassicQueue,
+    InstrumentedQueue: NotingClassicQueue,
     TracedQueue: TracedClassicQueue,
 }
 """The classic counterparts of the queues that hosts ask for."""

@@ -23,7 +23,7 @@ from bayplan.objects.kinds import find_kind
 from bayplan.sync.document_feed import DocumentFeed
 from bayplan.sync.feed import Feed, FeedChange
 from bayplan.sync.local_facts import read_local_facts
-from bayplan.sync.pace import Pace
+from bayplan.sync.playback_clock import PlaybackClock
 from bayplan.sync.policy import SyncPolicy
 from bayplan.sync.read_recording import open_recording
 from bayplan.sync.recording import RecordingWriter
@@ -79,7 +79,7 @@ class ReplayOptions(msgspec.Struct, frozen=True, kw_only=True):
         here: the Bayplan that follows.
         policy: see `SyncPolicy`.
         speed: seconds of the recording in each second. start_ns: where to begin. paused: whether to wait for ``resume`` first.
-        steer: changes the pace while it is replayed; None leaves it alone.
+        steer: changes the playback while it is replayed; None leaves it alone.
     """
 
     path: Path
@@ -88,7 +88,7 @@ class ReplayOptions(msgspec.Struct, frozen=True, kw_only=True):
     speed: float = 1.0
     start_ns: int = 0
     paused: bool = False
-    steer: Callable[[Pace], Awaitable[None]] | None = None
+    steer: Callable[[PlaybackClock], Awaitable[None]] | None = None
 
 
 class ApplyResult(msgspec.Struct, frozen=True):
@@ -130,7 +130,7 @@ def record_cluster(
         path: of the file.
         policy: which namespaces and pods.
         redact: keep only what scheduling reads.
-        seconds: how long; None for until SIGINT or SIGTERM.
+        seconds: duration; None to record until SIGINT or SIGTERM.
         progress: called every second with the number of changes.
 
     Raises:
@@ -248,22 +248,24 @@ async def _version(connection: ApiConnection) -> str:
 
 async def _replay(options: ReplayOptions, progress: Callable[[SyncStatus], None]) -> SyncStatus | ApplyResult:
     recording = open_recording(options.path)
-    pace = Pace(time.monotonic_ns, speed=options.speed, start_ns=options.start_ns)
+    playback = PlaybackClock(time.monotonic_ns, speed=options.speed, start_ns=options.start_ns)
     if options.paused:
-        pace.pause()
+        playback.pause()
     async with AsyncExitStack() as stack:
         here = await _connect(options.here, stack)
-        steer = None if options.steer is None else options.steer(pace)
+        steer = None if options.steer is None else options.steer(playback)
         if recording.header.applies:
-            return await _apply(recording, pace, here, steer)
-        feed = ReplayFeed(recording, pace)
+            return await _apply(recording, playback, here, steer)
+        feed = ReplayFeed(recording, playback)
         return await _follow(
             feed, here, options.policy, ("replay", options.path.name), progress, once=True, steer=steer
         )
 
 
-async def _apply(recording: Recording, pace: Pace, here: ApiConnection, steer: Awaitable[None] | None) -> ApplyResult:
-    replay = ApplyReplay(recording, pace, here.send, _collection)
+async def _apply(
+    recording: Recording, playback: PlaybackClock, here: ApiConnection, steer: Awaitable[None] | None
+) -> ApplyResult:
+    replay = ApplyReplay(recording, playback, here.send, _collection)
     await _until_stopped(replay.run(), None, steer)
     return ApplyResult(replay.applied, replay.deleted, replay.problems)
 

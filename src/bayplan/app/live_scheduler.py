@@ -35,12 +35,12 @@ from bayplan.engine.records import RecordLevel
 from bayplan.live.cluster_feed import ClusterFeed, ObjectChange
 from bayplan.live.decision_store import DecisionStore, Retention
 from bayplan.live.dispatcher import Dispatcher
-from bayplan.live.engine_host import SWITCH_SECONDS, EngineHost
 from bayplan.live.health import LEADER_GRACE_SECONDS, HealthServer
 from bayplan.live.leader_election import LeaderElectionOptions, LeaderElector
 from bayplan.live.metrics import SchedulerMetrics
 from bayplan.live.plugin_runner import DEFAULT_DEADLINE_SECONDS, PluginRunner
 from bayplan.live.queue_metrics import QueueFigures, figures_of
+from bayplan.live.scheduler_thread import SWITCH_SECONDS, SchedulerThread
 
 DRAIN_SECONDS = 5.0
 WATCHDOG_SECONDS = 0.5
@@ -90,7 +90,7 @@ class LiveScheduler:
         self._runner = PluginRunner(options.plugin_deadline_seconds, now_ns=self._clock.now_ns)
         self.settings: SchedulerSettings = read_settings(options.scheduler, self._runner)
         self._metrics = SchedulerMetrics(self._figures, self.settings.feature_gates)
-        self._engine: EngineHost | None = None
+        self._engine: SchedulerThread | None = None
         self._feed: ClusterFeed | None = None
         self._elector: LeaderElector | None = None
         self._stop = asyncio.Event()
@@ -215,11 +215,11 @@ class LiveScheduler:
             await asyncio.to_thread(engine.stop)
             await dispatcher.drain(DRAIN_SECONDS)
 
-    def _make_engine(self, dispatcher: Dispatcher) -> EngineHost:
+    def _make_engine(self, dispatcher: Dispatcher) -> SchedulerThread:
         make = self.settings.maker(self._clock)
         scheduler = make()
         scheduler.records = DecisionStore(RecordLevel.SUMMARY, Retention())
-        engine = EngineHost(
+        engine = SchedulerThread(
             scheduler, self._clock, partial(self._take_actions, dispatcher), remake=make, runner=self._runner
         )
         self._metrics.attach(engine)

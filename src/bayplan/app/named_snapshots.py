@@ -1,4 +1,4 @@
-"""Named snapshots of a cluster, and the one that a reset restores. Taking and restoring one are instant."""
+"""Named snapshots of a cluster, one of which a reset restores. Taking and restoring a snapshot is instant."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ from bayplan.framework.configuration.loading import (
 )
 from bayplan.framework.feature_gates import FeatureGates
 from bayplan.framework.registry import Registry
-from bayplan.live.noting_queue import NotingQueue
+from bayplan.live.instrumented_queue import InstrumentedQueue
 from bayplan.live.plugin_guard import GuardedRegistry
 from bayplan.live.plugin_runner import PluginRunner
 from bayplan.plugins.registry import in_tree_registry
@@ -112,7 +112,7 @@ class SchedulerSettings:
                 feature_gates=self.feature_gates,
                 seed=self.seed,
                 start_ns=clock.now_ns(),
-                queue_type=NotingQueue,
+                queue_type=InstrumentedQueue,
                 extenders=self.connections.extenders,
             )
 

@@ -39,16 +39,16 @@ class SimulationOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         paths: manifests and traces, see `bayplan.formats.inputs.load_inputs`.
-        mode: which scheduler decides.
+        mode: the scheduler that decides: current or classic.
         config: a KubeSchedulerConfiguration; None for the default one. In classic mode a Policy.
         algorithm_provider: in classic mode, instead of a Policy; "" for the default provider.
-        feature_gates: as ``--feature-gates`` of kube-scheduler.
-        plugins: custom ones, see `bayplan.app.custom_plugins.load_custom_plugins`.
-        seed: of all random streams.
-        record_level: how much of every decision is kept.
-        until_ns: when to end, in nanoseconds since the start; None: when the cluster is idle.
+        feature_gates: feature gates as for kube-scheduler: ``A=true,B=false``.
+        plugins: custom plugins, see `bayplan.app.custom_plugins.load_custom_plugins`.
+        seed: seed of all random streams.
+        record_level: how much of each decision is recorded.
+        until_ns: end of the run, in nanoseconds since its start; None to end when the cluster is idle.
         creation_times: create objects of manifests at their creationTimestamp instead of at the start.
-        timeline: record each pod's path through the scheduling queue, which then is upstream's with all its timers.
+        timeline: record each pod's path through the scheduling queue, which then has all of upstream's timers.
         workload: a Workload file (`bayplan.workloads`) that shapes the trace; None leaves it as it is.
         autoscaler: an Autoscaler file (`bayplan.autoscaling`); None for a cluster whose nodes stay as they are.
         descheduler: a DeschedulerPolicy (`bayplan.descheduling`) that runs every `descheduling_interval_ns`; None for none.
@@ -125,11 +125,11 @@ def simulate(
     load_progress: LoadProgress | None = None,
     progress: Callable[[Progress], None] | None = None,
 ) -> SimulationResult:
-    """Read the input, run the simulation and return its outcome.
+    """Read the input, run the simulation and return its result.
 
     Args:
         options: see `SimulationOptions`.
-        stdin: what the path ``-`` reads.
+        stdin: the input of the path ``-``.
         load_progress: called as documents are read. progress: called as virtual time advances.
 
     Raises:

@@ -31,10 +31,10 @@ from bayplan.base.errors import InputError
 from bayplan.engine.actions import Action
 from bayplan.engine.records import RecordLevel
 from bayplan.live.decision_store import DecisionStore, Retention
-from bayplan.live.engine_host import SWITCH_SECONDS, EngineHost
 from bayplan.live.metrics import SchedulerMetrics
 from bayplan.live.plugin_runner import DEFAULT_DEADLINE_SECONDS, PluginRunner
 from bayplan.live.queue_metrics import figures_of
+from bayplan.live.scheduler_thread import SWITCH_SECONDS, SchedulerThread
 
 TICK_SECONDS = 1.0
 SETTLE_SECONDS = 2.0
@@ -98,7 +98,7 @@ class SimulatorServer:
         make = self.settings.maker(clock)
         scheduler = make()
         scheduler.records = self.decisions
-        self.engine = EngineHost(scheduler, clock, self._take_actions, remake=make, runner=self.runner)
+        self.engine = SchedulerThread(scheduler, clock, self._take_actions, remake=make, runner=self.runner)
         self.pump.connect(self.engine)
         self.metrics = SchedulerMetrics(partial(figures_of, self.engine), self.settings.feature_gates)
         self.metrics.attach(self.engine)

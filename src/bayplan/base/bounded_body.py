@@ -8,7 +8,7 @@ _GZIP = 16 + zlib.MAX_WBITS
 
 
 class BodyTooLarge(Exception):
-    """An answer is longer than its limit. Callers catch it."""
+    """A response is longer than its limit. Callers catch it."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit

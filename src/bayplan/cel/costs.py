@@ -9,7 +9,7 @@ from bayplan.cel import library_lists
 from bayplan.cel.values import CelMap
 
 TRAVERSAL = 0.1
-"""What a character costs that is looked at."""
+"""Cost of examining one character."""
 REGEXP_TRAVERSAL = 0.25
 """Cost of a character of a regular expression."""
 

@@ -301,8 +301,8 @@ def custom_score_error(
     """Return the error with which a custom plugin ends scoring, or None.
 
     Args:
-        pod: the pod. scores: int64[rows in use] by custom plugin. failure: what the plan says. rows: the feasible ones.
-        settings: name the custom plugins.
+        pod: the pod. scores: int64[rows in use] by custom plugin. failure: the plan's failure. rows: the feasible rows.
+        settings: have the names of the custom plugins.
     """
     for name, normalized in scores:
         wrong = [score for score in normalized[rows].tolist() if not 0 <= score <= MAX_PRIORITY]
@@ -315,7 +315,7 @@ def custom_score_error(
 
 
 def priority_errors(plan: Plan, count: int) -> Status | None:
-    """Return the error where a priority can't score the pod: that of every cell of the table, collected.
+    """Return the collected errors of the priorities that can't score the pod, one for each cell of the table.
 
     A priority that is mapped fails on each node, one that is computed as a whole fails once.
     """

@@ -18,10 +18,10 @@ class FitError:
     """The outcome of filtering where no node was feasible.
 
     Attributes:
-        plan: of the pod, whose predicates explain verdicts.
-        num_all_nodes: nodes in the cluster.
+        plan: the pod's plan; its predicates explain verdicts.
+        num_all_nodes: the number of nodes in the cluster.
         rows: intp, the nodes that failed.
-        codes: uint16[predicates, rows], verdicts that count: of the first failing predicate, or of all.
+        codes: uint16[predicates, rows], the verdicts that count: of the first failing predicate, or of all.
         by_extenders: further reasons by node name, from extenders.
     """
 

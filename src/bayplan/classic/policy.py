@@ -30,7 +30,7 @@ _WANTED: Mapping[type, str] = {str: "a text", bool: "true or false", int: "an in
 
 
 class LabelsPresence(msgspec.Struct, frozen=True):
-    """Argument of CheckNodeLabelPresence: which labels nodes must all have, or must all lack."""
+    """Argument of CheckNodeLabelPresence: the labels that nodes must all have, or must all lack."""
 
     labels: tuple[str, ...] = ()
     presence: bool = False

@@ -33,7 +33,7 @@ class Victims(msgspec.Struct, frozen=True):
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """Return their keys."""
+        """Return the keys of the pods."""
         return tuple(info.key for info in self.pods)
 
 

@@ -41,7 +41,7 @@ class ClassicBindingCycle(BindingCycle):
         *,
         waited: bool = False,
     ) -> CycleReport:
-        """Take an assumed pod off its node again; that it leaves the node is no event for others yet."""
+        """Remove an assumed pod from its node after a failure; other pods are not retried for that yet."""
         self._unreserve_and_forget(queued, profile, cycle_state, node_name)
         return self._given_back(queued, status, now_ns, rejected=waited)
 
@@ -185,6 +185,6 @@ class ClassicScheduler(Scheduler):
     def binding_failed(
         self, key: str, message: str, now_ns: int, *, plugin: str = "DefaultBinder", point: str = "Bind"
     ) -> list[Action]:
-        """Take back a pod that the host could not bind; see `Scheduler.binding_failed`."""
+        """Return a pod that the host could not bind to the queue; see `Scheduler.binding_failed`."""
         text = f"Binding rejected: {message}" if point == "Bind" else message
         return super().binding_failed(key, text, now_ns, plugin="", point=point)

@@ -90,8 +90,8 @@ def explain(
     The verdict comes first: the filter that rejects every node leads. Then come the attempts, one of them in full: which nodes
     failed at which plugin and why, the best nodes with the scores of every plugin, the nodes with equal scores, and what made the
     chosen node win. If no node was found, changes that would help are listed, each tried in a fork (bayplan unblock has all).
-    With --node, the smallest change is shown that would turn each filter that rejects the pod there. For a workload, its pods
-    are listed.
+    With --node, each filter that rejects the pod there is shown with the smallest change that would turn it. For a workload,
+    its pods are listed.
 
     Dumps, running Bayplans and live clusters are explained in their present state; a pod with a node is scheduled again in a fork.
     Manifests that never were in a cluster are simulated, as is a dump with --until or --creation-times.

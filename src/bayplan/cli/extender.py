@@ -46,7 +46,7 @@ def extender(
     Filters serve the verb filter, scores serve prioritize (weighted mean, 0 to 10), and preempt removes candidates that would
     fail the filters even without their victims. The extender entry for a KubeSchedulerConfiguration is printed at the start.
 
-    With PATH the entry says nodeCacheCapable: kube-scheduler then sends only the names of nodes. Without, it sends whole
+    With PATH, the entry sets nodeCacheCapable, so kube-scheduler sends only the names of nodes. Without PATH, it sends whole
     nodes, and plugins see no running pods.
 
     Example: bayplan extender cluster.yaml --plugin mine.py:Mine

@@ -25,7 +25,7 @@ from bayplan.cli.sync_options import (
 )
 
 if TYPE_CHECKING:
-    from bayplan.sync.pace import Pace
+    from bayplan.sync.playback_clock import PlaybackClock
 
 
 def replay(
@@ -84,7 +84,7 @@ def _speed(text: str) -> float:
         raise InputError("speed", got=repr(text), wanted="a number", hint="10, or inf") from None
 
 
-async def _steer(pace: "Pace") -> None:
+async def _steer(playback: "PlaybackClock") -> None:
     """Carry out commands from standard input until it ends."""
     loop = asyncio.get_running_loop()
     lines: asyncio.Queue[str] = asyncio.Queue()
@@ -98,12 +98,12 @@ async def _steer(pace: "Pace") -> None:
     threading.Thread(target=read, daemon=True).start()
     while True:
         try:
-            _command(pace, (await lines.get()).split())
+            _command(playback, (await lines.get()).split())
         except InputError as problem:
             print(f"bayplan: {problem}", file=sys.stderr)
 
 
-def _command(pace: "Pace", words: list[str]) -> None:
+def _command(playback: "PlaybackClock", words: list[str]) -> None:
     """Carry out one command.
 
     Raises:
@@ -111,16 +111,16 @@ def _command(pace: "Pace", words: list[str]) -> None:
     """
     match words:
         case ["pause"]:
-            pace.pause()
+            playback.pause()
         case ["resume"]:
-            pace.resume()
+            playback.resume()
         case ["speed", text]:
-            pace.set_speed(_speed(text))
+            playback.set_speed(_speed(text))
         case ["seek", text]:
-            pace.seek(int(duration_seconds(text, "seek") * 1e9))
+            playback.seek(int(duration_seconds(text, "seek") * 1e9))
         case ["where"]:
-            state = "paused" if pace.paused else f"speed {pace.speed:g}"
-            print(f"{pace.position_ns / 1e9:,.1f} s, {state}", file=sys.stderr)
+            state = "paused" if playback.paused else f"speed {playback.speed:g}"
+            print(f"{playback.position_ns / 1e9:,.1f} s, {state}", file=sys.stderr)
         case []:
             pass
         case _:

@@ -32,7 +32,7 @@ _log = logging.getLogger("bayplan.scheduler")
 
 
 class Engine(Protocol):
-    """Is told what was refused: `bayplan.live.engine_host.EngineHost`."""
+    """Receives refusals: `bayplan.live.scheduler_thread.SchedulerThread`."""
 
     def binding_failed(
         self, key: str, message: str, *, plugin: str = ..., point: str = ..., generation: int | None = ...
@@ -46,14 +46,14 @@ class Engine(Protocol):
 
 
 class Channel(Protocol):
-    """How a host reaches its API."""
+    """The way a host reaches its API."""
 
     def send(self, request: ApiRequest, *, is_event: bool, answer: Callable[[ApiResponse], None]) -> ApiResponse | None:
         """Return the API's answer, or None and call `answer` with it later."""
         ...
 
     def call_later(self, seconds: float, call: Callable[[], None]) -> None:
-        """Call a function when so much time has passed."""
+        """Call a function after a delay."""
         ...
 
     def wake(self) -> None:
@@ -157,7 +157,7 @@ class ActionExecutor:
     # --- one exchange -------------------------------------------------------------------------------------------------
 
     def _begin(self, work: _Work) -> None:
-        """Begin an exchange, or let it wait for the one of its pod that is under way."""
+        """Begin an exchange, or queue it behind the running exchange of its pod."""
         assert work.pod is not None
         behind = self._behind.get(work.pod.key)
         if behind is not None:
@@ -218,7 +218,7 @@ class ActionExecutor:
 
 
 class _Outcomes:
-    """What exchanges ask and report (`bayplan.client.exchanges.ExchangeHost`), and which scheduler had asked for them."""
+    """The host of exchanges (`bayplan.client.exchanges.ExchangeHost`) for the scheduler that requested them."""
 
     def __init__(self, executor: ActionExecutor, generation: int) -> None:
         self._executor = executor
@@ -237,15 +237,15 @@ class _Outcomes:
         self._executor._record(event)
 
     def binding_failed(self, key: str, message: str, *, plugin: str, point: str) -> None:
-        """Tell the engine that a pod could not be bound; a scheduler that came later does not hear of it."""
+        """Report to the engine that a pod could not be bound, unless the scheduler was replaced since."""
         self._executor.engine.binding_failed(key, message, plugin=plugin, point=point, generation=self._generation)
 
     def preemption_failed(self, pod: Pod) -> None:
-        """Tell the engine that victims could not be evicted; a scheduler that came later does not hear of it."""
+        """Report to the engine that victims could not be evicted, unless the scheduler was replaced since."""
         self._executor.engine.preemption_failed(pod, generation=self._generation)
 
     def give_up(self, key: str) -> None:
-        """Tell the engine that nothing will come of a binding, for a bug of ours: the pod must not wait for ever."""
+        """Report to the engine that a binding failed because of a bug of ours, so that the pod does not wait for ever."""
         self.binding_failed(key, "internal error", plugin="DefaultBinder", point="Bind")
 
 

@@ -28,7 +28,7 @@ PAGE = 500
 FIRST_PAUSE_SECONDS = 0.8
 MAX_PAUSE_SECONDS = 30.0
 CALM_SECONDS = 120.0
-"""After each failure the pause doubles, up to the maximum; after so many seconds without a failure it is reset."""
+"""After each failure the pause doubles, up to the maximum; after this many seconds without a failure it is reset."""
 
 SHORT_SECONDS = 1.0
 """A watch that ends sooner without any event counts as a failure, which prevents a busy loop with a broken server."""

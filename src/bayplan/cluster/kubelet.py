@@ -202,8 +202,8 @@ class VirtualKubelet:
 
         Args:
             pod: the stored pod.
-            now_ns: when.
-            grace_seconds: instead of the pod's own ``terminationGracePeriodSeconds``; 0 removes it at once.
+            now_ns: the current time.
+            grace_seconds: used instead of the pod's ``terminationGracePeriodSeconds``; 0 removes the pod at once.
         """
         metadata, spec = pod.metadata, pod.spec
         if not spec.node_name or is_finished(pod) or spec.node_name not in self._store.nodes:

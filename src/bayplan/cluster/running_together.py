@@ -15,7 +15,7 @@ from bayplan.objects.pod import Pod
 RUNS_WITH_ANNOTATION = "bayplan.io/runs-with"
 
 
-class Company(msgspec.Struct):
+class StartGroup(msgspec.Struct):
     """The pods that run together.
 
     Attributes:
@@ -29,10 +29,10 @@ class Company(msgspec.Struct):
 
 
 class RunningTogether:
-    """All pods with the annotation, company by company."""
+    """All pods with the annotation, group by group."""
 
     def __init__(self) -> None:
-        self._companies: dict[tuple[str, str, str], Company] = {}
+        self._groups: dict[tuple[str, str, str], StartGroup] = {}
 
     def started(self, pod: Pod) -> list[Pod]:
         """Record that a pod has started; return the pods whose run time begins now: itself if it need not wait.
@@ -45,14 +45,14 @@ class RunningTogether:
             return [pod]
         label, count = _read(text, pod)
         key = (pod.metadata.namespace, label, pod.metadata.labels.get(label, ""))
-        company = self._companies.setdefault(key, Company(count))
-        if company.complete:
+        group = self._groups.setdefault(key, StartGroup(count))
+        if group.complete:
             return [pod]
-        company.present[pod.metadata.uid] = pod
-        if len(company.present) < count:
+        group.present[pod.metadata.uid] = pod
+        if len(group.present) < count:
             return []
-        company.complete = True
-        begins, company.present = [*company.present.values()], {}
+        group.complete = True
+        begins, group.present = [*group.present.values()], {}
         return begins
 
     def gone(self, pod: Pod) -> None:
@@ -60,9 +60,9 @@ class RunningTogether:
         text = pod.metadata.annotations.get(RUNS_WITH_ANNOTATION)
         if text is not None:
             label, _ = _read(text, pod)
-            company = self._companies.get((pod.metadata.namespace, label, pod.metadata.labels.get(label, "")))
-            if company is not None:
-                company.present.pop(pod.metadata.uid, None)
+            group = self._groups.get((pod.metadata.namespace, label, pod.metadata.labels.get(label, "")))
+            if group is not None:
+                group.present.pop(pod.metadata.uid, None)
 
 
 def _read(text: str, pod: Pod) -> tuple[str, int]:

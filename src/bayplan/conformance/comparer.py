@@ -61,7 +61,7 @@ class Difference(NamedTuple):
 
 @dataclass(slots=True)
 class Tally:
-    """How often a part of an answer was compared within one case (every cycle or step), and how often it agreed."""
+    """Number of comparisons of a part of an answer within one case (every cycle or step), and of agreements."""
 
     checks: int = 0
     agreed: int = 0

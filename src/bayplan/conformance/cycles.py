@@ -231,7 +231,7 @@ def _record_scores(answer: JsonObject, plan: Plan, result: ScheduleResult) -> St
 
 
 def _check_kept_totals(plan: Plan, result: ScheduleResult, table: ScoreTable) -> None:
-    """Make sure that the totals which the plan keeps, and which decide, are those of the full pass."""
+    """Check that the cached totals of the plan, which decide, are those of the full pass."""
     count = plan.state.nodes.count
     failures = result.nominated_failures
     own = failures is None or not plan.filtered.feasible[failures.rows].any()

@@ -49,7 +49,7 @@ T = TypeVar("T", bound=KubernetesObject)
 
 EPOCH_NS = 1_767_225_600_000_000_000
 AFTERWARDS_MS = 50
-"""How long a run continues after the last step, so that all expected events are written."""
+"""Time for which a run continues after the last step, so that all expected events are written."""
 
 HOST_NAME = "host"
 SCHEDULER_AGENT = "kube-scheduler/v1.36.3"
@@ -295,19 +295,19 @@ class E2eRun:
         return self._call(request)
 
     def call_later(self, seconds: float, call: Callable[[], None]) -> None:
-        """Call a function when so much virtual time has passed."""
+        """Call a function after a delay in virtual time."""
         self._pauses += 1
         heapq.heappush(self._paused, (self.now + int(seconds * 1e9), self._pauses, call))
 
     def wake(self) -> None:
-        """Do nothing: everything is executed before time goes on."""
+        """Do nothing: everything is executed before the clock advances."""
 
     def find(self, kind: type[T], key: str) -> T | None:
         """Return an object as the API has it."""
         self._bridge.flush()
         return self._bridge.store.get(kind, key)
 
-    # --- what the executor tells the engine -------------------------------------------------------------------------------
+    # --- what the executor reports to the engine -------------------------------------------------------------------------------
 
     def binding_failed(
         self, key: str, message: str, *, plugin: str = "", point: str = "", generation: int | None = None

@@ -58,7 +58,7 @@ class _Run:
         return {name: _without(cast("JsonObject", pod), "conditions") for name, pod in pods.items()}
 
     def conditions(self) -> Json:
-        """Return the conditions of all pods, in their order."""
+        """Return the conditions of all pods, in order."""
         pods = cast("JsonObject", self._masked(self._observed["pods"]))
         return {name: cast("JsonObject", pod)["conditions"] for name, pod in pods.items()}
 

@@ -16,7 +16,7 @@ _HEADERS = ("content-type", "warning", "retry-after", "allow", "etag")
 
 
 async def send(application: Application, method: str, path: str, headers: dict[str, str], body: bytes) -> JsonObject:
-    """Send a request through the application, and return the response as it is recorded."""
+    """Send a request through the application, and return the response in the recorded form."""
     sent: list[Message] = []
     pending = [{"type": "http.request", "body": body, "more_body": False}]
 
@@ -36,7 +36,7 @@ async def send(application: Application, method: str, path: str, headers: dict[s
         "headers": [(name.encode(), value.encode()) for name, value in fields.items()],
     }  # fmt: skip
     await application(scope, receive, keep)
-    # Whatever is asked with a parameter named watch was recorded as a list of JSON values.
+    # Responses to requests with a parameter named watch were recorded as lists of JSON values.
     return _recorded(sent, is_watch="watch=" in query and sent[0]["status"] == 200)
 
 

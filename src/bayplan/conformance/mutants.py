@@ -31,7 +31,7 @@ _VARYING = ("uid", "creationTimestamp", "resourceVersion")
 _KEEPING = ("patch", "apply", "status", "scale", "sub")
 """Requests whose answers are compared with their managed fields."""
 _PORT = re.compile(r"3[0-2]\d\d\d")
-"""A number that may be a node port: those that nobody asked for are drawn at random."""
+"""A number that may be a node port: ports that no request named are drawn at random."""
 _UID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _TIME = re.compile(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 _AGE = re.compile(r"\d+[smh](\d+[sm])?")
@@ -71,7 +71,7 @@ class Difference:
 
     @property
     def sort(self) -> str:
-        """What differs: ``lax``, ``strict``, ``status``, ``message``, ``object``, ``text``, ``warning`` or ``content-type``."""
+        """The difference: ``lax``, ``strict``, ``status``, ``message``, ``object``, ``text``, ``warning`` or ``content-type``."""
         recorded, status = cast("int", self.wanted["status"]), cast("int", self.answer["status"])
         if recorded == status:
             found = next(name for name in _PARTS if self.wanted.get(name) != self.answer.get(name))
@@ -108,11 +108,11 @@ def read_mutants(path: Path) -> dict[str, list[JsonObject]]:
 
 
 def compare_mutants(bases: dict[str, list[JsonObject]], *, by: str = "kind") -> Report:
-    """Send all mutants and compare the answers.
+    """Send all mutants and compare the responses.
 
     Args:
         bases: see `read_mutants`.
-        by: what agreement is counted by: ``kind``, ``base`` or ``op``.
+        by: the key by which agreement is counted: ``kind``, ``base`` or ``op``.
     """
     report = Report()
     for base, mutants in bases.items():

@@ -22,7 +22,7 @@ Ask = Callable[["Controller", str, int], None]
 
 
 class ControllerTools(msgspec.Struct, frozen=True):
-    """What controllers work with.
+    """The context of controllers.
 
     Attributes:
         store: to read.

@@ -230,7 +230,7 @@ class DeploymentController(Controller):
     def _new_set(
         self, deployment: Deployment, sets: list[ReplicaSet], now_ns: int, *, create: bool
     ) -> tuple[ReplicaSet | None, list[ReplicaSet]]:
-        """Return the ReplicaSet whose template is the Deployment's, made if need be, and all others, oldest first."""
+        """Return the ReplicaSet with the Deployment's template, created if necessary, and all others, oldest first."""
         new = _find_new(deployment, sets)
         old = [item for item in sets if item is not new]
         revision = max(map(_revision, old), default=0) + 1

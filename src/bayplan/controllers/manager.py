@@ -217,7 +217,9 @@ class ControllerManager:
         while self._queue:
             budget -= 1
             if budget < 0:
-                raise InvariantError(f"controllers do not come to rest at {now_ns} ns; next: {self._queue[0]}")
+                raise InvariantError(
+                    f"controllers still have work after too many steps at {now_ns} ns; next: {self._queue[0]}"
+                )
             self._do_next(now_ns)
 
     def step(self, now_ns: int) -> bool:

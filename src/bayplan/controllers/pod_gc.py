@@ -24,7 +24,7 @@ _CHECK_PERIOD_NS = 20 * SECOND_NS
 
 
 QUARANTINE_NS = 40 * SECOND_NS
-"""How long upstream waits for a node to reappear."""
+"""Time that upstream waits for a node to reappear."""
 
 
 class PodGarbageCollector(Controller):

@@ -34,7 +34,7 @@ _GATED = PodStatus(
 
 
 class PreparedTemplate(msgspec.Struct, frozen=True):
-    """What the pods of one template share.
+    """Data that the pods of one template share.
 
     Attributes:
         template: the source.

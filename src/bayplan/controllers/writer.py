@@ -23,7 +23,7 @@ NORMAL, WARNING = "Normal", "Warning"
 
 
 class Propagation(StrEnum):
-    """What happens to the dependents of a deleted object."""
+    """The fate of the dependents of a deleted object."""
 
     BACKGROUND = "Background"
     FOREGROUND = "Foreground"
@@ -89,7 +89,7 @@ class Writer(Protocol):
         ...
 
     def drop_finalizer(self, item: KubernetesObject, finalizer: str) -> None:
-        """Take a finalizer off an object, if it has it; an object that only waited for that goes in the same write."""
+        """Remove a finalizer from an object that has it; if the object waited only for this, delete it in the same write."""
         ...
 
     def record(self, item: KubernetesObject, reason: str, message: str, component: str, *, type_: str = NORMAL) -> None:

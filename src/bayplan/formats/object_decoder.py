@@ -81,7 +81,7 @@ class _Memory(dict[bytes, T]):
 
 
 class ObjectDecoder:
-    """Decodes objects; one for each host, so that what is shared lives as long as that."""
+    """Decodes objects. Each host has its own decoder, so that shared values live as long as the host."""
 
     def __init__(self) -> None:
         self._pod = msgspec.json.Decoder(_PodDocument).decode

@@ -253,7 +253,7 @@ class _Row:
         return "" if index is None else self.values[index]
 
     def number(self, column: str) -> int:
-        """Return a whole number, not negative."""
+        """Return a whole number that is not negative."""
         text = self.text(column)
         if not text.isascii() or not text.isdigit() or len(text) > 13 or (number := int(text)) > _MAX_NUMBER:
             raise self.refusal(column, wanted="a whole number, not negative")

@@ -46,7 +46,7 @@ class Answer(NamedTuple):
 
 
 class _Doubt(Exception):
-    """The slow way must be asked."""
+    """The text must be read by the slow parser."""
 
 
 def _refuse_float(text: str) -> float:

@@ -84,9 +84,9 @@ _BARE_TAG = re.compile(r"(?:\A|[\s,:\[{])!(?=\s)")
 
 
 def _needs_care(text: str) -> bool:
-    """Return whether a text may have aliases, merge keys, anchors that stand twice or the tag `!`.
+    """Return whether a text may contain aliases, merge keys, repeated anchors or the tag `!`.
 
-    To say so wrongly costs time only. The plain tests come first because they are a hundred times as fast as the patterns.
+    A false positive only costs time. The plain tests come first, as they are a hundred times as fast as the patterns.
     """
     return (
         "<<" in text

@@ -56,7 +56,7 @@ class EqualScores(ScorePlugin[NoSpec]):
 
     def score(self, spec: NoSpec, params: Params | None, rows: Rows) -> Ints:
         """Return 0 for all nodes."""
-        return rows.fill(0)
+        return np.zeros(len(rows), np.int64)
 
 
 class WatchedQueue(EventDrivenQueue):

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 JSON = "application/json"
-LEAST_PACKED = 8 * 1024
+MIN_COMPRESSED_BYTES = 8 * 1024
 _encoder = msgspec.json.Encoder()
 
 
@@ -32,7 +32,7 @@ def bytes_answer(request: Request, body: bytes, status: int = 200, media_type: s
         known = request.headers.get("if-none-match", "")
         if known and (known == "*" or tag in (each.strip().removeprefix("W/") for each in known.split(","))):
             return Response(status_code=304, headers=headers)
-    if len(body) >= LEAST_PACKED and "gzip" in request.headers.get("accept-encoding", ""):
+    if len(body) >= MIN_COMPRESSED_BYTES and "gzip" in request.headers.get("accept-encoding", ""):
         body = gzip.compress(body, 1)
         headers["content-encoding"] = "gzip"
     return Response(body, status, headers, media_type)

@@ -10,13 +10,13 @@ from starlette.requests import Request
 
 from bayplan.http_api.refusal import Refusal
 
-MOST_BYTES = 3 * 1024 * 1024
+MAX_BYTES = 3 * 1024 * 1024
 """The request size limit of the Kubernetes API."""
 
 T = TypeVar("T", bound=msgspec.Struct)
 
 
-async def read_body(request: Request, most: int = MOST_BYTES) -> bytes:
+async def read_body(request: Request, most: int = MAX_BYTES) -> bytes:
     """Return the whole body.
 
     Raises:
@@ -38,12 +38,12 @@ def _too_large(most: int) -> Refusal:
     return Refusal(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "body", got="more", wanted=f"at most {most:,} bytes")
 
 
-async def read_text(request: Request, most: int = MOST_BYTES) -> str:
+async def read_text(request: Request, most: int = MAX_BYTES) -> str:
     """Return the body as text; see `read_body`."""
     return (await read_body(request, most)).decode("utf-8", "replace")
 
 
-async def read_struct(request: Request, kind: type[T], most: int = MOST_BYTES) -> T:
+async def read_struct(request: Request, kind: type[T], most: int = MAX_BYTES) -> T:
     """Return the body as a struct; an empty body is an empty object.
 
     Raises:

@@ -21,7 +21,7 @@ from bayplan.http_api.clock_facts import clock_document
 from bayplan.http_api.contract.cluster import Root
 from bayplan.http_api.contract.decisions import DecisionList
 from bayplan.http_api.contract.nodes import NodeBlock, NodeCondition, NodeList, NodePage, PodsRejected
-from bayplan.http_api.decision_timeline import MOST_BINS, TimelineColumns, density_document
+from bayplan.http_api.decision_timeline import MAX_BINS, TimelineColumns, density_document
 from bayplan.http_api.node_query import (
     SORTS,
     NodeFilter,
@@ -37,14 +37,14 @@ from bayplan.http_api.observation import Observation
 from bayplan.http_api.pod_page import event_row
 from bayplan.http_api.pod_query import PodFilter, find_pods
 from bayplan.http_api.pod_table import PodColumns, PodStatus
-from bayplan.http_api.query import MOST_ROWS, Deadline, Query
+from bayplan.http_api.query import MAX_ROWS, Deadline, Query
 from bayplan.http_api.queue_view import TIERS, queue_document
 from bayplan.http_api.refusal import Refusal
 from bayplan.sim.result import SimulatedEvent
 from bayplan.state.resource_table import PODS
 
-MOST_BLOCKS = 100
-MOST_NODES_WITH_BLOCKS = 60
+MAX_BLOCKS = 100
+MAX_NODES_WITH_BLOCKS = 60
 REJECTED_SECONDS = 0.1
 NODE_FLAGS = {"": 0, "cordoned": CORDONED, "not_ready": NOT_READY}
 
@@ -102,8 +102,8 @@ async def nodes(observation: Observation, request: Request, query: Query) -> Res
     columns = reading.nodes
     sort = query.sort((*SORTS, *metrics_of(columns)), "name")
     blocks = query.switch("blocks")
-    if blocks and limit > MOST_NODES_WITH_BLOCKS:
-        raise Refusal(400, "limit", got=str(limit), wanted=f"at most {MOST_NODES_WITH_BLOCKS} with blocks")
+    if blocks and limit > MAX_NODES_WITH_BLOCKS:
+        raise Refusal(400, "limit", got=str(limit), wanted=f"at most {MAX_NODES_WITH_BLOCKS} with blocks")
     pods = reading.pods if blocks else None
 
     def make() -> Response:
@@ -130,7 +130,7 @@ def _blocks(node_name: str, pods: PodColumns) -> list[NodeBlock]:
     on_node = pods.used & np.isin(pods.status, (PodStatus.PLACED, PodStatus.TERMINATING))
     code = next((code for code, text in enumerate(pods.nodes) if text == node_name), -1)
     rows = np.flatnonzero(on_node & (pods.node == code))
-    rows = rows[np.lexsort((-pods.memory[rows], -pods.cpu[rows]))][:MOST_BLOCKS]
+    rows = rows[np.lexsort((-pods.memory[rows], -pods.cpu[rows]))][:MAX_BLOCKS]
     return [
         NodeBlock(
             namespace=pods.keys[row].partition("/")[0],
@@ -159,7 +159,7 @@ async def cells(observation: Observation, request: Request, query: Query) -> Res
 
 async def node(observation: Observation, request: Request, query: Query) -> Response:
     """Return the details of one node."""
-    offset, limit = query.page(default=MOST_ROWS)
+    offset, limit = query.page(default=MAX_ROWS)
     name = request.path_params["name"]
     columns = await observation.view.node_columns()
     row = columns.rows.get(name)
@@ -270,7 +270,7 @@ _OUTCOMES = ("scheduled", "unschedulable", "error", "skipped")
 
 async def decisions(observation: Observation, request: Request, query: Query) -> Response:
     """List decisions, the newest last."""
-    limit = query.number("limit", 50, least=1, most=MOST_ROWS)
+    limit = query.number("limit", 50, least=1, most=MAX_ROWS)
     after, before = query.maybe_number("after"), query.maybe_number("before")
     outcome, pod, node_name = query.one_of("outcome", _OUTCOMES), query.text("pod"), query.text("node")
     reading = await observation.reading(query.text("run"))
@@ -315,7 +315,7 @@ async def decisions(observation: Observation, request: Request, query: Query) ->
 
 async def density(observation: Observation, request: Request, query: Query) -> Response:
     """Count decisions in equal parts of a span, for a timeline."""
-    bins = query.number("bins", 200, least=1, most=MOST_BINS)
+    bins = query.number("bins", 200, least=1, most=MAX_BINS)
     axis = query.one_of("axis", ("time", "number"))
     by_time = axis == "time" or bool(query.text("from_at") or query.text("to_at"))
     await observation.view.catch_up()

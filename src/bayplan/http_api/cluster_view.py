@@ -22,7 +22,7 @@ CHANGES_AT_ONCE = 400
 RECORDS_AT_ONCE = 2_000
 """Changes and decisions that are processed before other tasks on the loop get a turn."""
 
-MOST_CHANGES = 5_000
+MAX_CHANGES = 5_000
 """Limit of remembered additions, removals and changes of nodes, for the timeline."""
 
 
@@ -54,7 +54,7 @@ class ClusterView:
         self._subject = subject
         self.pods = PodTable(gates, self._profiles)
         self.nodes = NodeTable()
-        self.node_changes: deque[NodeChange] = deque(maxlen=MOST_CHANGES)
+        self.node_changes: deque[NodeChange] = deque(maxlen=MAX_CHANGES)
         self.workloads = Workloads(subject.bridge.store)
         # The node that each pod is counted on, and its requests there.
         self._placed: dict[str, tuple[str, Amounts]] = {}

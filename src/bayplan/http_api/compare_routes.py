@@ -23,7 +23,7 @@ from bayplan.http_api.comparison import (
 from bayplan.http_api.contract.matrix import AnyMatrix, NoMatrix
 from bayplan.http_api.contract.runs import ComparedMatrix, ComparedRun, Placements, PodComparison
 from bayplan.http_api.forks import NOW
-from bayplan.http_api.matrix import MOST_ROWS, MatrixQuery
+from bayplan.http_api.matrix import MAX_ROWS, MatrixQuery
 from bayplan.http_api.observation import Observation
 from bayplan.http_api.pod_page import PodPage
 from bayplan.http_api.pod_table import PodColumns, PodStatus
@@ -158,7 +158,7 @@ class _Told(NamedTuple):
 async def _matrix(observation: Observation, side: str, namespace: str, name: str) -> _Told:
     """Return the matrix and plugin results of a pod's last attempt in a run."""
     if _is_remote(side):
-        matrix = await RemoteServer(side).matrix(namespace, name, f"form=columns&limit={MOST_ROWS}")
+        matrix = await RemoteServer(side).matrix(namespace, name, f"form=columns&limit={MAX_ROWS}")
         return _Told(matrix, None if isinstance(matrix, NoMatrix) else MatrixOutput(matrix))
     key, asked = f"{namespace}/{name}", asked_plugins(observation.subject.settings.configuration)
     source = await observation.source_of(key) if side == NOW else None
@@ -175,7 +175,7 @@ async def _matrix(observation: Observation, side: str, namespace: str, name: str
         def wanted(decision: Decision) -> MatrixQuery:
             nonlocal output
             output = DecisionOutput(decision)
-            return MatrixQuery(columns=True, limit=MOST_ROWS)
+            return MatrixQuery(columns=True, limit=MAX_ROWS)
 
         return _Told(attempt_matrix(page, "latest", wanted, asked, decisions), output)
 

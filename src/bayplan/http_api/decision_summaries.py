@@ -16,7 +16,7 @@ from bayplan.http_api.contract.decisions import DecisionSummary
 from bayplan.http_api.query import Deadline
 from bayplan.http_api.subject import Decisions
 
-MOST_MARGINS = 20_000
+MAX_MARGINS = 20_000
 """Maximum number of cached margins: computing one takes a full record, which is rebuilt from its changes."""
 
 
@@ -82,7 +82,7 @@ class DecisionSummaries:
             found = UNKNOWN
         with self._lock:
             self._margins[number] = found
-            while len(self._margins) > MOST_MARGINS:
+            while len(self._margins) > MAX_MARGINS:
                 self._margins.popitem(last=False)
         return found
 

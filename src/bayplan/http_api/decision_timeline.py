@@ -13,7 +13,7 @@ from bayplan.engine.decision import Outcome, Record
 from bayplan.http_api.contract.decisions import Density, DensityLanes
 from bayplan.state.arrays import Ints
 
-MOST_BINS = 4000
+MAX_BINS = 4000
 
 SCHEDULED, WAITS, ERROR, SKIPPED = Outcome.SCHEDULED, Outcome.UNSCHEDULABLE, Outcome.ERROR, Outcome.SKIPPED
 PREEMPTS = 8

@@ -22,7 +22,7 @@ from bayplan.apiserver.rest.backend import Backend
 from bayplan.apiserver.rest.whole_objects import create_whole
 from bayplan.base.plain_data import Plain, part
 
-MOST_BATCH_BYTES = 32 << 20
+MAX_BATCH_BYTES = 32 << 20
 SLICE_NS = 2_000_000
 """Length of a slice, after which other tasks get a turn; a single object may exceed it."""
 

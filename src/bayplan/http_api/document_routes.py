@@ -19,7 +19,7 @@ from bayplan.http_api.bodies import read_body, read_struct
 from bayplan.http_api.configuration_facts import check
 from bayplan.http_api.contract.documents import Imported
 from bayplan.http_api.contract.nodes import Drained, EvictionRefused
-from bayplan.http_api.document_batch import MOST_BATCH_BYTES
+from bayplan.http_api.document_batch import MAX_BATCH_BYTES
 from bayplan.http_api.document_loading import load_into
 from bayplan.http_api.document_writes import ApplyRequest, apply_text, ask, message_of
 from bayplan.http_api.observation import Observation
@@ -27,7 +27,7 @@ from bayplan.http_api.query import Query
 from bayplan.http_api.refusal import Refusal
 from bayplan.objects.pod import Pod
 
-MOST_IMPORT_BYTES = 256 << 20
+MAX_IMPORT_BYTES = 256 << 20
 ITEMS_A_PIECE = 500
 NOT_EXPORTED = frozenset(("events",))
 """Tables that record what happened, and are not part of the state."""
@@ -41,7 +41,7 @@ async def apply(observation: Observation, request: Request, query: Query) -> Res
 
 async def objects(observation: Observation, request: Request, query: Query) -> Response:
     """Create or delete many objects, each independently and including its status; the body is lines of JSON, or a List."""
-    body = await read_body(request, MOST_BATCH_BYTES)
+    body = await read_body(request, MAX_BATCH_BYTES)
     manager = request.headers.get("user-agent", "").partition("/")[0] or "bayplan-objects"
     batch = await observation.batches.write(body, manager, objects=query.switch("objects"))
     return json_answer(request, batch)
@@ -88,7 +88,7 @@ class ImportRequest(msgspec.Struct):
 
 async def import_documents(observation: Observation, request: Request, query: Query) -> Response:
     """Import the result of `export` or any other List; ``replace=1`` removes everything else first."""
-    body = await read_body(request, MOST_IMPORT_BYTES)
+    body = await read_body(request, MAX_IMPORT_BYTES)
     wanted = await observation.off_loop(lambda: _decode(body))
     if wanted.configuration:
         settings = observation.subject.settings

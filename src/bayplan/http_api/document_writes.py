@@ -17,10 +17,10 @@ from bayplan.formats.documents import Document, read_documents
 from bayplan.http_api.contract.documents import Applied, AppliedItem, AppliedProblem
 from bayplan.http_api.refusal import Refusal
 
-MOST_COPIES = 10_000
+MAX_COPIES = 10_000
 """Maximum number of documents per write if the text is written more than once: copies times documents."""
 
-LEAST_OFF_LOOP = 50_000
+MIN_OFF_LOOP_BYTES = 50_000
 """Texts of at least this many characters are parsed on a thread: YAML of some megabytes takes seconds."""
 
 AT_ONCE = 20
@@ -49,20 +49,20 @@ async def apply_text(api: Api, wanted: ApplyRequest) -> Applied:
         Refusal: the text can't be parsed, or the count is too large.
     """
     count = wanted.count
-    if count is not None and not 1 <= count <= MOST_COPIES:
-        raise Refusal(422, "count", got=str(count), wanted=f"1 to {MOST_COPIES:,}")
+    if count is not None and not 1 <= count <= MAX_COPIES:
+        raise Refusal(422, "count", got=str(count), wanted=f"1 to {MAX_COPIES:,}")
     items: list[AppliedItem] = []
     for number in range(1, (count or 1) + 1):
         text = wanted.text if count is None else wanted.text.replace("{n}", str(number))
         try:
-            documents = _read(text) if len(text) < LEAST_OFF_LOOP else await asyncio.to_thread(_read, text)
+            documents = _read(text) if len(text) < MIN_OFF_LOOP_BYTES else await asyncio.to_thread(_read, text)
         except InputError as problem:
             raise Refusal(422, problem.what, where=problem.where, got=problem.got, wanted=problem.wanted) from problem
         if not documents:
             raise Refusal(422, "text", got="no document", wanted="YAML or JSON")
-        if (count or 1) * len(documents) > MOST_COPIES and count not in (None, 1):
+        if (count or 1) * len(documents) > MAX_COPIES and count not in (None, 1):
             got = f"{count:,} copies of {len(documents):,} documents"
-            raise Refusal(422, "count", got=got, wanted=f"at most {MOST_COPIES:,} documents in all")
+            raise Refusal(422, "count", got=got, wanted=f"at most {MAX_COPIES:,} documents in all")
         for document in documents:
             items.append(await _apply(api, document, wanted, len(items)))
             if len(items) % AT_ONCE == 0:

@@ -12,7 +12,7 @@ from bayplan.base.go_text.times import parse_instant
 from bayplan.sim.result import SimulatedEvent
 
 EVENTS = "events"
-MOST_EVENTS = 200
+MAX_EVENTS = 200
 """Maximum number of events returned for one object, the newest."""
 
 Subject = tuple[str, str, str]
@@ -68,7 +68,7 @@ class EventIndex:
         Args:
             kind, name: of the object. namespace: of its events: the object's own, or ``default`` for cluster-scoped objects.
         """
-        names = list(self._names.get((kind, namespace, name), ()))[-MOST_EVENTS:]
+        names = list(self._names.get((kind, namespace, name), ()))[-MAX_EVENTS:]
         items = (self._backend.store.get(EVENTS, key) for key in names)
         found = [_told(decode_item(item)) for item in items if item is not None]
         return sorted(found, key=lambda event: event.last_ns)

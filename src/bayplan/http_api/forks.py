@@ -49,7 +49,7 @@ from bayplan.sim.result import SimulationResult
 from bayplan.sim.simulator import Simulator
 from bayplan.sim.virtual_cluster import VirtualCluster
 
-MOST_FORKS = 16
+MAX_FORKS = 16
 """Maximum number of forks: each holds a cluster and the records of its run."""
 
 NOW = "now"
@@ -197,8 +197,8 @@ class Forks:
         Raises:
             Refusal: there are too many.
         """
-        if len(self._forks) >= MOST_FORKS:
-            raise Refusal(HTTPStatus.CONFLICT, "forks", got=f"{MOST_FORKS} already", hint="delete one")
+        if len(self._forks) >= MAX_FORKS:
+            raise Refusal(HTTPStatus.CONFLICT, "forks", got=f"{MAX_FORKS} already", hint="delete one")
         fork = Fork(uuid.uuid4().hex[:8], request.name, request.origin, created_ns, setup.feature_gates)
         self._forks[fork.id] = fork
         self._waiting.put((fork, setup))

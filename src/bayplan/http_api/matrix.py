@@ -27,7 +27,7 @@ from bayplan.http_api.contract.matrix import (
 from bayplan.sim.result import PodTimeline
 from bayplan.state.arrays import Bools, Index, Ints
 
-MOST_ROWS = 10_000
+MAX_ROWS = 10_000
 NEAREST = 20
 """Number of failed nodes that are shown as the nearest ones."""
 
@@ -55,7 +55,7 @@ class MatrixQuery:
     text: str = ""
     sort: tuple[str, bool] = ("rank", False)
     offset: int = 0
-    limit: int = MOST_ROWS
+    limit: int = MAX_ROWS
     columns: bool = False
     exhaustive: bool = False
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from bayplan.state.arrays import Bools, Index, Ints
 
-MOST_INSERTED = 2_000
+MAX_INSERTED = 2_000
 """Up to this many new names are inserted one by one; for more, all names are sorted again."""
 
 
@@ -89,7 +89,7 @@ class NameOrder:
             if version > self._version:
                 kept = self._rows[used[self._rows] & (born[self._rows] <= self._version)]
                 fresh = np.flatnonzero(used & (born > self._version))
-                if len(fresh) > MOST_INSERTED:
+                if len(fresh) > MAX_INSERTED:
                     self._rows = _sorted(np.flatnonzero(used), names)
                 else:
                     self._rows = _merged(kept, _sorted(fresh, names), names)

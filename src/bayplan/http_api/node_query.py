@@ -20,7 +20,7 @@ from bayplan.state.resource_table import PODS
 
 SORTS = ("name", "zone", "pool", "pods", "age", "created_at")
 FIRST_METRICS = ("cpu", "memory", PODS)
-MOST_FACET_VALUES = 200
+MAX_FACET_VALUES = 200
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,7 +118,7 @@ def facets_of(nodes: NodeColumns, rows: Index) -> NodeFacets:
 
 def _facet_values(codes: Ints, texts: Sequence[str]) -> list[Facet]:
     counts = np.bincount(codes, minlength=1)
-    order = np.argsort(-counts, kind="stable")[:MOST_FACET_VALUES].tolist()
+    order = np.argsort(-counts, kind="stable")[:MAX_FACET_VALUES].tolist()
     return [Facet(value=texts[code], count=int(counts[code])) for code in order if counts[code]]
 
 

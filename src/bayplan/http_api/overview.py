@@ -37,18 +37,18 @@ from bayplan.http_api.sources import source_facts
 from bayplan.http_api.subject import Subject
 from bayplan.state.resource_table import PODS
 
-MOST_REASONS = 12
+MAX_REASONS = 12
 LATEST = 12
 HISTORY_SECONDS = 300
 HISTORY_STEP_NS = 2 * SECOND_NS
-MOST_HISTORY = HISTORY_SECONDS * SECOND_NS // HISTORY_STEP_NS
+MAX_HISTORY = HISTORY_SECONDS * SECOND_NS // HISTORY_STEP_NS
 
 
 class UtilisationHistory:
     """The utilisation of the cluster in the last minutes, a point every two seconds of the clock."""
 
     def __init__(self) -> None:
-        self._points: deque[tuple[int, float, float]] = deque(maxlen=MOST_HISTORY)
+        self._points: deque[tuple[int, float, float]] = deque(maxlen=MAX_HISTORY)
 
     def note(self, nodes: NodeColumns, now_ns: int) -> None:
         """Add a point if the last one is old enough."""
@@ -98,7 +98,7 @@ def overview_document(
         decisions=DecisionRate(
             total=status.decisions, per_second=round(status.decisions_per_second, 1), p99_ms=round(status.p99_ms, 3)
         ),
-        reasons=[ReasonRow(text=each.text, pods=each.pods, mainly=each.mainly) for each in reasons[:MOST_REASONS]],
+        reasons=[ReasonRow(text=each.text, pods=each.pods, mainly=each.mainly) for each in reasons[:MAX_REASONS]],
         queue=QueueStatus(**tiers, next_retry_at=None if queue is None else next_retry_at(queue)),
         utilisation=usage,
         utilisation_history=history.document(),

@@ -27,13 +27,13 @@ from bayplan.framework.extender import ExtenderFailure
 from bayplan.http_api.bodies import read_body
 from bayplan.http_api.configuration_facts import check
 from bayplan.http_api.document_loading import load_into
-from bayplan.http_api.document_routes import MOST_IMPORT_BYTES
+from bayplan.http_api.document_routes import MAX_IMPORT_BYTES
 from bayplan.http_api.observation import Observation
 
 ROOT = "/api/v1/"
 ECHO_JSON = "application/json; charset=UTF-8"
 ALLOWED_METHODS = "GET,HEAD,PUT,PATCH,POST,DELETE"
-MOST_WAITING = 100_000
+MAX_WAITING = 100_000
 """Changes that may wait for a client before it is disconnected."""
 
 EXPORTED = {
@@ -174,7 +174,7 @@ class PeerApi:
         return await self._observation.off_loop(lambda: _exported(tables, configuration))
 
     async def _import(self, request: Request) -> Response:
-        given = _decode(await read_body(request, MOST_IMPORT_BYTES))
+        given = _decode(await read_body(request, MAX_IMPORT_BYTES))
         if given is None:
             return _message(400, "Bad Request")
         documents: list[dict[str, object]] = []
@@ -200,7 +200,7 @@ class PeerApi:
 
     async def _changes(self, store: Store, versions: Mapping[str, str], ending: asyncio.Event) -> AsyncIterator[bytes]:
         """Yield lines: the existing objects (if no version is given), then the changes."""
-        waiting: asyncio.Queue[bytes] = asyncio.Queue(MOST_WAITING)
+        waiting: asyncio.Queue[bytes] = asyncio.Queue(MAX_WAITING)
 
         def listener(kind: str) -> Callable[[Write], None]:
             def listen(write: Write) -> None:

@@ -15,7 +15,7 @@ from bayplan.sim.result import PodTimeline
 from bayplan.state.arrays import Bools, Index, Ints
 
 SORTS = ("name", "namespace", "status", "node", "cpu", "memory", "priority", "attempts", "age", "created_at")
-MOST_FACET_VALUES = 50
+MAX_FACET_VALUES = 50
 ROWS_AT_ONCE = 5_000
 
 UNDECIDED = (PodStatus.WAITING, PodStatus.GATED)
@@ -191,7 +191,7 @@ def _facets(pods: PodColumns, chosen: Bools, wanted: PodFilter) -> dict[str, lis
         "node": [each for each in _counted(pods.node[chosen], pods.nodes) if each[0]],
         "priority": _numbers(pods.priority[chosen]),
     }
-    return {name: values[:MOST_FACET_VALUES] for name, values in counts.items()}
+    return {name: values[:MAX_FACET_VALUES] for name, values in counts.items()}
 
 
 def waiting_reasons(pods: PodColumns, chosen: Bools) -> list[ReasonCount]:
@@ -207,7 +207,7 @@ def waiting_reasons(pods: PodColumns, chosen: Bools) -> list[ReasonCount]:
 def _counted(codes: Ints, texts: Sequence[str]) -> list[tuple[str, int]]:
     counts = np.bincount(codes, minlength=1)
     found = np.flatnonzero(counts)
-    order = found[np.argsort(-counts[found], kind="stable")][: MOST_FACET_VALUES + 1]
+    order = found[np.argsort(-counts[found], kind="stable")][: MAX_FACET_VALUES + 1]
     return [(texts[code], int(counts[code])) for code in order.tolist()]
 
 

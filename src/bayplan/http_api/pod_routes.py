@@ -18,7 +18,7 @@ from bayplan.http_api.contract.decisions import AttemptList
 from bayplan.http_api.contract.matrix import AnyMatrix
 from bayplan.http_api.contract.pods import PodFacets, PodList
 from bayplan.http_api.contract.pods import PodPage as PodPageAnswer
-from bayplan.http_api.matrix import MOST_ROWS as MOST_MATRIX_ROWS
+from bayplan.http_api.matrix import MAX_ROWS as MAX_MATRIX_ROWS
 from bayplan.http_api.matrix import ONLY, SORTS, MatrixQuery
 from bayplan.http_api.observation import Observation
 from bayplan.http_api.pod_page import PodPage, TrialSource
@@ -130,7 +130,7 @@ async def attempts(observation: Observation, request: Request, query: Query) -> 
 
 async def matrix(observation: Observation, request: Request, query: Query) -> Response:
     """Return the plugin results of one attempt, nodes by plugins; of attempt ``now`` those of a trial in the present cluster."""
-    offset, limit = query.page(MOST_MATRIX_ROWS, 200)
+    offset, limit = query.page(MAX_MATRIX_ROWS, 200)
     form, only = query.one_of("form", ("rows", "columns"), "rows"), query.one_of("only", ONLY, "all")
     text, exhaustive, run = query.text("q"), query.switch("exhaustive"), query.text("run")
     attempt, decisions = request.path_params["attempt"], None if run else observation.subject.decisions

@@ -22,7 +22,7 @@ from bayplan.objects.requests import Amounts, RequestGates, accounted_requests
 from bayplan.sim.result import PodFate, PodTimeline
 from bayplan.state.arrays import Bools, Index, Ints
 
-MOST_DELETED = 10_000
+MAX_DELETED = 10_000
 """Maximum number of remembered deleted pods, the newest: for their pages, and to compute the free capacity of the past."""
 
 NEVER = np.iinfo(np.int64).max
@@ -325,7 +325,7 @@ class PodTable:
         self.deleted.setdefault(life.key, []).append(life)
         self.deleted.move_to_end(life.key)
         self._count_deleted += 1
-        while self._count_deleted > MOST_DELETED:
+        while self._count_deleted > MAX_DELETED:
             oldest = next(iter(self.deleted))
             gone = self.deleted[oldest].pop(0)
             self._count_deleted -= 1

@@ -8,7 +8,7 @@ from time import monotonic
 from bayplan.base.near_names import near_name
 from bayplan.http_api.refusal import Refusal
 
-MOST_ROWS = 200
+MAX_ROWS = 200
 DEFAULT_ROWS = 50
 DEADLINE_SECONDS = 0.2
 """Time limit for a list; counts that are incomplete by then are reported as "at least"."""
@@ -80,7 +80,7 @@ class Query:
         """Return whether a switch is on."""
         return self.one_of(name, ("1", "0", "true", "false"), "0") in ("1", "true")
 
-    def page(self, most: int = MOST_ROWS, default: int = DEFAULT_ROWS) -> tuple[int, int]:
+    def page(self, most: int = MAX_ROWS, default: int = DEFAULT_ROWS) -> tuple[int, int]:
         """Return offset and limit."""
         return self.number("offset", 0), self.number("limit", default, least=1, most=most)
 

@@ -19,15 +19,15 @@ from bayplan.engine.scheduler import Scheduler
 from bayplan.framework.plugin import Plugin
 from bayplan.http_api.contract.queue import QueueCounts, QueueList, QueueRow, WaitHistogram
 from bayplan.http_api.subject import Engine
-from bayplan.live.noting_queue import NotingQueue
+from bayplan.live.instrumented_queue import InstrumentedQueue
 
 TIERS = ("active", "backoff", "unschedulable", "gated")
 ASK_SECONDS = 0.1
 BUSY_SECONDS = 1.0
 """Wait after an engine timeout before the next try: a plugin may take seconds, and requests should not wait for it."""
 
-LEAST_AGE_SECONDS = 0.1
-MOST_SHARE = 20
+MIN_AGE_SECONDS = 0.1
+MAX_SHARE = 20
 """A copy is used for this many times the time it took to make, so that copying costs the engine a twentieth at most."""
 
 WAIT_BOUNDS_SECONDS = (1, 5, 15, 60, 300, 900, 3600, 4 * 3600, 24 * 3600)
@@ -115,7 +115,7 @@ class QueueView:
         same = tiers == self._copy.tiers and self._copy is not EMPTY
         self._copy = QueueCopy(self._copy.version + (not same), tiers, by_key, events)
         now = monotonic()
-        self._fresh_until = now + max(LEAST_AGE_SECONDS, MOST_SHARE * (now - begun))
+        self._fresh_until = now + max(MIN_AGE_SECONDS, MAX_SHARE * (now - begun))
 
     def forget(self) -> None:
         """Invalidate the copy because the queue was changed. On any thread."""
@@ -137,7 +137,7 @@ def _copy_queue(
     for queued in queue.unschedulable():
         tier = "gated" if queued.gated else "unschedulable"
         waiting = _waiting(queued, tier)
-        gate = queue.gate_of(queued.key) if queued.gated and isinstance(queue, NotingQueue) else None
+        gate = queue.gate_of(queued.key) if queued.gated and isinstance(queue, InstrumentedQueue) else None
         tiers[tier].append(waiting if gate is None else waiting._replace(message=gate.message))
     for tier in ("unschedulable", "gated"):
         tiers[tier].sort(key=lambda pod: (pod.since_ns, pod.key))

@@ -17,8 +17,8 @@ from bayplan.http_api.node_table import NodeColumns, NodeTable
 from bayplan.http_api.pod_rows import PodRows
 from bayplan.http_api.pod_table import PodColumns, PodTable
 from bayplan.http_api.subject import Decisions
-from bayplan.live.decision_store import LatePoints, PointSaid
-from bayplan.live.noting_queue import Origin
+from bayplan.live.decision_store import LatePoints, PointResult
+from bayplan.live.instrumented_queue import Origin
 from bayplan.sim.result import PodTimeline, SimulationResult
 
 
@@ -76,7 +76,7 @@ class ForkDecisions:
         """See `Decisions`; simulations don't record them."""
         return None
 
-    def said_later(self, number: int) -> Sequence[PointSaid]:
+    def said_later(self, number: int) -> Sequence[PointResult]:
         """See `Decisions`."""
         return ()
 

@@ -22,7 +22,7 @@ from bayplan.http_api.refusal import Refusal
 REMOTE_SECONDS = 10.0
 """Time limit for the whole response of another server."""
 
-MOST_REMOTE_BYTES = 64 << 20
+MAX_REMOTE_BYTES = 64 << 20
 """Size limit of its response; that for 100,000 pods takes some megabytes."""
 
 _NO_ANSWER = (
@@ -102,12 +102,12 @@ class RemoteServer:
         address = f"{self.url}/bayplan/v1{path}"
         async with client.stream("GET", address, headers={"Accept-Encoding": "gzip"}) as answer:
             answer.raise_for_status()
-            found = BoundedBody(MOST_REMOTE_BYTES, answer.headers.get("content-encoding", ""))
+            found = BoundedBody(MAX_REMOTE_BYTES, answer.headers.get("content-encoding", ""))
             async for piece in answer.aiter_raw():
                 try:
                     found.add(piece)
                 except BodyTooLarge:
-                    raise self._odd("a longer answer", f"at most {MOST_REMOTE_BYTES:,} bytes") from None
+                    raise self._odd("a longer answer", f"at most {MAX_REMOTE_BYTES:,} bytes") from None
         return found.joined()
 
     def _odd(self, got: str, wanted: str) -> Refusal:

@@ -22,8 +22,8 @@ from bayplan.http_api.topics import Frame, Topic, make_topic
 TICK_SECONDS = 0.25
 IDLE_SECONDS = 1.0
 PING_SECONDS = 15.0
-MOST_TOPICS = 50
-MOST_CLIENTS = 500
+MAX_TOPICS = 50
+MAX_CLIENTS = 500
 
 _encode = msgspec.json.Encoder().encode
 _log = logging.getLogger("bayplan.http_api")
@@ -116,8 +116,8 @@ class Stream:
         Raises:
             Refusal: a topic does not exist, or there are too many clients.
         """
-        if len(self._clients) >= MOST_CLIENTS:
-            raise Refusal(503, "stream", got=f"{MOST_CLIENTS} clients already", hint="again later")
+        if len(self._clients) >= MAX_CLIENTS:
+            raise Refusal(503, "stream", got=f"{MAX_CLIENTS} clients already", hint="again later")
         client = Client()
         self.follow(client, topics)
         self._clients.add(client)
@@ -130,8 +130,8 @@ class Stream:
             Refusal: a topic does not exist, or there are too many.
         """
         wanted = list(dict.fromkeys(topics))
-        if len(wanted) > MOST_TOPICS:
-            raise Refusal(400, "topics", got=str(len(wanted)), wanted=f"at most {MOST_TOPICS}")
+        if len(wanted) > MAX_TOPICS:
+            raise Refusal(400, "topics", got=str(len(wanted)), wanted=f"at most {MAX_TOPICS}")
         for topic in wanted:
             if topic not in self._topics:
                 self._topics[topic] = make_topic(self._observation, topic)

@@ -21,8 +21,8 @@ from bayplan.extender.connections import ExtenderConnections
 from bayplan.framework.configuration.loading import Examination, SchedulerConfiguration
 from bayplan.framework.feature_gates import FeatureGates
 from bayplan.framework.registry import Registry
-from bayplan.live.decision_store import LatePoints, PointSaid
-from bayplan.live.noting_queue import Origin
+from bayplan.live.decision_store import LatePoints, PointResult
+from bayplan.live.instrumented_queue import Origin
 
 T = TypeVar("T")
 
@@ -83,7 +83,7 @@ class Decisions(Protocol):
         """Return the plugins that run after the choice of a node in a decision with a full record; None if they are not known."""
         ...
 
-    def said_later(self, number: int) -> Sequence[PointSaid]:
+    def said_later(self, number: int) -> Sequence[PointResult]:
         """Return the results of these plugins other than plain success, the oldest first."""
         ...
 

@@ -26,7 +26,7 @@ from bayplan.http_api.refusal import Refusal
 PLAIN_TOPICS = ("overview", "pods", "queue", "clock", "decisions")
 NODES, POD = "nodes:", "pod:"
 UNKNOWN_POD = PodChanged(version="", exists=False, deleted=False)
-MOST_DECISIONS = 20
+MAX_DECISIONS = 20
 """Maximum number of new decisions in a frame; further ones are only counted."""
 
 
@@ -147,7 +147,7 @@ class _Decisions:
     async def frame(self) -> Frame:
         observation, decisions = self._observation, self._observation.subject.decisions
         begin, end = self._next, len(decisions)
-        first = max(begin, end - MOST_DECISIONS)
+        first = max(begin, end - MAX_DECISIONS)
         items = await observation.off_loop(lambda: observation.summaries.of(range(first, end)))
         self._next = end
         told = DecisionsChanged(version=end, oldest=decisions.oldest_full, items=items, left_out=first - begin)

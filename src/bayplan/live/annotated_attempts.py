@@ -29,7 +29,7 @@ from bayplan.framework.configuration.defaults import default_plugins
 from bayplan.framework.feature_gates import FeatureGates
 from bayplan.framework.plugin import Params
 from bayplan.framework.status import Code, Status, unresolvable, unschedulable
-from bayplan.live.decision_store import AnnotatedAttempt, LatePoints, PointSaid
+from bayplan.live.decision_store import AnnotatedAttempt, LatePoints, PointResult
 from bayplan.state.arrays import Bools, Codes, Index, Ints
 
 WAIT = "wait"
@@ -375,7 +375,7 @@ def _pre_filters(results: SchedulingResults) -> tuple[PreFilterSaid, ...]:
     return tuple(sorted(said, key=lambda each: each.code not in (Code.SUCCESS, Code.SKIP)))
 
 
-def _late(results: SchedulingResults, scheduler_name: str) -> tuple[LatePoints, tuple[PointSaid, ...], Status | None]:
+def _late(results: SchedulingResults, scheduler_name: str) -> tuple[LatePoints, tuple[PointResult, ...], Status | None]:
     """Return the plugins after scoring, their results except success, and the status that took the node away."""
     texts: Mapping[str, PluginTexts] = {
         "Reserve": results.reserve,
@@ -388,14 +388,14 @@ def _late(results: SchedulingResults, scheduler_name: str) -> tuple[LatePoints, 
         # It ran and nominated no node, so no annotation names it.
         post_filter = [DEFAULT_POST_FILTER]
     nominated = any(results.post_filter.values())
-    said = [PointSaid("PostFilter", it, Status(Code.SUCCESS, (), it), 0) for it in post_filter if nominated]
+    said = [PointResult("PostFilter", it, Status(Code.SUCCESS, (), it), 0) for it in post_filter if nominated]
     refused: Status | None = None
     for point, by_plugin in texts.items():
         for plugin, text in _by_default_place(by_plugin):
             if text == SUCCESS:
                 continue
             status = Status(_code(text), (text,) if text not in ("", WAIT) else (), plugin)
-            said.append(PointSaid(point, plugin, status, 0))
+            said.append(PointResult(point, plugin, status, 0))
             if status.code.rejects and refused is None:
                 refused = status
     names = {point: tuple(name for name, _ in _by_default_place(by_plugin)) for point, by_plugin in texts.items()}

@@ -25,14 +25,14 @@ from bayplan.formats.result_annotations import (
     SchedulingResults,
 )
 from bayplan.framework.status import Code
-from bayplan.live.decision_store import LatePoints, PointSaid
+from bayplan.live.decision_store import LatePoints, PointResult
 
 WAIT = "wait"
 VICTIM = "preemption victim"
 
 
 def attempt_results(
-    decision: Decision, points: LatePoints, said: Sequence[PointSaid], *, extended: bool = False
+    decision: Decision, points: LatePoints, said: Sequence[PointResult], *, extended: bool = False
 ) -> SchedulingResults:
     """Return the content of the annotations of an attempt.
 
@@ -104,7 +104,7 @@ def _filter_texts(decision: Decision) -> NodeTexts:
     return found
 
 
-def _post_filter_texts(decision: Decision, points: LatePoints, said: Sequence[PointSaid]) -> NodeTexts:
+def _post_filter_texts(decision: Decision, points: LatePoints, said: Sequence[PointResult]) -> NodeTexts:
     """Return a row for every node that a filter rejected; that of the nominated node has the plugin that chose it."""
     if decision.record.outcome is not Outcome.UNSCHEDULABLE or not points.post_filter:
         return {}
@@ -129,7 +129,7 @@ def _scores(decision: Decision, *, weighted: bool) -> NodeScores:
     }
 
 
-def late_answers(points: LatePoints, said: Sequence[PointSaid]) -> Iterator[tuple[str, str, PointSaid | None]]:
+def late_answers(points: LatePoints, said: Sequence[PointResult]) -> Iterator[tuple[str, str, PointResult | None]]:
     """Yield the plugins that were called after the choice of a node, in order, up to the first that refused.
 
     Args:
@@ -153,7 +153,7 @@ def late_answers(points: LatePoints, said: Sequence[PointSaid]) -> Iterator[tupl
             return
 
 
-def _late_texts(points: LatePoints, said: Sequence[PointSaid]) -> dict[str, PluginTexts]:
+def _late_texts(points: LatePoints, said: Sequence[PointResult]) -> dict[str, PluginTexts]:
     """Return the texts of the plugins that were called after the choice of a node, by extension point."""
     found: dict[str, PluginTexts] = {point: {} for point in ("Reserve", "Permit", "PreBind", "Bind")}
     for point, name, it in late_answers(points, said):

@@ -3,7 +3,7 @@
 `bayplan.engine` has no lock, thread or clock. This module adds them for programs whose threads share a queue (docs/queue.md);
 it works with `SchedulingQueue` and with `ClassicQueue`. It starts no thread: a thread that waits in `pop` also runs the timers
 that end backoffs and retry pods that have been unschedulable for too long. `bayplan schedule` and `bayplan up` don't use it: their
-whole scheduler, queue included, runs on one thread (`bayplan.live.engine_host`).
+whole scheduler, queue included, runs on one thread (`bayplan.live.scheduler_thread`).
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from bayplan.engine.queue import SchedulingQueue
 from bayplan.engine.records import DIGEST_BLOCK, RecordLevel, Records
 from bayplan.framework.profile import Profile
 from bayplan.framework.status import Status
-from bayplan.live.noting_queue import NotingQueue, Origin
+from bayplan.live.instrumented_queue import InstrumentedQueue, Origin
 
 SUMMARY_BYTES = 600
 """Approximate size of a summary, including its message and its entry in the index by pod."""
@@ -57,7 +57,7 @@ class Retention:
                 raise InputError(f"retention: {name}", got=str(getattr(self, name)), wanted=f"at least {least}")
 
 
-class PointSaid(NamedTuple):
+class PointResult(NamedTuple):
     """A plugin's status after a cycle: of PostFilter if it made room, of later points unless it is plain success.
 
     Attributes:
@@ -106,7 +106,7 @@ class AnnotatedAttempt(NamedTuple):
     record: Record
     frame: Frame
     points: LatePoints
-    said: tuple[PointSaid, ...]
+    said: tuple[PointResult, ...]
     nbytes: int
     refusal: Record | None
 
@@ -138,7 +138,7 @@ class DecisionStore(Records):
         self._count = 0
         self._kept: dict[int, Record] = {}
         self._full: dict[int, _Full] = {}
-        self._said: dict[int, tuple[PointSaid, ...]] = {}
+        self._said: dict[int, tuple[PointResult, ...]] = {}
         self._by_pod: dict[str, tuple[int, ...]] = {}
         self._keyframes: dict[int, _KeyframeUse] = {}
         self._full_bytes = 0
@@ -201,7 +201,7 @@ class DecisionStore(Records):
         full = self._full.get(number)
         return None if full is None else full.points
 
-    def said_later(self, number: int) -> tuple[PointSaid, ...]:
+    def said_later(self, number: int) -> tuple[PointResult, ...]:
         """Return the statuses of plugins after a decision, except plain success; oldest first."""
         return self._said.get(number, ())
 
@@ -236,7 +236,7 @@ class DecisionStore(Records):
 
     def follow(self, queue: SchedulingQueue) -> None:
         """Use a queue as the source of origins, if it records them."""
-        if isinstance(queue, NotingQueue):
+        if isinstance(queue, InstrumentedQueue):
             self._origin_of = queue.origin_of
 
     def add(self, record: Record, plan: Plan | None, result: ScheduleResult | None) -> None:
@@ -298,7 +298,7 @@ class DecisionStore(Records):
         """Record a plugin's status for a pod after its latest decision, unless it is plain success."""
         numbers = self._by_pod.get(pod)
         if numbers:
-            self._said[numbers[-1]] = (*self._said.get(numbers[-1], ()), PointSaid(point, plugin, status, timeout_ns))
+            self._said[numbers[-1]] = (*self._said.get(numbers[-1], ()), PointResult(point, plugin, status, timeout_ns))
 
     def expire(self, now_ns: int) -> None:
         """Drop the full records above a limit; called for every record, and periodically."""

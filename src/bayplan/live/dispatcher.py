@@ -20,7 +20,7 @@ TICK_SECONDS = 10.0
 
 
 class GenerationalEngine(Engine, Protocol):
-    """An engine that counts its schedulers: `bayplan.live.engine_host.EngineHost`."""
+    """An engine that counts its schedulers: `bayplan.live.scheduler_thread.SchedulerThread`."""
 
     @property
     def generation(self) -> int:
@@ -62,7 +62,7 @@ class Dispatcher:
         self._ticker = self._loop.create_task(self._tick())
 
     def connect(self, engine: GenerationalEngine) -> None:
-        """Set the engine that is told what was refused, before anything is taken."""
+        """Set the engine that receives refusals; call it before the first action."""
         self._engine = self.executor.engine = engine
 
     def take(self, actions: Sequence[Action]) -> None:
@@ -91,7 +91,7 @@ class Dispatcher:
         while not self.executor.is_idle and (left := end - self._loop.time()) > 0:
             if self._tasks:
                 await asyncio.wait(set(self._tasks), timeout=left, return_when=asyncio.FIRST_COMPLETED)
-            await asyncio.sleep(0)  # What an answer wakes is begun.
+            await asyncio.sleep(0)  # Start the tasks that a response has woken.
         self._is_closed = True
         for task in list(self._tasks):
             task.cancel()
@@ -106,7 +106,7 @@ class Dispatcher:
         answer(await connection.send(request))
 
     def call_later(self, seconds: float, call: Callable[[], None]) -> None:
-        """Call a function when so much time has passed; `drain` waits for it."""
+        """Call a function after a delay; `drain` waits for it."""
         self._spawn(self._sleep(seconds, call))
 
     async def _sleep(self, seconds: float, call: Callable[[], None]) -> None:

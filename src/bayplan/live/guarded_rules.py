@@ -37,11 +37,11 @@ class GuardedFilterRule(FilterRule):
         return self._call(_refresh, self._rule, self.params)
 
     def after_changes(self, params: Params | None) -> None:
-        """Read it again in a trial."""
+        """Read again what the rule needs of the cluster, in a trial."""
         self._call(self._rule.after_changes, params)
 
     def before_changes(self, params: Params | None) -> None:
-        """Go back to what it was before the trial."""
+        """Restore what the rule had read before the trial."""
         self._call(self._rule.before_changes, params)
 
     def filter(self, row: int) -> int:

@@ -18,11 +18,11 @@ from bayplan.engine.records import Outcome
 from bayplan.engine.scheduler import Scheduler
 from bayplan.framework.events import UNSCHEDULABLE_TIMEOUT
 from bayplan.framework.feature_gates import FeatureGates
-from bayplan.live.engine_host import EngineHost
-from bayplan.live.noting_queue import NotingQueue
+from bayplan.live.instrumented_queue import InstrumentedQueue
 from bayplan.live.plugin_timer import PluginTimer
 from bayplan.live.process_metrics import register_process_metrics
 from bayplan.live.queue_metrics import QueueCollector, QueueFigures
+from bayplan.live.scheduler_thread import SchedulerThread
 from bayplan.live.series import Distribution, Tally, exponential
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod
@@ -192,7 +192,7 @@ class SchedulerMetrics:
             registry=registry,
         )
 
-    def attach(self, host: EngineHost) -> None:
+    def attach(self, host: SchedulerThread) -> None:
         """Measure a host's cycles and changes; actions are reported by `on_actions`."""
         host.on_cycle = self.on_cycle
         host.calls = _MeasuredCalls(self)
@@ -204,7 +204,7 @@ class SchedulerMetrics:
     # --- from the engine's thread -------------------------------------------------------------------------------------
 
     def on_cycle(self, scheduler: Scheduler, report: CycleReport, seconds: float) -> None:
-        """Record a cycle; see `EngineHost.on_cycle`."""
+        """Record a cycle; see `SchedulerThread.on_cycle`."""
         self._algorithm_seconds.observe(seconds)
         profile = report.pod.spec.scheduler_name
         if report.outcome is Outcome.SCHEDULED:
@@ -214,7 +214,7 @@ class SchedulerMetrics:
             if chosen is not None:
                 queued, queue = chosen.queued, scheduler.queue
                 entered_ns = queued.initial_attempt_ns or queued.timestamp_ns
-                origin = queue.origin_of(queued.key) if isinstance(queue, NotingQueue) else None
+                origin = queue.origin_of(queued.key) if isinstance(queue, InstrumentedQueue) else None
                 flushed = origin is not None and origin.woken_by == UNSCHEDULABLE_TIMEOUT.label
                 begun = time.monotonic() - seconds
                 self._begun[queued.key] = (begun, queued.attempts, entered_ns, profile, flushed)

@@ -12,7 +12,7 @@ from prometheus_client.registry import Collector
 from bayplan.base.errors import EngineBusy
 from bayplan.engine.queued_pod import QueuedPod
 from bayplan.engine.scheduler import Scheduler
-from bayplan.live.engine_host import EngineHost
+from bayplan.live.scheduler_thread import SchedulerThread
 
 FIGURES_SECONDS = 1.0
 """Timeout of a scrape."""
@@ -48,7 +48,7 @@ class QueueFigures:
             self.in_flight[POD_POPPED if isinstance(each, QueuedPod) else each.event.label] += 1
 
 
-def figures_of(host: EngineHost) -> QueueFigures | None:
+def figures_of(host: SchedulerThread) -> QueueFigures | None:
     """Return the figures of a host's scheduler, or None on a timeout. Must not be called on its thread."""
     try:
         return host.ask(QueueFigures, FIGURES_SECONDS)

@@ -22,7 +22,7 @@ class NodeSelectorTerm(ApiStruct, frozen=True, kw_only=True):
 
 
 class NodeSelector(ApiStruct, frozen=True, kw_only=True):
-    """Terms of which one must hold."""
+    """Terms, at least one of which must match."""
 
     node_selector_terms: tuple[NodeSelectorTerm, ...] = ()
 
@@ -82,7 +82,7 @@ class Affinity(ApiStruct, frozen=True, kw_only=True):
 
 
 class Toleration(ApiStruct, frozen=True, kw_only=True):
-    """The taints a pod puts up with. Operator: Equal (also when empty), Exists, Gt, Lt."""
+    """The taints that a pod tolerates. Operator: Equal (also when empty), Exists, Gt, Lt."""
 
     key: str = ""
     operator: str = ""

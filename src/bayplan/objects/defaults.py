@@ -152,7 +152,7 @@ def default_storage_class(item: StorageClass) -> StorageClass:
 
 
 def default_persistent_volume(volume: PersistentVolume) -> PersistentVolume:
-    """Return a volume with its phase, mode and reclaim policy."""
+    """Return a volume with a default phase, mode and reclaim policy."""
     spec, status = volume.spec, volume.status
     spec = changed(
         spec,
@@ -205,7 +205,7 @@ def default_resource_claim_template(template: ResourceClaimTemplate) -> Resource
 
 
 def default_resource_slice(item: ResourceSlice) -> ResourceSlice:
-    """Return a slice whose mappings to resources of the node have a multiplier. Taints get no time: that is a clock's."""
+    """Return a slice whose mappings to resources of the node have a multiplier. Taints get no time, which needs a clock."""
     spec = item.spec
     return changed(item, spec=changed(spec, devices=mapped(_default_device, spec.devices)))
 

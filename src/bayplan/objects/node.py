@@ -38,7 +38,7 @@ class NodeCondition(ApiStruct, frozen=True, kw_only=True):
 
 
 class ContainerImage(ApiStruct, frozen=True, kw_only=True):
-    """An image that a node holds, under all its names."""
+    """An image on a node, with all its names."""
 
     names: tuple[str, ...] = ()
     size_bytes: Int64 = 0

@@ -111,7 +111,7 @@ class ContainerStateWaiting(ApiStruct, frozen=True, kw_only=True):
 
 
 class ContainerState(ApiStruct, frozen=True, kw_only=True):
-    """The state of a container: one of three."""
+    """The state of a container: waiting, running or terminated."""
 
     waiting: ContainerStateWaiting | None = None
     running: ContainerStateRunning | None = None
@@ -263,7 +263,7 @@ class PodResourceClaimStatus(ApiStruct, frozen=True, kw_only=True):
 
 
 class ContainerExtendedResourceRequest(ApiStruct, frozen=True, kw_only=True):
-    """Which request of the special claim stands for which extended resource of which container."""
+    """The request of the special claim that stands for an extended resource of a container."""
 
     container_name: str = ""
     resource_name: str = ""

@@ -39,10 +39,10 @@ class Quota(msgspec.Struct, frozen=True):
     """A quota.
 
     Attributes:
-        name: of the object.
-        hard: most amounts by resource.
+        name: the name of the object.
+        hard: the limits by resource.
         used: amounts in use; a resource that is missing has not been counted yet.
-        scopes: all of which an object must be in.
+        scopes: an object must be in all of them.
     """
 
     name: str

@@ -285,7 +285,7 @@ class CompiledPreferredTerms(msgspec.Struct, frozen=True):
     """Compiled preferred node terms with their weights.
 
     Attributes:
-        terms: weight and term, without those of weight 0 and empty ones.
+        terms: weight and term; empty terms and those of weight 0 are left out.
         error: upstream's text for terms that can't be parsed, or ""; an error fails the whole cycle in PreScore.
     """
 

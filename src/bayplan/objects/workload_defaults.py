@@ -26,7 +26,7 @@ from bayplan.objects.workloads import (
 
 
 def default_deployment(item: Deployment) -> Deployment:
-    """Return a Deployment with replicas, strategy and limits of history and progress."""
+    """Return a Deployment with default replicas, strategy, history limit and progress deadline."""
     spec = item.spec
     strategy = _default_strategy(spec.strategy, RollingUpdate(max_unavailable="25%", max_surge="25%"))
     spec = changed(

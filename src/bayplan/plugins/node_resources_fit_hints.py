@@ -83,7 +83,7 @@ class FitHints:
         )
 
     def _is_delegated(self, name: str, offered: dict[str, int]) -> bool:
-        """Return whether devices stand for a resource on a node that has none of its own."""
+        """Return whether devices provide a resource on a node that has none itself."""
         if self._device_classes is None or not is_scalar(name) or offered.get(name, 0) > 0:
             return False
         return self._device_classes.get(name) is not None

@@ -38,7 +38,7 @@ from bayplan.sim.usage import UsageMeter
 from bayplan.sim.virtual_cluster import VirtualCluster
 
 PERPETUAL_HORIZON_NS = DAY_NS
-"""How long a run without a given end continues after the last external operation if some workload never finishes."""
+"""Time for which a run without a given end continues after the last external operation if a workload never finishes."""
 
 PROGRESS_STEP = 500
 """Cycles and instants between two reports of progress."""
@@ -292,7 +292,7 @@ class Simulator:
         self.now_ns = now_ns
 
     def _instant(self, now_ns: int) -> None:
-        """Do everything that happens at one instant, in the order of `Rank`."""
+        """Process everything that is due at one instant, in the order of `Rank`."""
         self.now_ns = now_ns
         self.counters.instants += 1
         cluster, scheduler = self.cluster, self.scheduler

@@ -2,7 +2,7 @@
 
 Objects go in one way for everybody (user, host, controllers, garbage collector): finalizers first, then the object, then, by way of
 the garbage collector, what it owned. So a pod always gets its grace period and an object with finalizers always waits for them.
-Nobody reads events of a simulation's controllers, so none are recorded.
+Events of a simulation's controllers are never read, so none are recorded.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from bayplan.objects.pod import Pod
 
 T = TypeVar("T", bound=KubernetesObject)
 
-# Their controllers hold an object back while a pod uses it. Nobody runs them here, so waiting would never end.
+# Their controllers hold an object back while a pod uses it. They do not run here, so waiting would never end.
 _IGNORED_FINALIZERS = frozenset(("kubernetes.io/pvc-protection", "kubernetes.io/pv-protection"))
 
 

@@ -1,4 +1,4 @@
-"""How objects come in: created with what the server adds, or changed without losing what the server owns.
+"""Writes to a virtual cluster: create objects with the fields that a server adds; change them without losing fields that it owns.
 
 The part of an API server that a virtual cluster needs: defaults, admission, generated names, generations. The object
 server of the `apiserver` layer has its own rules for documents; what it stores comes through here as typed objects.
@@ -38,7 +38,7 @@ _WORKLOADS: frozenset[Kind] = frozenset(
 )
 _WITH_GENERATION = _WORKLOADS | {Pod, PodDisruptionBudget}
 
-# What the Deployment controller notes on its objects, and would only write again.
+# Annotations that the Deployment controller would only write again.
 _CONTROLLER_ANNOTATIONS = "deployment.kubernetes.io/"
 
 _GATED = PodCondition(
@@ -68,7 +68,7 @@ class Arrival:
         self._names = names
 
     def apply(self, item: KubernetesObject, now_ns: int) -> None:
-        """Create an object, or change the one of its kind and key. See `VirtualCluster.apply`."""
+        """Create an object, or change the existing object of its kind and key. See `VirtualCluster.apply`."""
         if isinstance(item, Pod):
             item = self._named(item)
             pod = self._store.pods.get(object_key(item.metadata))
@@ -89,7 +89,7 @@ class Arrival:
                 self._take_pods_of(item, now_ns)
 
     def put(self, item: KubernetesObject, now_ns: int) -> None:
-        """Store a version of an object as it is. See `VirtualCluster.put`."""
+        """Store a version of an object unchanged. See `VirtualCluster.put`."""
         old = self._store.get(type(item), object_key(item.metadata))
         if old is None:
             self._store.add(self._taken(item, "", now_ns), now_ns)
@@ -112,7 +112,7 @@ class Arrival:
             self._store.update(self._taken(item, node_before, now_ns))
 
     def _taken(self, item: KubernetesObject, node_before: str, now_ns: int) -> KubernetesObject:
-        """Return a pod that comes to a node as the node's kubelet makes it; anything else as it is."""
+        """Return a pod that is new on a node as the node's kubelet completes it; return anything else unchanged."""
         if not isinstance(item, Pod) or not item.spec.node_name or item.spec.node_name == node_before:
             return item
         if item.spec.node_name not in self._store.nodes:
@@ -198,7 +198,7 @@ def _merged(old: T, new: T) -> T:
     if hasattr(old, "spec"):
         spec_before, spec = old.spec, getattr(new, "spec", None)
         if spec == spec_before:
-            # The same object, so that whoever compares by identity sees that nothing changed.
+            # The same object, so that a comparison by identity shows that nothing changed.
             changes["spec"] = spec_before
         elif type(old) in _WITH_GENERATION:
             generation += 1

@@ -50,7 +50,7 @@ T = TypeVar("T", bound=KubernetesObject)
 
 
 class ClusterOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """How a virtual cluster behaves.
+    """Options of a virtual cluster.
 
     Attributes:
         kubelet: see `KubeletOptions`.
@@ -102,7 +102,7 @@ class VirtualCluster:
     # --- what users do ------------------------------------------------------------------------------------------------
 
     def apply(self, item: KubernetesObject, now_ns: int) -> list[ChangeEvent]:
-        """Create an object, or change the one of its kind and key to what is given; no event where nothing changes.
+        """Create an object, or replace the existing object of its kind and key; no event if nothing changes.
 
         A new object gets defaults, uid, creation time and, if it is a pod without a uid, admission (priority, default
         tolerations). A pod that brings a uid was admitted elsewhere and is taken as it is. A change keeps what the
@@ -120,7 +120,7 @@ class VirtualCluster:
         return self._close(now_ns)
 
     def put(self, item: KubernetesObject, now_ns: int) -> list[ChangeEvent]:
-        """Store a version of an object as it is, for hosts that have their own rules about what a write may change.
+        """Store a version of an object unchanged, for hosts that have their own rules about what a write may change.
 
         Nothing is defaulted, admitted or merged; only uid and creation time of an existing object stay. An object
         whose last finalizer this takes away while it is being deleted goes. No event where nothing changes.
@@ -278,7 +278,7 @@ class VirtualCluster:
     def next_wakeup(self) -> int | None:
         """Return when `advance` has something to do: the time of the last write where controllers have work, or later.
 
-        None means never, unless somebody writes.
+        None means never, unless an object is written.
         """
         return self._wakeup_ns
 

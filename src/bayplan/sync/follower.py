@@ -438,8 +438,8 @@ class Follower:
         """Record that the object of a creation exists already; it is reconciled when the local watch reports it.
 
         Args:
-            write: from `next_writes`, a creation.
-            uid, revision: of the object of that name.
+            write: a creation from `next_writes`.
+            uid, revision: those of the existing object.
         """
         self._expect(write.ref, uid, revision)
         self._landed(write.ref)

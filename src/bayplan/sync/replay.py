@@ -14,7 +14,7 @@ from bayplan.client.requests import ApiRequest, ApiResponse
 from bayplan.sync.feed import Changed, Listed, Take
 from bayplan.sync.followed_kinds import ObjectRef
 from bayplan.sync.known_objects import ref_of
-from bayplan.sync.pace import Pace
+from bayplan.sync.playback_clock import PlaybackClock
 from bayplan.sync.timed_change import Applied, Recording
 
 APPLY = "application/apply-patch+yaml"
@@ -30,14 +30,14 @@ class ReplayFeed:
 
     Args:
         recording: a recording of a cluster, not of applied workloads.
-        pace: the playback position.
+        playback: the playback position.
     """
 
-    def __init__(self, recording: Recording, pace: Pace) -> None:
+    def __init__(self, recording: Recording, playback: PlaybackClock) -> None:
         self.kinds = recording.header.kinds
         self.left_out: dict[str, str] = {}
         self._recording = recording
-        self._pace = pace
+        self._playback = playback
 
     @property
     def problems(self) -> dict[str, str]:
@@ -65,13 +65,13 @@ class ReplayFeed:
         for offset_ns, change in self._recording.changes():
             if isinstance(change, Applied):
                 continue
-            if catching_up and offset_ns > self._pace.position_ns:
+            if catching_up and offset_ns > self._playback.position_ns:
                 catching_up = False
                 _emit_lists(state, take)
             if catching_up:
                 _note(state, change)
                 continue
-            if not await self._pace.reach(offset_ns, seen_ns):
+            if not await self._playback.reach(offset_ns, seen_ns):
                 return False
             seen_ns = offset_ns
             take(change)
@@ -105,7 +105,7 @@ class ApplyReplay:
 
     Args:
         recording: of workloads.
-        pace: the playback position; it can't go back.
+        playback: the playback position; it can't go back.
         send: sends requests to the target.
         path_of: returns the path of a collection, by apiVersion, kind and namespace; None for a kind that is not served.
 
@@ -117,7 +117,7 @@ class ApplyReplay:
     def __init__(
         self,
         recording: Recording,
-        pace: Pace,
+        playback: PlaybackClock,
         send: Callable[[ApiRequest], Awaitable[ApiResponse]],
         path_of: Callable[[str, str, str], str | None],
     ) -> None:
@@ -125,7 +125,7 @@ class ApplyReplay:
         self.deleted = 0
         self.problems: list[str] = []
         self._recording = recording
-        self._pace = pace
+        self._playback = playback
         self._send = send
         self._path_of = path_of
 
@@ -137,7 +137,7 @@ class ApplyReplay:
         """
         seen_ns = 0
         for offset_ns, change in self._recording.changes():
-            if not await self._pace.reach(offset_ns, seen_ns):
+            if not await self._playback.reach(offset_ns, seen_ns):
                 raise InputError(
                     "seek", got="an earlier place", wanted="a later one: what was applied has had its effects"
                 )

@@ -23,7 +23,7 @@ TOPOLOGIES = {"hostname": "kubernetes.io/hostname", "zone": "topology.kubernetes
 
 
 class Builder:
-    """A manifest in the making."""
+    """Builds an object: each method changes it and returns the builder."""
 
     def __init__(self, kind: str, name: str, namespace: str = "", *, api_version: str = "v1") -> None:
         metadata: dict[str, Any] = {"name": name, "labels": {}, "annotations": {}}
@@ -58,7 +58,7 @@ class Builder:
         return self
 
     def terminating(self, time: str = "2026-01-01T00:00:00Z") -> Self:
-        """Let the object be on its way out since a time."""
+        """Set the deletion time, so that the object is terminating."""
         self._document["metadata"]["deletionTimestamp"] = time
         return self
 
@@ -115,7 +115,7 @@ class PodBuilder(Builder):
         return self
 
     def host_port(self, port: int, *, protocol: str = "TCP", host_ip: str = "") -> Self:
-        """Let the last container take a port of the node."""
+        """Add a host port to the last container."""
         entry = {"containerPort": port, "hostPort": port, "protocol": protocol, "hostIP": host_ip}
         self._container.setdefault("ports", []).append(entry)
         return self
@@ -143,7 +143,7 @@ class PodBuilder(Builder):
         return self
 
     def overhead(self, **amounts: str) -> Self:
-        """Set what the pod takes in addition to its containers."""
+        """Set the overhead of the pod, in addition to its containers."""
         self._document["spec"]["overhead"] = amounts
         return self
 
@@ -158,12 +158,12 @@ class PodBuilder(Builder):
         return self
 
     def node_selector(self, labels: dict[str, str] | None = None, /, **more: str) -> Self:
-        """Add node labels that are required."""
+        """Add labels that the node must have."""
         self._document["spec"].setdefault("nodeSelector", {}).update(labels or {}, **more)
         return self
 
     def toleration(self, key: str = "", value: str = "", effect: str = "", *, operator: str = "") -> Self:
-        """Add a toleration; without a value it tolerates every one."""
+        """Add a toleration; without a value it tolerates every value."""
         entry = {"key": key, "operator": operator or ("Equal" if value else "Exists"), "value": value, "effect": effect}
         self._document["spec"].setdefault("tolerations", []).append(entry)
         return self
@@ -250,7 +250,7 @@ class PodBuilder(Builder):
         return self
 
     def host_network(self) -> Self:
-        """Put the pod into the network of its node."""
+        """Use the network of the node."""
         self._document["spec"]["hostNetwork"] = True
         return self
 
@@ -265,14 +265,14 @@ class PodBuilder(Builder):
         return self
 
     def obj(self) -> Pod:
-        """Return the typed pod, defaulted."""
+        """Return the typed pod with defaults."""
         pod = default_object(decode(self._document))
         assert isinstance(pod, Pod)
         return pod
 
 
 class NodeBuilder(Builder):
-    """Builds a node that is labelled with its own name, as every kubelet does."""
+    """Builds a node, with its name as hostname label, as kubelets set it."""
 
     def __init__(self, name: str) -> None:
         super().__init__("Node", name)
@@ -313,12 +313,12 @@ class NodeBuilder(Builder):
         return self
 
     def image(self, name: str, size_bytes: int) -> Self:
-        """Let the node hold an image."""
+        """Add an image to the node."""
         self._document["status"].setdefault("images", []).append({"names": [name], "sizeBytes": size_bytes})
         return self
 
     def obj(self) -> Node:
-        """Return the typed node, defaulted."""
+        """Return the typed node with defaults."""
         node = default_object(decode(self._document))
         assert isinstance(node, Node)
         return node
@@ -334,10 +334,10 @@ def _selector(labels: Selector) -> dict[str, Any]:
 
 
 def make_pod(name: str, namespace: str = "default") -> PodBuilder:
-    """Start a pod."""
+    """Return a builder of a pod: ``make_pod("web").req(cpu="500m").label(app="web").obj()``."""
     return PodBuilder(name, namespace)
 
 
 def make_node(name: str) -> NodeBuilder:
-    """Start a node."""
+    """Return a builder of a node: ``make_node("n1").capacity(cpu="8", memory="32Gi").zone("a").obj()``."""
     return NodeBuilder(name)

@@ -143,7 +143,7 @@ def make_service(name: str, labels: dict[str, str], *, namespace: str = "default
 
 
 def make_object(document: dict[str, Any]) -> KubernetesObject:
-    """Return the typed object of any manifest, defaulted."""
+    """Return the typed object of a manifest, with defaults filled in."""
     return default_object(decode(document))
 
 

@@ -57,7 +57,7 @@ def verdicts_have_reasons(make: Make, world: World) -> None:
 
 
 def answers_have_the_right_types(make: Make, world: World) -> None:
-    """PreFilter gives a result or a status that is no success; PreScore params or such a status; params are hashable tuples."""
+    """PreFilter returns a result or a status other than success; PreScore params or such a status; params are hashable tuples."""
     subject = make(world)
     if "pre_filter" in subject.points:
         answer = subject.plugin.pre_filter(subject.spec, subject.state, CycleState())

@@ -145,7 +145,7 @@ def trials_are_answered_and_forgotten(make: Make, world: World) -> None:
                 if rule.filter(other) != before[other]:
                     raise PluginFault(
                         f"after {what} on trial, the filter rule says {rule.filter(other)} of {subject.name(other)}, "
-                        f"before it said {before[other]}: before_changes() must go back"
+                        f"before it returned {before[other]}: before_changes() must restore the rule"
                     )
 
 

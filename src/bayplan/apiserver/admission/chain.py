@@ -62,7 +62,7 @@ class Admission:
 
     @property
     def is_active(self) -> bool:
-        """Whether any hook is there."""
+        """Whether there are any hooks."""
         table = self._server.store.table
         versions = tuple([table(name).version for name in _TABLES])
         if versions != self._versions:

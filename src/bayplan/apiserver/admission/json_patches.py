@@ -15,7 +15,7 @@ class PatchProblem(Exception):
     """A patch that can't be applied.
 
     Attributes:
-        is_test: an operation ``test`` found another value.
+        is_test: whether a ``test`` operation found a different value.
     """
 
     def __init__(self, text: str, *, is_test: bool = False) -> None:
@@ -27,7 +27,7 @@ def apply_operations(document: Document, operations: list[Document]) -> Document
     """Return an object with a patch applied.
 
     Raises:
-        PatchProblem: an operation does not apply, or what comes out is no object.
+        PatchProblem: an operation can't be applied, or the result is not an object.
     """
     if len(operations) > MAX_OPERATIONS:
         raise PatchProblem(f"The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {len(operations)}")

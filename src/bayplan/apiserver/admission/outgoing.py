@@ -157,7 +157,7 @@ class Outgoing:
         return self._targets.find(client) is not None
 
     def endpoint(self, call: Call) -> Endpoint | None:
-        """Return where a call goes, None if it may not be made."""
+        """Return the address that a call goes to, or None if the call is not allowed."""
         return self._targets.find(call.client)
 
     @contextmanager

@@ -19,7 +19,7 @@ from bayplan.apiserver.bridge.api_writer import ApiWriter
 from bayplan.apiserver.bridge.controllers import ControllerSet, make_controllers
 from bayplan.apiserver.bridge.event_recorder import EventRecorder
 from bayplan.apiserver.bridge.housekeeping import EventExpiry, Leases
-from bayplan.apiserver.bridge.node_agent import NodeAgent
+from bayplan.apiserver.bridge.kubelet import Kubelet
 from bayplan.apiserver.bridge.object_writer import CONTROLLERS, KUBELET, ObjectWriter
 from bayplan.apiserver.bridge.typed_store import TypedStore
 from bayplan.apiserver.rest.api_endpoints import publish_api_server
@@ -93,9 +93,9 @@ class Bridge:
         self._begin()
         backend.store.follow(self._follow, self._read_again)
 
-    def _make_workers(self) -> tuple[NodeAgent, Leases, EventExpiry, ControllerSet | None]:
+    def _make_workers(self) -> tuple[Kubelet, Leases, EventExpiry, ControllerSet | None]:
         """Return kubelet, housekeeping and controllers that remember nothing."""
-        agent = NodeAgent(self.store, self._api_writer, self.options.pods, self._recorder)
+        agent = Kubelet(self.store, self._api_writer, self.options.pods, self._recorder)
         documents, certificate = self.backend.store, self.options.certificate
         leases, expiry = Leases(self.store, documents, self._writer, agent), EventExpiry(documents, self._writer)
         controllers = None

@@ -13,7 +13,7 @@ from bayplan.apiserver.bridge.bridge import Bridge
 from bayplan.base.clock import Clock
 
 SLICE_NS = 2_000_000
-"""How long a slice of work may take before requests are served; a single write may exceed it."""
+"""Duration of a slice of work before requests are served; a single write may exceed it."""
 
 _HOUSE_SECONDS = 1.0
 _AFTER_FAILURE_SECONDS = 1.0

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from bayplan.apiserver.bridge.node_agent import NodeAgent
+from bayplan.apiserver.bridge.kubelet import Kubelet
 from bayplan.apiserver.bridge.object_writer import CONTROLLERS, KUBELET, ObjectWriter
 from bayplan.apiserver.rest.backend import decode_item
 from bayplan.apiserver.store.item import DELETED, MODIFIED, Write
@@ -39,7 +39,7 @@ class Leases:
         agent: notified of nodes whose lease another client renews.
     """
 
-    def __init__(self, nodes: ObjectStore, documents: Store, writer: ObjectWriter, agent: NodeAgent) -> None:
+    def __init__(self, nodes: ObjectStore, documents: Store, writer: ObjectWriter, agent: Kubelet) -> None:
         self._nodes = nodes
         self._documents = documents
         self._writer = writer

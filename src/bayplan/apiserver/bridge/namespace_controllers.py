@@ -50,7 +50,7 @@ class NamespaceController(DocumentController):
             self._note(item, now_ns)
 
     def follow(self, write: Write, now_ns: int) -> None:
-        """Look at namespaces; what leaves those that are being deleted is seen at the next look at them."""
+        """Process changes of namespaces. Objects that leave a terminating namespace are noticed when it is processed again."""
         if write.table == _NAMESPACES:
             if write.type == DELETED:
                 self._going.pop(write.new.name, None)

@@ -157,7 +157,7 @@ class TypedStore(ObjectStore):
                     fresh = decoder.decode(item.raw, kind)
                 except InputError:
                     if f"{table} {key}" not in self.undecodable:
-                        raise InvariantError(f"{table} {key} can't be decoded, and nobody has said so") from None
+                        raise InvariantError(f"{table} {key} can't be decoded, and no problem was reported") from None
                     continue
                 left.discard(key)
                 if self.get(kind, key) != fresh:

@@ -185,7 +185,7 @@ class LimitedProtocol(HttpToolsProtocol):
             super().shutdown()
 
     def handle_websocket_upgrade(self) -> None:
-        """Leave the connection to the protocol of WebSockets, as it came. It counts until it ends."""
+        """Hand the connection to the WebSocket protocol. It counts towards the limit until it closes."""
         assert isinstance(self.transport, GatheringTransport)
         self._end_request()
         self._table.work(self)

@@ -9,7 +9,7 @@ from bayplan.apiserver.codec.shape import Emptied
 from bayplan.apiserver.kinds.pod_resources import pod_amounts
 from bayplan.base.plain_data import Document
 
-_LONGEST_NAME = 255
+_MAX_NAME_LENGTH = 255
 _COMPONENT = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
 _DOMAIN_PART = r"(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9])"
 _DOMAIN = rf"(?:{_DOMAIN_PART}(?:\.{_DOMAIN_PART})*|\[[a-fA-F0-9:]+\])(?::[0-9]+)?"
@@ -37,7 +37,7 @@ def image_tag(image: str) -> str:
     if path.lower() != path:
         return ""
     found = _REFERENCE.fullmatch(f"{domain}/{rest}")
-    if found is None or len(found["name"]) - len(domain) - 1 > _LONGEST_NAME:
+    if found is None or len(found["name"]) - len(domain) - 1 > _MAX_NAME_LENGTH:
         return ""
     return found["tag"] or ("" if found["digest"] else "latest")
 

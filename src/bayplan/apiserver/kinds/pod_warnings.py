@@ -55,8 +55,8 @@ def template_warnings(template: Document, field: str) -> list[str]:
     """Return what the writer of a pod template should know.
 
     Args:
-        template: pod or template: metadata and spec.
-        field: of the template, with a dot at its end; empty for a pod.
+        template: a pod or a pod template, with metadata and spec.
+        field: path of the template, with a dot at its end; empty for a pod.
     """
     spec, annotations = part(template, "spec"), part(template, "metadata", "annotations")
     found = list(_selector_warnings(spec, f"{field}spec"))
@@ -253,7 +253,7 @@ def _port_warnings(spec: Document, field: str) -> Iterator[str]:
 
 
 def _clash(port: Document, other: Document) -> str:
-    """Return how two ports of one number and protocol are in each other's way."""
+    """Return how two ports with the same number and protocol conflict."""
     (address, number), (address2, number2) = (
         (each.get("hostIP") or "", each.get("hostPort") or 0) for each in (port, other)
     )

@@ -136,7 +136,7 @@ class Scope(NamedTuple):
     variables: tuple[tuple[str, CelType], ...] | None = None
 
     def with_variable(self, name: str, kind: CelType) -> Scope:
-        """Return the scope of what comes after a variable."""
+        """Return the scope of the expressions after a variable."""
         return self._replace(variables=(*(self.variables or ()), (name, kind)))
 
 

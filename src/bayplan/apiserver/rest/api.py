@@ -48,7 +48,7 @@ from bayplan.apiserver.rest.options import (
     write_options,
 )
 from bayplan.apiserver.rest.paths import resolve, split_path
-from bayplan.apiserver.rest.repeated_pods import RepeatedPods
+from bayplan.apiserver.rest.pod_template_cache import PodTemplateCache
 from bayplan.apiserver.rest.service_tokens import create_token
 from bayplan.apiserver.rest.warning_headers import delete_warnings, deprecation_warning, warning_headers
 from bayplan.apiserver.rest.watching import Watch
@@ -82,7 +82,7 @@ class Api:
     def __init__(self, backend: Backend, *, address: str = "apiserver") -> None:
         self.backend = backend
         self._meta = MetaEndpoints(backend, address)
-        self._repeated_pods = RepeatedPods(backend)
+        self._repeated_pods = PodTemplateCache(backend)
         self._metrics = metrics_endpoints.MetricsEndpoints(backend)
         self.calls: Calls | None = None
 

@@ -127,7 +127,7 @@ def _merge_metadata(backend: Backend, pod: Document, binding: Document, node: st
 
 
 def set_condition(backend: Backend, status: Document, condition: Document) -> None:
-    """Set a condition in a pod's status, replacing the one of its type; its time changes only if its status does."""
+    """Set a condition in a pod's status, replacing a condition of the same type; its time changes only if its status does."""
     conditions = list(parts(status, "conditions"))
     at = next((i for i, each in enumerate(conditions) if each.get("type") == condition["type"]), None)
     before = conditions[at] if at is not None else {}

@@ -263,7 +263,7 @@ class Store:
         self._on_gap.pop(token, None)
 
     def follow(self, follower: Callable[[Write], None], on_gap: Callable[[], None]) -> None:
-        """Call a function for every write to any table as soon as it is committed, durable or not, and for each gap.
+        """Call a function for every write to any table once it is committed, durable or not, and for each gap.
 
         For components that share the store's process and lifetime (`bayplan.apiserver.bridge`); use `listen` to publish writes.
         """

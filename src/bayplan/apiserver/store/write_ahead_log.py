@@ -17,10 +17,10 @@ _BIG_ENDIAN_MAGIC = 0x377F0683
 
 
 def lost_transactions(path: Path, connection: sqlite3.Connection) -> int:
-    """Return how many transactions of the log SQLite passes over; one may be what a power failure left unfinished.
+    """Return how many transactions in the log SQLite ignores; one may be a write that a power failure interrupted.
 
     Args:
-        path: of the database. connection: to it, exclusive, which has read something.
+        path: the database. connection: an exclusive connection to it, which has read something.
     """
     commits = _commits(path.with_name(f"{path.name}-wal"))
     if not commits:

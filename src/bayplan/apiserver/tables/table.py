@@ -32,12 +32,12 @@ def table_of(
     """Return a table.
 
     Args:
-        resource: of the documents.
-        documents: in the version of the resource.
-        metadata: of the table.
-        version: of the table's kind.
-        include: how much of the objects rows hold.
-        now: seconds since 1970, for ages.
+        resource: the resource of the documents.
+        documents: the objects, in the version of the resource.
+        metadata: the table's metadata.
+        version: the version of the kind Table.
+        include: how much of its object each row contains.
+        now: the current time in seconds since 1970, for ages.
     """
     key = f"{resource.group.partition('.')[0] or 'core'}.{resource.kind}"
     if resource.kind == "Event":

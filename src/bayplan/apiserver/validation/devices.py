@@ -325,7 +325,7 @@ def _class_rest(spec: Document, out: Causes) -> None:
 
 
 def _class_update(new: Document, old: Document, out: Causes) -> None:
-    """Check a change; selectors that stay are not compiled again."""
+    """Check a change; unchanged selectors are not compiled again."""
     if part(new, "spec").get("selectors") == part(old, "spec").get("selectors"):
         _class_rest(part(new, "spec"), out)
     else:

@@ -54,11 +54,11 @@ def kind(
     """Return the rules of a kind.
 
     Args:
-        rules: of a create, and of an update unless `update` is given.
-        before: of an update, before those of a create.
-        after: of an update, after those of a create.
-        update: all of an update.
-        status: of a change of status.
+        rules: for creates, and for updates unless `update` is given.
+        before: for updates, checked before `rules`.
+        after: for updates, checked after `rules`.
+        update: all rules for updates.
+        status: for changes of the status.
         metadata: see `KindRules`.
     """
     create = table(*rules)

@@ -22,7 +22,7 @@ _STAYS = tuple(
 
 
 def _check_any(event: Document, causes: Causes, *, is_core: bool) -> None:
-    """Check what events of both groups have in common."""
+    """Check the fields that events of both groups have in common."""
     namespace = str(part(event, "involvedObject").get("namespace") or "")
     of_event = str(part(event, "metadata").get("namespace") or "")
     old = not event.get("eventTime")

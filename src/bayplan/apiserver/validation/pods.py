@@ -165,7 +165,7 @@ def _with_image(container: Document, image: object) -> Document:
 
 
 def _update(new: Document, old: Document, out: Causes) -> None:
-    """Check that only what may change has changed."""
+    """Check that only mutable fields have changed."""
     _metadata_and_spec(new, "", out)
     spec, before = part(new, "spec"), part(old, "spec")
     annotations, annotations_before = (part(each, "metadata", "annotations") for each in (new, old))

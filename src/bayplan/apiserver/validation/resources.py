@@ -88,7 +88,7 @@ def pod_resource_name(name: str, path: str, out: Causes) -> None:
 
 
 def quota_resource_name(name: str, path: str, out: Causes) -> None:
-    """Check the name of a resource of a quota."""
+    """Check the name of a resource in a quota."""
     resource_name(name, path, out)
     if "/" not in name and name not in STANDARD_QUOTA and not _is_quota_huge_page(name):
         out.append(invalid_value(path, quote(name), "must be a standard resource for quota"))

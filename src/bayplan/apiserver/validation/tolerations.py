@@ -43,7 +43,7 @@ def check_toleration(document: Document, path: str, out: Causes) -> None:
 
 
 def tolerations(document: Document, path: str, out: Causes) -> None:
-    """Check the tolerations of a struct."""
+    """Check the tolerations of a pod spec."""
     for index, toleration in enumerate(parts(document, "tolerations")):
         check_toleration(toleration, f"{path}.tolerations[{index}]", out)
 

@@ -9,7 +9,7 @@ _BASE64_ALPHABET = {
 
 
 def decode_base64(text: str) -> bytes:
-    """Decode standard base64; line breaks are passed over.
+    """Decode standard base64; line breaks are ignored.
 
     Raises:
         GoTextError: in the words of Go's ``base64.CorruptInputError``, with its byte offset.

@@ -50,11 +50,11 @@ class MaxCSIVolumeCountPred(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes
         return PROCEED if spec.has_named_claims and self._attach_volume_limit else SKIP
 
     def filter_rule(self, spec: PodVolumes, cluster: ClusterState) -> FilterRule:
-        """Return the rule for how many there would be."""
+        """Return the rule that counts the volumes a node would have."""
         return TooManyCsiVolumes(self, spec, self._use, cluster)
 
     def verdict(self, wanted: dict[str, str], node: Node, row: int, catalog: ObjectCatalog) -> int:
-        """Return `EXCEEDED` if a node would have too many volumes of a driver, `UNNAMED` if a claim there has no name."""
+        """Return `EXCEEDED` if a node would have too many volumes of a driver, `UNNAMED` if a claim on it has no name."""
         limits = reported_limits(node)
         csi_node = catalog.get(CSINode, node.metadata.name)
         for driver in csi_node.spec.drivers if csi_node is not None else ():

@@ -32,7 +32,7 @@ class ResourceLimitsPriority(ScorePlugin[LimitsSpec]):
         return LimitsSpec((limits[CPU], limits[MEMORY]))
 
     def score_rule(self, spec: LimitsSpec, cluster: ClusterState) -> ScoreRule:
-        """Return the rule for capacity."""
+        """Return the rule that compares limits with what a node offers."""
         return HoldsLimits(spec.key, cluster)
 
 

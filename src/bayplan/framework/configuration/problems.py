@@ -260,7 +260,7 @@ class _Finder:
             if steps[: len(profile)] == profile and steps[-1] == "name" and "enabled" in steps and value.value == name
         ]
         for wanted in (point, "multiPoint"):
-            # If there are several, the last: a duplicate is the one that is rejected.
+            # If there are several, the last: the duplicate is rejected.
             for steps in reversed(places):
                 if wanted in steps:
                     return steps

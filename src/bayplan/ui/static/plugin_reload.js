@@ -45,7 +45,7 @@ export function reloadButton() {
 
 /** That the files were refused, in a sentence; "" once they were taken. */
 export function refusalSentence() {
-  return refused ? `The plugin files were refused at ${time(refused.at)}; the plugins read before go on` : "";
+  return refused ? `The plugin files were refused at ${time(refused.at)}; the earlier plugins stay in use` : "";
 }
 
 /** Why the files were refused, or null. @param {string} [sentence] that stands over it */

@@ -103,7 +103,7 @@ class PodsView {
       this.counts = (await get("/overview", {}, this.signal)).counts;
       this.drawHead();
     } catch {
-      // The table says what is wrong; the headline is only shorter.
+      // The table shows what is wrong; the headline is only shorter.
     }
   }
 

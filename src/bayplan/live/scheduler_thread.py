@@ -48,7 +48,7 @@ SWITCH_SECONDS = 0.0005
 """Python's switch interval: how long the engine's thread may delay other threads (measured: docs/simulator.md)."""
 
 
-class EngineHost:
+class SchedulerThread:
     """Runs a scheduler.
 
     Args:

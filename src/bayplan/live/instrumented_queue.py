@@ -29,14 +29,14 @@ class Origin(NamedTuple):
     tier: str
 
 
-class GateSaid(NamedTuple):
+class GateStatus(NamedTuple):
     """The PreEnqueue plugin that gates a pod, and its message."""
 
     plugin: str
     message: str
 
 
-class NotingQueue(SchedulingQueue):
+class InstrumentedQueue(SchedulingQueue):
     """A `SchedulingQueue`; arguments as there."""
 
     def __init__(
@@ -53,7 +53,7 @@ class NotingQueue(SchedulingQueue):
             for profile, plugins in pre_enqueue.items()
         }
         super().__init__(hints, noted, pod_lister, sort_key=sort_key, options=options)
-        self._gates: dict[str, GateSaid] = {}
+        self._gates: dict[str, GateStatus] = {}
         self._labels: dict[str, str] = {}
         self._origins: dict[str, Origin] = {}
 
@@ -61,14 +61,14 @@ class NotingQueue(SchedulingQueue):
         """Return the origin of the latest attempt of a pod, while the pod exists without a node."""
         return self._origins.get(key)
 
-    def gate_of(self, key: str) -> GateSaid | None:
+    def gate_of(self, key: str) -> GateStatus | None:
         """Return what gates a pod, or None."""
         return self._gates.get(key)
 
     def _note_gate(self, plugin: str, pre_enqueue: PreEnqueue, pod: Pod) -> Status | None:
         status = pre_enqueue(pod)
         if status is not None and not status.ok:
-            self._gates[key_of(pod)] = GateSaid(plugin, status.message)
+            self._gates[key_of(pod)] = GateStatus(plugin, status.message)
         return status
 
     def pop(self) -> QueuedPod | None:

@@ -15,10 +15,10 @@ from bayplan.cluster.store import ADDED, ChangeEvent
 from bayplan.engine.actions import Action, Bind, CycleReport
 from bayplan.engine.records import Outcome
 from bayplan.engine.scheduler import Scheduler
-from bayplan.live import engine_host
+from bayplan.live import scheduler_thread
 from bayplan.live.decision_store import DecisionStore
-from bayplan.live.engine_host import EngineHost
 from bayplan.live.engine_recovery import EngineRecovery
+from bayplan.live.scheduler_thread import SchedulerThread
 from bayplan.objects.pod import Pod
 from bayplan.testing import make_node, make_pod
 from tests.live.hosts import SECOND, Cluster, make_troublemaker, small_cluster, small_pod
@@ -233,7 +233,7 @@ class TestReplacing:
         def broken(*arguments: object) -> None:
             raise ZeroDivisionError("a bug")
 
-        monkeypatch.setattr(engine_host, "refill", broken)
+        monkeypatch.setattr(scheduler_thread, "refill", broken)
         if threaded:
             cluster.host.start()
         with pytest.raises(EngineBusy, match="failed on the objects of the cluster: ZeroDivisionError: a bug"):
@@ -280,7 +280,7 @@ class TestBugsOfOurs:
         assert cluster.nodes_of() == {"a": "n0", "worst": "", "b": "n1"}
         (failure,) = cluster.host.status().engine_failures
         assert (failure.doing, failure.exception) == ("scheduling", "ZeroDivisionError: in the engine")
-        assert "test_engine_host.py" in failure.traceback
+        assert "test_scheduler_thread.py" in failure.traceback
         assert cluster.messages_of("worst") == ["internal error: ZeroDivisionError: in the engine"]
         assert cluster.host.generation == 1
         monkeypatch.undo()
@@ -322,7 +322,7 @@ class TestBugsOfOurs:
 
     def test_without_a_way_to_make_another_it_stops_and_says_so(self, monkeypatch: pytest.MonkeyPatch) -> None:
         cluster = self.broken(monkeypatch, "worst", "handle")
-        host = EngineHost(cluster.make(), Clock(paused=True), lambda actions: None)
+        host = SchedulerThread(cluster.make(), Clock(paused=True), lambda actions: None)
         host.post([ChangeEvent(ADDED, Pod, None, small_pod("worst"), 1)])
         host.turn()
         assert host.status().broken
@@ -347,7 +347,7 @@ class TestBugsOfOurs:
 
 
 class TestThreads:
-    def started(self, cluster: Cluster) -> EngineHost:
+    def started(self, cluster: Cluster) -> SchedulerThread:
         cluster.clock.resume()
         cluster.host.start()
         return cluster.host
@@ -380,7 +380,7 @@ class TestThreads:
         host.stop()
 
     def test_it_is_replaced_when_its_bindings_are_known(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(engine_host, "DRAIN_SECONDS", 30.0)
+        monkeypatch.setattr(scheduler_thread, "DRAIN_SECONDS", 30.0)
         cluster = small_cluster()
         host = self.started(cluster)
         cluster.add(small_pod("p"))

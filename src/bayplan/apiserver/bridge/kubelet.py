@@ -41,7 +41,7 @@ from bayplan.objects.pod import Pod
 _EXIT_CODE_OF_SIGTERM = 143
 
 
-class NodeAgent(VirtualKubelet):
+class Kubelet(VirtualKubelet):
     """Run pods over the API.
 
     Args:

@@ -70,7 +70,7 @@ class _Mould(msgspec.Struct, frozen=True):
     versions: tuple[int, ...]
 
 
-class RepeatedPods:
+class PodTemplateCache:
     """Creates pods of known templates.
 
     Args:

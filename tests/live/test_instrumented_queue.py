@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bayplan.engine.scheduler import Scheduler
-from bayplan.live.noting_queue import GateSaid, NotingQueue, Origin
+from bayplan.live.instrumented_queue import GateStatus, InstrumentedQueue, Origin
 from bayplan.testing import make_node, make_pod
 from tests.live.hosts import Cluster, make_troublemaker, small_cluster, small_pod
 
@@ -50,9 +50,9 @@ def test_a_pod_that_waits_for_its_backoff_is_taken_early_where_nothing_else_is_r
     assert origins(cluster, "big")[-1] == Origin("NodeAdd", "backoff")
 
 
-def gate_of(cluster: Cluster, name: str) -> GateSaid | None:
-    def look(scheduler: Scheduler) -> GateSaid | None:
-        assert isinstance(scheduler.queue, NotingQueue)
+def gate_of(cluster: Cluster, name: str) -> GateStatus | None:
+    def look(scheduler: Scheduler) -> GateStatus | None:
+        assert isinstance(scheduler.queue, InstrumentedQueue)
         return scheduler.queue.gate_of(f"default/{name}")
 
     return cluster.host.ask(look)
@@ -62,7 +62,7 @@ def test_a_gate_is_told_with_its_words_while_it_holds() -> None:
     cluster = small_cluster()
     cluster.add(make_pod("p").gate("quota").gate("budget").req(cpu="1").obj())
     cluster.run()
-    assert gate_of(cluster, "p") == GateSaid("SchedulingGates", "waiting for scheduling gates: [quota budget]")
+    assert gate_of(cluster, "p") == GateStatus("SchedulingGates", "waiting for scheduling gates: [quota budget]")
     cluster.add(make_pod("p").req(cpu="1").obj())
     cluster.run()
     assert gate_of(cluster, "p") is None
@@ -88,7 +88,7 @@ def test_pods_that_are_bound_or_gone_are_forgotten() -> None:
 
     def left(scheduler: Scheduler) -> tuple[int, int, int]:
         queue = scheduler.queue
-        assert isinstance(queue, NotingQueue)
+        assert isinstance(queue, InstrumentedQueue)
         return len(queue._labels), len(queue._origins), len(queue._gates)
 
     assert cluster.host.ask(left) == (0, 0, 0)

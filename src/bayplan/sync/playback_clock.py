@@ -10,7 +10,7 @@ from bayplan.base.durations import SECOND_NS
 from bayplan.base.errors import InputError
 
 
-class Pace:
+class PlaybackClock:
     """The position in a recording. Belongs to one event loop.
 
     Args:
