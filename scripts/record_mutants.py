@@ -59,7 +59,9 @@ def main() -> int:
     parser.add_argument("--only", default="", metavar="KIND")
     parser.add_argument("--bases", default="", metavar="FILE", help="of valid objects, instead of the usual ones")
     parser.add_argument("--seed", default="", help="chooses among the mutants [default: those that are recorded]")
-    parser.add_argument("--one-in", type=int, default=5, metavar="N", help="keep one request of N, by a hash [default: 5]")
+    parser.add_argument(
+        "--one-in", type=int, default=5, metavar="N", help="keep one request of N, by a hash [default: 5]"
+    )
     parser.add_argument("--names", default="own", help="how the names of the files begin [default: own]")
     parser.add_argument(
         "--most", action="append", default=[], metavar="WHAT=N", help="requests about a base: create, status ..."
