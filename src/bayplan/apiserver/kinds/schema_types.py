@@ -14,7 +14,8 @@ from typing import cast
 
 from bayplan.apiserver.kinds.parts import part, texts
 from bayplan.base.plain_data import Document
-from bayplan.cel.estimates import Path, Size
+from bayplan.cel.estimates import Path
+from bayplan.cel.function_costs import Size
 from bayplan.cel.problems import RunProblem
 from bayplan.cel.times import parse_duration, parse_timestamp
 from bayplan.cel.types import BOOL, BYTES, DOUBLE, DURATION, DYN, INT, STRING, TIMESTAMP, CelType, list_of, map_of
