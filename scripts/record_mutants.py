@@ -22,7 +22,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import yaml
-from mutant_requests import NAMESPACE, Ask, patch_asks, subresource_asks, varied_asks
+from mutant_patches import patch_asks
+from mutant_requests import NAMESPACE, Ask, subresource_asks, varied_asks
 from mutations import Schema, changed_objects
 from record_api import Server, differences
 
