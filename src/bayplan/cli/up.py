@@ -104,8 +104,8 @@ def up(
 
     shown = token if token is not None else os.environ.get("BAYPLAN_TOKEN", "")
     options = ServerOptions(
-        listen=listen, port=port, token=shown, certificate=tls_cert, key=tls_key, store=store, rate_limit=rate_limit,
-        allowed_origins=tuple(allow_origin or ()), webhooks=tuple(webhooks or ()), admits_service_accounts=service_account_admission,
+        listen=listen, port=port, token=shown, certificate=tls_cert, key=tls_key, store=store, webhooks=tuple(webhooks or ()),
+        allowed_origins=tuple(allow_origin or ()), rate_limit=rate_limit, admits_service_accounts=service_account_admission,
     )  # fmt: skip
     check_options(options)
     scheduler_options = SchedulerOptions(
