@@ -25,8 +25,7 @@ from bayplan.contrib.gpu_sharing import POLICIES, GpuPolicy
 from bayplan.contrib.gpu_sharing.fragmentation import typical_pods, typical_pods_argument
 from bayplan.contrib.gpu_sharing.requests import GPU_SIZE_MILLI, GpuRequest, gpu_request, gpus_of
 from bayplan.extender.connections import ExtenderConnections
-from bayplan.formats.inputs import load_inputs
-from bayplan.formats.inputs import Inputs
+from bayplan.formats.inputs import Inputs, load_inputs
 from bayplan.formats.manifest import Manifest
 from bayplan.formats.trace import Trace
 from bayplan.framework.feature_gates import FeatureGates

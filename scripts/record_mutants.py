@@ -22,7 +22,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import yaml
-from mutant_requests import NAMESPACE, Ask, patch_asks, subresource_asks, varied_asks
+from mutant_patches import patch_asks
+from mutant_requests import NAMESPACE, Ask, subresource_asks, varied_asks
 from mutations import Schema, changed_objects
 from record_api import Server, differences
 
@@ -59,6 +60,9 @@ def main() -> int:
     parser.add_argument("--only", default="", metavar="KIND")
     parser.add_argument("--bases", default="", metavar="FILE", help="of valid objects, instead of the usual ones")
     parser.add_argument("--seed", default="", help="chooses among the mutants [default: those that are recorded]")
+    parser.add_argument(
+        "--one-in", type=int, default=5, metavar="N", help="keep one request of N, by a hash [default: 5]"
+    )
     parser.add_argument("--names", default="own", help="how the names of the files begin [default: own]")
     parser.add_argument(
         "--most", action="append", default=[], metavar="WHAT=N", help="requests about a base: create, status ..."
@@ -94,6 +98,8 @@ def main() -> int:
     files: dict[str, list[str]] = {shown: [], apart: []}
     for (base, asks), *runs in zip(plans, *answers, strict=True):
         for line in _lines(base, asks, runs):
+            if line["op"] != "base" and int(str(line["id"])[:6], 16) % options.one_in:
+                continue
             side = shown if int(str(line["id"]), 16) % 2 else apart
             sides = list(files) if line["op"] == "base" else [side]
             for each in sides:

@@ -10,7 +10,7 @@ from bayplan.conformance.cases import JsonObject
 from bayplan.conformance.mutants import compare_mutants, compared_parts, read_mutants
 
 FOLDER = Path(__file__).parents[2] / "conformance" / "api_mutants"
-EVERY = 10
+EVERY = 2
 """One of this many of our own recorded mutants is asked here; `python -m bayplan.conformance.mutants FILE` asks all."""
 
 
@@ -25,7 +25,9 @@ def test_mutants_are_answered_as_by_a_real_server() -> None:
     ("name", "verdicts", "agreed"),
     [
         pytest.param("own_shown.jsonl.gz", 0.995, 0.980, id="those that were looked at"),
-        pytest.param("own_apart.jsonl.gz", 0.990, 0.960, id="those that were not"),
+        pytest.param("own_apart.jsonl.gz", 0.990, 0.970, id="those that were not"),
+        pytest.param("status_shown.jsonl.gz", 0.990, 0.940, id="of statuses"),
+        pytest.param("status_apart.jsonl.gz", 0.990, 0.935, id="of statuses, kept apart"),
     ],
 )
 def test_mutants_patches_reads_and_subresources_of_other_objects(name: str, verdicts: float, agreed: float) -> None:
@@ -33,7 +35,7 @@ def test_mutants_patches_reads_and_subresources_of_other_objects(name: str, verd
     for base, mutants in read_mutants(FOLDER / name).items():
         bases[base] = [each for at, each in enumerate(mutants) if each["op"] == "base" or at % EVERY == 0]
     total = compare_mutants(bases).total()
-    assert total.mutants > 1000
+    assert total.mutants > 400
     assert total.verdicts >= verdicts * total.mutants
     assert total.agreed >= agreed * total.mutants
 

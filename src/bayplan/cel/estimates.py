@@ -7,14 +7,29 @@ Sources: github.com/google/cel-go v0.26.0, checker/cost.go; k8s.io/apiserver v0.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import NamedTuple, TypeAlias
 
 from bayplan.cel.checker import Checker
-from bayplan.cel.costs import REGEXP_TRAVERSAL, TRAVERSAL
+from bayplan.cel.costs import TRAVERSAL
 from bayplan.cel.declarations import FUNCTIONS
+from bayplan.cel.evaluator import LIST_COST, MAP_COST, MESSAGE_COST
+from bayplan.cel.function_costs import (
+    FUNCTION_COSTS,
+    MOST,
+    UNKNOWN,
+    Estimate,
+    Size,
+    added,
+    allocating,
+    number_of,
+    plus,
+    product,
+    scaled,
+    times,
+    union,
+)
 from bayplan.cel.library_lists import SORT_BY
 from bayplan.cel.syntax import (
     Bind,
@@ -48,21 +63,10 @@ from bayplan.cel.types import (
     unwrap_optional,
 )
 
-MOST = (1 << 64) - 1
-"""Larger sizes and costs count as this."""
-_LIST, _MAP, _MESSAGE = 10, 30, 40
 _CHECK_COST = 350_000
 _NAMED_FORMAT_PATTERN, _NAMED_FORMAT_SIZE = 128, 64
 
 
-class Size(NamedTuple):
-    """The least and the largest size of a text, list or map."""
-
-    least: int
-    most: int
-
-
-UNKNOWN = Size(0, MOST)
 Path: TypeAlias = tuple[str, ...]
 
 
@@ -80,11 +84,6 @@ class _Local(NamedTuple):
     entries: Entries | None
 
 
-class _Estimate(NamedTuple):
-    cost: int
-    size: Size | None = None
-
-
 def estimate_cost(node: Node, checker: Checker, size_at: Callable[[Path], Size | None]) -> int:
     """Return the largest cost of a checked expression.
 
@@ -95,31 +94,6 @@ def estimate_cost(node: Node, checker: Checker, size_at: Callable[[Path], Size |
             ``@values`` lead into lists and maps. None if nothing is known.
     """
     return _Estimator(checker, size_at).cost(node)
-
-
-def _times(left: int, right: int) -> int:
-    return min(left * right, MOST)
-
-
-def _plus(*costs: int) -> int:
-    return min(sum(costs), MOST)
-
-
-def _scaled(size: int, factor: float) -> int:
-    scaled = float(size) * factor
-    return MOST if scaled >= 2.0**64 else math.ceil(scaled)
-
-
-def _union(left: Size, right: Size) -> Size:
-    return Size(min(left.least, right.least), max(left.most, right.most))
-
-
-def _added(left: Size, right: Size) -> Size:
-    return Size(_plus(left.least, right.least), _plus(left.most, right.most))
-
-
-def _product(left: Size, right: Size) -> Size:
-    return Size(_times(left.least, right.least), _times(left.most, right.most))
 
 
 def _is_scalar(kind: CelType) -> bool:
@@ -153,7 +127,7 @@ class _Estimator:
             case MapNode():
                 return self._map(node)
             case MessageNode():
-                return _plus(_MESSAGE, *(self.cost(value) for _, value, _, _ in node.entries))
+                return plus(MESSAGE_COST, *(self.cost(value) for _, value, _, _ in node.entries))
             case Fold():
                 return self._fold(node)
             case Bind():
@@ -218,27 +192,27 @@ class _Estimator:
 
     def _select(self, node: Select) -> int:
         if node.optional:
-            return _plus(1, self.cost(node.operand))
+            return plus(1, self.cost(node.operand))
         operand = self.cost(node.operand)
         if node.test:
             return operand
         self._paths[id(node)] = (*self._path(node.operand), node.field)
-        return _plus(operand, 1 if self._checker.type_of(node.operand).kind in ("map", "object", "param") else 0)
+        return plus(operand, 1 if self._checker.type_of(node.operand).kind in ("map", "object", "param") else 0)
 
     def _list(self, node: ListNode) -> int:
-        total = _plus(_LIST, *(self.cost(item) for item in node.items))
+        total = plus(LIST_COST, *(self.cost(item) for item in node.items))
         size = Size(MOST if node.items else 0, 0)
         for item in node.items:
-            size = _union(size, self._size(item))
+            size = union(size, self._size(item))
         self._entries[id(node)] = Entries(True, Size(1, 1), size)
         return total
 
     def _map(self, node: MapNode) -> int:
-        total = _MAP
+        total = MAP_COST
         keys = values = Size(MOST if node.entries else 0, 0)
         for key, value, _ in node.entries:
-            total = _plus(total, self.cost(key), self.cost(value))
-            keys, values = _union(keys, self._size(key)), _union(values, self._size(value))
+            total = plus(total, self.cost(key), self.cost(value))
+            keys, values = union(keys, self._size(key)), union(values, self._size(value))
         self._entries[id(node)] = Entries(False, keys, values)
         return total
 
@@ -262,25 +236,25 @@ class _Estimator:
             if node.kind == "filter":
                 item = self._size(Ident(node.variables[0], node.at))
         count = self._size(node.range)
-        start, end = (_LIST, 1) if node.kind not in ("all", "exists", "exists_one", "transformMap") else (0, 1)
+        start, end = (LIST_COST, 1) if node.kind not in ("all", "exists", "exists_one", "transformMap") else (0, 1)
         match node.kind:
             case "all" | "exists":
-                step = _plus(condition, 3 if node.kind == "all" else 4)
+                step = plus(condition, 3 if node.kind == "all" else 4)
             case "exists_one":
-                step, end = _plus(condition, 2), 2
+                step, end = plus(condition, 2), 2
             case "filter":
-                step = _plus(condition, _LIST + 3)
+                step = plus(condition, LIST_COST + 3)
             case "transformMap":
-                start, step = _MAP, _plus(condition, transform, 3)
+                start, step = MAP_COST, plus(condition, transform, 3)
             case _:
-                step = _plus(condition, transform, _LIST + 2)
+                step = plus(condition, transform, LIST_COST + 2)
         if node.kind in ("all", "exists", "exists_one"):
             self._sizes[id(node)] = Size(1, 1)
         else:
             self._sizes[id(node)] = count
             if item is not None and node.kind != "transformMap":
                 self._entries[id(node)] = Entries(True, Size(0, 1), Size(0, item.most))
-        return _plus(over, start, _times(count.most, step), end)
+        return plus(over, start, times(count.most, step), end)
 
     def _bind(self, node: Bind) -> int:
         value = self.cost(node.value)
@@ -292,10 +266,10 @@ class _Estimator:
             if node.kind == "bind":
                 self._copy_sizes(node, node.body)
         if node.kind == "bind":
-            return _plus(_LIST, value, body)
+            return plus(LIST_COST, value, body)
         # The macro asks whether there is a value, and binds it.
-        bound = _plus(_LIST, 1, value, body, 1 if node.kind == "optMap" else 0)
-        return _plus(1, value, bound)
+        bound = plus(LIST_COST, 1, value, body, 1 if node.kind == "optMap" else 0)
+        return plus(1, value, bound)
 
     # --- calls --------------------------------------------------------------------------------------------------------
 
@@ -303,10 +277,10 @@ class _Estimator:
         if node.function == "dyn" and node.target is None and len(node.args) == 1:
             argument = self.cost(node.args[0])
             self._copy_sizes(node, node.args[0])
-            return _plus(1, argument)
+            return plus(1, argument)
         costs = [self.cost(arg) for arg in node.args]
         if node.function in ("_&&_", "_||_"):
-            return _plus(*costs)
+            return plus(*costs)
         name, target = node.function, node.target
         if target is not None:
             prefix = qualified_name(target)
@@ -318,7 +292,7 @@ class _Estimator:
             found = self._function(node, name, target, overload.args)
             cost = max(cost, found.cost)
             if found.size is not None:
-                size = found.size if size is None else _union(size, found.size)
+                size = found.size if size is None else union(size, found.size)
             if name == "_[_]" and overload.args[0].kind in ("list", "map"):
                 entries = self._entries_of(node.args[0])
                 size = entries.value if entries is not None else None
@@ -329,46 +303,46 @@ class _Estimator:
         if size is not None:
             self._sizes[id(node)] = size
         if name == "_?_:_":
-            return _plus(before, costs[0], max(costs[1], costs[2]))
-        return _plus(before, cost, *costs)
+            return plus(before, costs[0], max(costs[1], costs[2]))
+        return plus(before, cost, *costs)
 
-    def _function(self, node: Call, name: str, target: Node | None, kinds: tuple[CelType, ...]) -> _Estimate:
+    def _function(self, node: Call, name: str, target: Node | None, kinds: tuple[CelType, ...]) -> Estimate:
         """Return the cost of one way to call a function, without that of its arguments, and the size of the result."""
         args = node.args
-        if name in _OPERATORS:
+        if name in OPERATORS:
             return self._operator(node, name, kinds)
-        if name in _TEXTS and len(kinds) > 0:
-            found = _TEXTS[name](self, target, args, kinds)
+        if name in FUNCTION_COSTS and len(kinds) > 0:
+            found = FUNCTION_COSTS[name](self, target, args, kinds)
             if found is not None:
                 return found
         if name.startswith("sets.") and len(args) == 2:
             factor = 2 if name == "sets.equivalent" else 1
-            size = _product(self._size(args[0]), self._size(args[1]))
-            return _Estimate(_plus(1, _scaled(size.most, factor)))
-        return self._list_function(name, target, args, kinds) or _Estimate(1)
+            size = product(self._size(args[0]), self._size(args[1]))
+            return Estimate(plus(1, scaled(size.most, factor)))
+        return self._list_function(name, target, args, kinds) or Estimate(1)
 
-    def _operator(self, node: Call, name: str, kinds: tuple[CelType, ...]) -> _Estimate:
+    def _operator(self, node: Call, name: str, kinds: tuple[CelType, ...]) -> Estimate:
         args = node.args
         if name == "_?_:_":
             entries = [self._entries_of(arg) for arg in args[1:]]
             self._join_entries(node, entries)
-            return _Estimate(0, _union(self._size(args[1]), self._size(args[2])))
+            return Estimate(0, union(self._size(args[1]), self._size(args[2])))
         left, right = self._size(args[0]), self._size(args[1])
         if name == "@in":
-            return _Estimate(right.most if kinds[1].kind == "list" else 1)
+            return Estimate(right.most if kinds[1].kind == "list" else 1)
         if name == "_+_":
             if kinds[0] not in (STRING, BYTES) and kinds[0].kind != "list":
-                return _Estimate(1)
+                return Estimate(1)
             self._join_entries(node, [self._entries_of(arg) for arg in args])
-            size = _added(left, right)
-            return _Estimate(1 if kinds[0].kind == "list" else _scaled(size.most, TRAVERSAL), size)
+            size = added(left, right)
+            return Estimate(1 if kinds[0].kind == "list" else scaled(size.most, TRAVERSAL), size)
         if name == "_==_":
             known = self._equality(args)
             if known is not None:
-                return _Estimate(known)
+                return Estimate(known)
         if name in ("_==_", "_!=_") or kinds[0] in (STRING, BYTES):
-            return _Estimate(_scaled(min(left.most, right.most), TRAVERSAL))
-        return _Estimate(1)
+            return Estimate(scaled(min(left.most, right.most), TRAVERSAL))
+        return Estimate(1)
 
     def _equality(self, args: tuple[Node, ...]) -> int | None:
         left, right = (self._checker.type_of(arg) for arg in args)
@@ -377,16 +351,16 @@ class _Estimator:
         if left in (QUANTITY, SEMVER, IP, CIDR) or left.name.startswith("kubernetes.authorization."):
             return 1
         if left == FORMAT:
-            return _scaled(_NAMED_FORMAT_SIZE, TRAVERSAL)
+            return scaled(_NAMED_FORMAT_SIZE, TRAVERSAL)
         if left == URL:
             size = self._known_size(args[1])
-            return _scaled(size.most if size is not None else 1, TRAVERSAL)
+            return scaled(size.most if size is not None else 1, TRAVERSAL)
         return None
 
     def _join_entries(self, node: Node, found: list[Entries | None]) -> None:
         first, second = found
         if first is not None and second is not None:
-            joined = Entries(first.is_list, _union(first.key, second.key), _union(first.value, second.value))
+            joined = Entries(first.is_list, union(first.key, second.key), union(first.value, second.value))
             self._entries[id(node)] = joined
 
     def element_size(self, target: Node) -> tuple[CelType, Size] | None:
@@ -403,27 +377,27 @@ class _Estimator:
 
     def _list_function(
         self, name: str, target: Node | None, args: tuple[Node, ...], kinds: tuple[CelType, ...]
-    ) -> _Estimate | None:
+    ) -> Estimate | None:
         if name == "lists.range":
-            return _allocating(1, _number(args[0], MOST))
+            return allocating(1, number_of(args[0], MOST))
         if target is None:
             return None
         most = self._size(target).most
         match name:
             case "slice":
-                size = max(0, _number(args[1], most) - _number(args[0], 0))
-                return _allocating(1, size)
+                size = max(0, number_of(args[1], most) - number_of(args[0], 0))
+                return allocating(1, size)
             case "reverse" if kinds[0].kind == "list":
-                return _allocating(1, most)
+                return allocating(1, most)
             case "flatten":
-                return _allocating(_number(args[0], MOST) if args else 1, most)
+                return allocating(number_of(args[0], MOST) if args else 1, most)
             case "distinct":
-                return _allocating(2, _times(most, most))
+                return allocating(2, times(most, most))
             case "sort":
-                return _allocating(2 + _element_factor(kinds[0]), _times(most, most))
+                return allocating(2 + _element_factor(kinds[0]), times(most, most))
             case _ if name == SORT_BY:
                 keys = self._size(args[0]).most
-                return _allocating(2 + _element_factor(kinds[1]), _times(keys, keys))
+                return allocating(2 + _element_factor(kinds[1]), times(keys, keys))
         return None
 
 
@@ -431,185 +405,4 @@ def _element_factor(kind: CelType) -> float:
     return TRAVERSAL if kind.params and kind.params[0] in (STRING, BYTES) else 0.0
 
 
-def _allocating(factor: float, size: int) -> _Estimate:
-    return _Estimate(_plus(1, _LIST, _scaled(size, factor)), Size(size, size))
-
-
-def _number(node: Node, default: int) -> int:
-    return node.value if isinstance(node, Literal) and isinstance(node.value, int) else default
-
-
-_Text: TypeAlias = "Callable[[_Estimator, Node | None, tuple[Node, ...], tuple[CelType, ...]], _Estimate | None]"
-
-
-def _read_argument(factor: float = TRAVERSAL, *, gives_size: bool = False) -> _Text:
-    """A function that reads its first argument once."""
-
-    def estimate(of: _Estimator, _target: Node | None, args: tuple[Node, ...], _kinds: object) -> _Estimate | None:
-        if not args:
-            return None
-        size = of.size(args[0])
-        return _Estimate(_scaled(size.most, factor), size if gives_size else None)
-
-    return estimate
-
-
-def _read_target(of: _Estimator, target: Node | None, _args: object, _kinds: object) -> _Estimate | None:
-    if target is None:
-        return None
-    size = of.size(target)
-    return _Estimate(_scaled(size.most, TRAVERSAL), size)
-
-
-def _formatted(of: _Estimator, target: Node | None, _args: object, _kinds: object) -> _Estimate | None:
-    return None if target is None else _Estimate(_scaled(of.size(target).most, TRAVERSAL))
-
-
-def _nominal(*_: object) -> _Estimate:
-    return _Estimate(1)
-
-
-def _authorized(*_: object) -> _Estimate:
-    return _Estimate(_CHECK_COST)
-
-
-def _compared(of: _Estimator, target: Node | None, _args: object, _kinds: object) -> _Estimate | None:
-    """A function that compares all elements of a list, or reads a text."""
-    if target is None:
-        return None
-    size, element = of.size(target), of.element_size(target)
-    if element is None:
-        return _Estimate(_scaled(size.most, TRAVERSAL))
-    each = _plus(1, _scaled(element[1].most, TRAVERSAL)) if element[0] in (STRING, BYTES) else 1
-    return _Estimate(_times(size.most, each))
-
-
-def _matched(of: _Estimator, target: Node | None, args: tuple[Node, ...], _kinds: object) -> _Estimate | None:
-    if target is None or not args:
-        return None
-    text = _scaled(_plus(of.size(target).most, 1), TRAVERSAL)
-    return _Estimate(_times(text, _scaled(of.size(args[0]).most, REGEXP_TRAVERSAL)))
-
-
-def _found(of: _Estimator, target: Node | None, args: tuple[Node, ...], kinds: tuple[CelType, ...]) -> _Estimate | None:
-    found = _matched(of, target, args, kinds)
-    return None if found is None or target is None else _Estimate(found.cost, Size(0, of.size(target).most))
-
-
-def _searched(of: _Estimator, target: Node | None, args: tuple[Node, ...], _kinds: object) -> _Estimate | None:
-    if target is None or len(args) != 1:
-        return None
-    return _Estimate(_times(_scaled(of.size(target).most, TRAVERSAL), _scaled(of.size(args[0]).most, TRAVERSAL)))
-
-
-def _replaced(of: _Estimator, target: Node | None, args: tuple[Node, ...], _kinds: object) -> _Estimate | None:
-    if target is None or len(args) < 2:
-        return None
-    size, old, new = of.size(target), of.size(args[0]), of.size(args[1])
-    if old.least == 0:
-        most = _plus(_times(_plus(size.most, 1), new.most), size.most)
-    elif new.most <= old.least:
-        most = size.most
-    else:
-        most = _times(math.ceil(size.most / old.least), new.most)
-    if old.most == 0:
-        least = _plus(_times(_plus(size.least, 1), new.least), size.least)
-    elif old.most <= new.least:
-        least = size.least
-    else:
-        least = _times(math.ceil(size.least / old.most), new.least)
-    return _Estimate(_scaled(size.most, 2 * TRAVERSAL), Size(least, most))
-
-
-def _split(of: _Estimator, target: Node | None, args: tuple[Node, ...], _kinds: object) -> _Estimate | None:
-    if target is None:
-        return None
-    size = of.size(target)
-    most = _number(args[1], size.most) if len(args) > 1 else size.most
-    return _Estimate(_scaled(size.most, 2 * TRAVERSAL), Size(0, most % (MOST + 1)))
-
-
-def _joined(of: _Estimator, target: Node | None, args: tuple[Node, ...], _kinds: object) -> _Estimate | None:
-    if target is None:
-        return None
-    count, element = of.size(target), of.element_size(target)
-    size = _product(count, element[1]) if element is not None else Size(0, 0)
-    if args:
-        between = Size(max(0, count.least - 1), max(0, count.most - 1))
-        size = _added(size, _product(of.size(args[0]), between))
-    return _Estimate(_scaled(size.most, TRAVERSAL), size)
-
-
-def _contains_address(of: _Estimator, _target: object, args: tuple[Node, ...], kinds: tuple[CelType, ...]) -> _Estimate:
-    text = _scaled(of.size(args[0]).most, TRAVERSAL) if kinds[-1] == STRING else 0
-    return _Estimate(_plus(_scaled(32, TRAVERSAL), text))
-
-
-def _contains_network(of: _Estimator, target: object, args: tuple[Node, ...], kinds: tuple[CelType, ...]) -> _Estimate:
-    inner = _contains_address(of, target, args, kinds)
-    return _Estimate(_plus(inner.cost, _scaled(16, TRAVERSAL), 1))
-
-
-def _address(
-    of: _Estimator, target: Node | None, args: tuple[Node, ...], kinds: tuple[CelType, ...]
-) -> _Estimate | None:
-    return _Estimate(1) if target is not None else _read_argument()(of, target, args, kinds)
-
-
-def _as_bytes(of: _Estimator, _target: object, args: tuple[Node, ...], kinds: tuple[CelType, ...]) -> _Estimate | None:
-    if kinds[0] != STRING:
-        return None
-    size = of.size(args[0])
-    return _Estimate(_scaled(size.most, TRAVERSAL), Size(size.least, min(size.most * 4, MOST)))
-
-
-def _as_text(of: _Estimator, _target: object, args: tuple[Node, ...], kinds: tuple[CelType, ...]) -> _Estimate | None:
-    if kinds[0] != BYTES:
-        return None
-    size = of.size(args[0])
-    return _Estimate(_scaled(size.most, TRAVERSAL), Size(size.least // 4, size.most))
-
-
-def _quoted(of: _Estimator, _target: object, args: tuple[Node, ...], _kinds: object) -> _Estimate:
-    size = of.size(args[0])
-    return _Estimate(_scaled(size.most, TRAVERSAL), Size(_plus(size.least, 2), _plus(_times(size.most, 2), 2)))
-
-
-def _validated(of: _Estimator, _target: object, args: tuple[Node, ...], _kinds: object) -> _Estimate:
-    read = _scaled(of.size(args[0]).most, TRAVERSAL)
-    return _Estimate(_scaled(read, _NAMED_FORMAT_PATTERN * REGEXP_TRAVERSAL))
-
-
-def _selected(of: _Estimator, _target: object, args: tuple[Node, ...], _kinds: object) -> _Estimate:
-    size = of.size(args[0]).most
-    requirements = _scaled(_scaled(size, 0.5), _LIST + _MESSAGE)
-    return _Estimate(_plus(_LIST, _scaled(size, TRAVERSAL), requirements))
-
-
-_OPERATORS = frozenset(("_?_:_", "@in", "_+_", "_==_", "_!=_", "_<_", "_<=_", "_>_", "_>=_"))
-_TEXTS: Mapping[str, _Text] = {
-    **dict.fromkeys(("startsWith", "endsWith"), _read_argument()),
-    **dict.fromkeys(("cidr", "isIP", "isCIDR", "quantity", "isQuantity", "semver", "isSemver"), _read_argument()),
-    **dict.fromkeys(("url", "jsonpatch.escapeKey"), _read_argument(gives_size=True)),
-    **dict.fromkeys(("lowerAscii", "upperAscii", "substring", "trim"), _read_target),
-    **dict.fromkeys(("isSorted", "sum", "max", "min", "indexOf", "lastIndexOf"), _compared),
-    **dict.fromkeys(("find", "findAll"), _found),
-    **dict.fromkeys(("fieldSelector", "labelSelector"), _selected),
-    "ip.isCanonical": _read_argument(2 * TRAVERSAL),
-    "format": _formatted,
-    "matches": _matched,
-    "contains": _searched,
-    "replace": _replaced,
-    "split": _split,
-    "join": _joined,
-    "ip": _address,
-    "containsIP": _contains_address,
-    "containsCIDR": _contains_network,
-    "bytes": _as_bytes,
-    "string": _as_text,
-    "strings.quote": _quoted,
-    "validate": _validated,
-    "check": _authorized,
-    "format.named": _nominal,
-}
-"""Functions whose cost depends on sizes, by name."""
+OPERATORS = frozenset(("_?_:_", "@in", "_+_", "_==_", "_!=_", "_<_", "_<=_", "_>_", "_>=_"))

@@ -1,6 +1,5 @@
 """The command ``up``: a cluster on this machine, with its API, controllers and scheduler, in memory or in a file."""
 
-import dataclasses
 import os
 import sys
 from collections.abc import Callable
@@ -105,14 +104,9 @@ def up(
 
     shown = token if token is not None else os.environ.get("BAYPLAN_TOKEN", "")
     options = ServerOptions(
-        listen=listen, port=port, token=shown, certificate=tls_cert, key=tls_key, store=store, rate_limit=rate_limit
-    )
-    options = dataclasses.replace(
-        options,
-        allowed_origins=tuple(allow_origin or ()),
-        webhooks=tuple(webhooks or ()),
-        admits_service_accounts=service_account_admission,
-    )
+        listen=listen, port=port, token=shown, certificate=tls_cert, key=tls_key, store=store, webhooks=tuple(webhooks or ()),
+        allowed_origins=tuple(allow_origin or ()), rate_limit=rate_limit, admits_service_accounts=service_account_admission,
+    )  # fmt: skip
     check_options(options)
     scheduler_options = SchedulerOptions(
         mode=mode, algorithm_provider=algorithm_provider, plugins=plugin or (), feature_gates=feature_gates, seed=seed

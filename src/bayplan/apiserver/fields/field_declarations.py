@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 
 from bayplan.apiserver.fields.field_type import LEAF, UNTYPED, FieldType, Merge
 from bayplan.apiserver.schema.facts import api_facts
@@ -43,48 +44,78 @@ def _element(kind: FieldType, item: object, index: int) -> str:
     return f"[{index}]"
 
 
-_WANTED = {"string": "string", "bool": "boolean"}
+_GO_TYPES: Mapping[type, str] = {
+    str: "string", bool: "bool", dict: "map[string]interface {}", list: "[]interface {}",
+}  # fmt: skip
 
 
-def mistyped_field(type_name: str, value: object) -> str:
+def mistyped_field(type_name: str, value: object, kind: FieldType | None = None) -> str:
     """Return the error of the first value that doesn't fit its type, or an empty string.
 
     Args:
         type_name: OpenAPI's name of the type; custom resources have none and are not checked.
         value: of that type.
+        kind: how the type merges: items of lists with keys are named by them.
     """
     types = api_facts().types
     if type_name not in types or not isinstance(value, dict):
         return ""
     for facts in types[type_name]:
         if facts.inline:
-            found = mistyped_field(facts.type, value)
+            found = mistyped_field(facts.type, value, kind)
         elif value.get(facts.name) is None:
             continue
         else:
             containers = tuple(each for each in facts.containers if each != "pointer")
-            found = _mistyped(facts.type, containers, value[facts.name], f".{facts.name}")
+            inner = None if kind is None else kind.fields.get(facts.name)
+            found = _mistyped(facts.type, containers, value[facts.name], f".{facts.name}", inner)
         if found:
             return found
     return ""
 
 
-def _mistyped(type_name: str, containers: tuple[str, ...], value: object, path: str) -> str:
+def _mistyped(type_name: str, containers: tuple[str, ...], value: object, path: str, kind: FieldType | None) -> str:
     if containers:
         wanted = list if containers[0] == "list" else dict
         if not isinstance(value, wanted):
-            return f"{path}: expected {containers[0]}, got {_unstructured(value)}"
+            return f"{path}: expected {containers[0]}, got &{{{_printed(value)}}}"
         items = enumerate(value) if isinstance(value, list) else value.items()
+        element = None if kind is None else kind.element
         for name, item in items:
-            here = f"{path}[{name}]" if isinstance(value, list) else f"{path}.{name}"
-            found = "" if item is None else _mistyped(type_name, containers[1:], item, here)
+            here = _item_path(kind, item, name) if isinstance(name, int) else f".{name}"
+            here = f"{path}{here}"
+            if item is None and kind is not None and kind.merge is _KEYED:
+                return f"{path}: element {name}: associative list with keys may not have a null element"
+            found = "" if item is None else _mistyped(type_name, containers[1:], item, here, element)
             if found:
                 return found
         return ""
     if not _fits(type_name, value):
-        return f"{path}: expected {_WANTED.get(type_name, 'numeric (int or float)')}, got {_unstructured(value)}"
-    inner = mistyped_field(type_name, value)
+        if type_name == "string":
+            return f"{path}: expected string, got {_unstructured(value)}"
+        if type_name == "bool":
+            return f"{path}: expected boolean, got &{{{_printed(value)}}}"
+        return f"{path}: expected numeric (int or float), got {_GO_TYPES[type(value)]}"
+    types = api_facts().types
+    if type_name in types and types[type_name] and not isinstance(value, dict):
+        return f"{path}: expected map, got &{{{_printed(value)}}}"
+    inner = mistyped_field(type_name, value, kind)
     return f"{path}{inner}" if inner else ""
+
+
+def _item_path(kind: FieldType | None, item: object, index: int) -> str:
+    return f"[{index}]" if kind is None else _element(kind, item, index)
+
+
+def _printed(value: object) -> str:
+    """Return a value as Go prints it by itself."""
+    if isinstance(value, dict):
+        return f"map[{' '.join(f'{name}:{_printed(item)}' for name, item in sorted(value.items()))}]"
+    if isinstance(value, list):
+        return f"[{' '.join(map(_printed, value))}]"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return "<nil>" if value is None else str(value)
 
 
 def _fits(type_name: str, value: object) -> bool:

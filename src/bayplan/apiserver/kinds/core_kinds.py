@@ -41,6 +41,12 @@ class NodeStrategy(Strategy):
         super().prepare_update(context, new, old)
         _unify_pod_cidrs(new)
 
+    def prepare_status(self, context: Context, new: Document, old: Document) -> None:
+        """Drop what was reported of a kubelet configuration, which no kubelet reads any more."""
+        super().prepare_status(context, new, old)
+        if "config" not in part(old, "status"):
+            part(new, "status").pop("config", None)
+
 
 def _unify_pod_cidrs(node: Document) -> None:
     """Let ``podCIDR`` be the first of ``podCIDRs``; if both are there, ``podCIDR`` wins."""

@@ -173,6 +173,14 @@ def default_service(spec: Document) -> None:
         spec["allocateLoadBalancerNodePorts"] = True
 
 
+def default_service_object(service: Document) -> None:
+    """Fill in how the addresses of a load balancer are reached."""
+    if _part(service, "spec").get("type") == "LoadBalancer":
+        for ingress in _parts(_part(_part(service, "status"), "loadBalancer"), "ingress"):
+            if ingress.get("ip") and ingress.get("ipMode") is None:
+                ingress["ipMode"] = "VIP"
+
+
 def default_replication_controller(controller: Document) -> None:
     """Take selector and labels from the template."""
     metadata, spec = _part(controller, "metadata"), _part(controller, "spec")

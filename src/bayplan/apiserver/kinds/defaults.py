@@ -129,6 +129,7 @@ FUNCTIONS: dict[str, Callable[[Document], None]] = {
     _CORE + "NodeSpec": functions.default_node_spec,
     _CORE + "NodeStatus": functions.default_node_status,
     _CORE + "ServiceSpec": functions.default_service,
+    _CORE + "Service": functions.default_service_object,
     _CORE + "ReplicationController": functions.default_replication_controller,
     _CORE + "LimitRangeItem": functions.default_limit_range_item,
     _APPS + "Deployment": functions.default_deployment,

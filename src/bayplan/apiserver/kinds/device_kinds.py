@@ -19,6 +19,16 @@ class DeviceStrategy(Strategy):
         self.counts_generations = counts_generations
         self.name_check = name_check
 
+    def prepare_status(self, context: Context, new: Document, old: Document) -> None:
+        """Drop the reports about devices that are not allocated any more."""
+        super().prepare_status(context, new, old)
+        status, before = part(new, "status"), part(old, "status")
+        gone = [each for each in _allocated(before) if each not in _allocated(status)]
+        if gone and parts(status, "devices"):
+            status["devices"] = [each for each in parts(status, "devices") if _device(each) not in gone]
+            if not status["devices"]:
+                del status["devices"]
+
     def validate(self, context: Context, document: Document) -> list[Cause]:
         """Check a new object; devices for administrators are given only in namespaces that say so."""
         causes = super().validate(context, document)
@@ -30,6 +40,14 @@ class DeviceStrategy(Strategy):
             return causes
         text = f"admin access to devices requires the `{_ADMIN}: true` label on the containing namespace"
         return [forbidden_value(f"spec.devices.requests[{index}].adminAccess", text) for index in asked] + causes
+
+
+def _device(document: Document) -> tuple[object, ...]:
+    return tuple(document.get(name) or "" for name in ("driver", "pool", "device", "shareID"))
+
+
+def _allocated(status: Document) -> list[tuple[object, ...]]:
+    return [_device(each) for each in parts(part(status, "allocation", "devices"), "results")]
 
 
 class DeviceSliceStrategy(Strategy):

@@ -112,7 +112,7 @@ def _without_sizes(container: Document) -> Document:
         what: {name: amount for name, amount in part(resources, what).items() if name not in _SIZED}
         for what in ("requests", "limits")
     }
-    return {**container, "resources": {**resources, **amounts}, "resizePolicy": None}
+    return {**container, "resources": {**resources, **amounts, "claims": None}, "resizePolicy": None}
 
 
 def check_ephemeral(new: Document, old: Document) -> list[Cause]:

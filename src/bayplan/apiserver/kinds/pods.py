@@ -13,9 +13,10 @@ from bayplan.apiserver.kinds.pod_subresources import EPHEMERAL, RESIZE, check_ep
 from bayplan.apiserver.kinds.service_account_admission import admit_service_account
 from bayplan.apiserver.kinds.spec_memory import RememberedSpec
 from bayplan.apiserver.kinds.strategy import Context, Strategy, copy_part, raise_generation
-from bayplan.apiserver.model.errors import Cause
+from bayplan.apiserver.model.errors import Cause, forbidden
 from bayplan.apiserver.validation.pod_specs import check_node_name
 from bayplan.base.plain_data import Document, part, parts
+from bayplan.objects.selectors import quote
 
 _GATED = "Scheduling is blocked due to non-empty scheduling gates"
 _APP_ARMOR = "container.apparmor.security.beta.kubernetes.io/"
@@ -89,6 +90,12 @@ class PodStrategy(Strategy):
         """Keep spec, owners and quality of service."""
         super().prepare_status(context, new, old)
         status, before = part(new, "status"), part(old, "status")
+        first, every = status.get("podIP"), parts(status, "podIPs")
+        if first and (not every or every[0].get("ip") != first):
+            # The older field wins, as for kubelets that know only that.
+            status["podIPs"] = [{"ip": first}]
+        elif every:
+            status["podIP"] = every[0].get("ip")
         if not status.get("qosClass") and before.get("qosClass"):
             status["qosClass"] = before["qosClass"]
 
@@ -113,7 +120,16 @@ class PodStrategy(Strategy):
         if context.subresource in (RESIZE, EPHEMERAL):
             if new.get("spec") == old.get("spec"):
                 return []
-            return check_resize(new, old) if context.subresource == RESIZE else check_ephemeral(new, old)
+            if context.subresource == EPHEMERAL:
+                return check_ephemeral(new, old)
+            causes = check_resize(new, old)
+            node = part(new, "spec").get("nodeName")
+            if not causes and node and context.cluster.find("nodes", "", str(node)) is None:
+                # The plugin NodeDeclaredFeatureValidator asks what the node can do.
+                raise forbidden(
+                    "pods", "", str(part(new, "metadata").get("name")), f"node {quote(str(node))} not found"
+                )
+            return causes
         return super().validate_update(context, new, old)
 
     def warnings(self, context: Context, document: Document, before: Document | None) -> list[str]:

@@ -102,3 +102,20 @@ class JobStrategy(WorkloadStrategy):
         selector = spec["selector"] = dict(part(spec, "selector"))
         name_of_uid = "batch.kubernetes.io/controller-uid"
         selector["matchLabels"] = {name_of_uid: uid, **part(selector, "matchLabels")}
+
+    def prepare_update(self, context: Context, new: Document, old: Document) -> None:
+        """Show the labels of the pods on a Job without labels of its own."""
+        super().prepare_update(context, new, old)
+        _show_labels(new)
+
+    def prepare_status(self, context: Context, new: Document, old: Document) -> None:
+        """Show the labels of the pods on a Job without labels of its own."""
+        super().prepare_status(context, new, old)
+        _show_labels(new)
+
+
+def _show_labels(job: Document) -> None:
+    labels = part(job, "spec", "template", "metadata", "labels")
+    metadata = part(job, "metadata")
+    if labels and not metadata.get("labels"):
+        metadata["labels"] = dict(labels)

@@ -272,7 +272,9 @@ def _check_configuration(info: RequestInfo, config: Document) -> None:
         raise bad_request(f"invalid object type: {group}/{version}, Kind={kind}")
     if part(config, "metadata").get("managedFields") is not None:
         raise bad_request("metadata.managedFields must be nil")
-    problem = undeclared_field(resource.fields, config) or mistyped_field(target_of(resource).type_name, config)
+    problem = undeclared_field(resource.fields, config) or mistyped_field(
+        target_of(resource).type_name, config, resource.fields
+    )
     if problem:
         raise internal(f"failed to create typed patch object ({_identity(info, config)}): {problem}")
 

@@ -75,6 +75,9 @@ def counter_checksum(revision: int) -> int:
 MODE = 0o600
 BUSY_TIMEOUT_S = 2.0
 _WHAT = "file of --store"
+PAGE_BYTES = 16 * 1024
+"""Pages of a new store. SQLite's usual 4 KiB have room for 1 KB of a row, and each larger row takes a page of its own: 1.4 KB of an
+event took 4.7 KB of the file. Writes take the same processor time."""
 _HEADER = 100
 _MAGIC = b"SQLite format 3\0"
 _log = logging.getLogger("bayplan.apiserver")
@@ -207,6 +210,8 @@ def _connect(path: Path) -> sqlite3.Connection:
             damage = [str(row[0]) for row in connection.execute("PRAGMA integrity_check(10)")]
             if damage != ["ok"]:
                 raise _damaged(path, "; ".join(damage[0].replace("\n", " ").split("  ")))
+        if not tables:
+            connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
         if not tables:

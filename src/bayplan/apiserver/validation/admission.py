@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from bayplan.apiserver.model.errors import duplicate, forbidden_value, invalid_value, required
+from bayplan.apiserver.validation.conditions import conditions
 from bayplan.apiserver.validation.engine import (
     Causes,
     Check,
@@ -435,13 +436,23 @@ def _actions(spec: Document, path: str, out: Causes) -> None:
 
 _BINDING = (need("policyName", dns_subdomain), optional("paramRef", _param_ref), optional("matchResources", _MATCH))
 _ALONE = ("object",)
+
+
+def _policy_status(new: Document, _old: Document, out: Causes) -> None:
+    status = part(new, "status")
+    for index, warning in enumerate(parts(part(status, "typeChecking"), "expressionWarnings")):
+        here = f"status.typeChecking.expressionWarnings[{index}]"
+        out.extend(required(f"{here}.{name}") for name in ("warning", "fieldRef") if not warning.get(name))
+    conditions(status, "status", out)
+
+
 _GROUP = "admissionregistration.k8s.io/"
 KINDS = {
     f"{_GROUP}validatingwebhookconfigurations": kind(_hooks(_hook()), metadata=_ALONE),
     f"{_GROUP}mutatingwebhookconfigurations": kind(
         _hooks(_hook(field("reinvocationPolicy", one_of("IfNeeded", "Never")))), metadata=_ALONE
     ),
-    f"{_GROUP}validatingadmissionpolicies": kind(_validating_policy, metadata=_ALONE),
+    f"{_GROUP}validatingadmissionpolicies": kind(_validating_policy, metadata=_ALONE, status=[_policy_status]),
     f"{_GROUP}mutatingadmissionpolicies": kind(_mutating_policy, metadata=_ALONE),
     f"{_GROUP}validatingadmissionpolicybindings": kind(inside("spec", *_BINDING, _actions), metadata=_ALONE),
     f"{_GROUP}mutatingadmissionpolicybindings": kind(inside("spec", *_BINDING), metadata=_ALONE),

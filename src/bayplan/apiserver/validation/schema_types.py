@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from typing import cast
 
 from bayplan.base.plain_data import Document, part, texts
-from bayplan.cel.estimates import Path, Size
+from bayplan.cel.estimates import Path
+from bayplan.cel.function_costs import Size
 from bayplan.cel.problems import RunProblem
 from bayplan.cel.times import parse_duration, parse_timestamp
 from bayplan.cel.types import BOOL, BYTES, DOUBLE, DURATION, DYN, INT, STRING, TIMESTAMP, CelType, list_of, map_of
