@@ -115,7 +115,7 @@ def test_environments_run_side_by_side() -> None:
     made = gymnasium.make_vec(
         "Bayplan/Scheduling-v0", num_envs=2, vectorization_mode="sync", workload=small, max_nodes=4
     )
-    observations, _ = made.reset(seed=[1, 2])
+    observations, _ = made.reset(seed=1)
     assert observations["nodes"].shape == (2, 4, 4)
     for _ in range(15):
         observations, *_ = made.step(observations["action_mask"].argmax(axis=1))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -24,6 +24,8 @@ INVALID_ACTION_REWARD = -1.0
 MAX_SHARE = 2.0
 """Shares in observations are cut at this; a share above 1 is more than the largest node has."""
 
+_METADATA: dict[str, Any] = {"render_modes": []}
+
 
 class SchedulingEnv(gymnasium.Env[dict[str, Any], Any]):
     """Schedules the pods of a workload in virtual time. Filters, queue and retries are the scheduler's; the choice is the agent's.
@@ -43,7 +45,7 @@ class SchedulingEnv(gymnasium.Env[dict[str, Any], Any]):
     `mean_wait_s` and `unplaced`.
     """
 
-    metadata: ClassVar[dict[str, Any]] = {"render_modes": []}
+    metadata = _METADATA
 
     def __init__(
         self,

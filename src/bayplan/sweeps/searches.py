@@ -62,7 +62,8 @@ class OptunaSearch:
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         self._plan = plan
         seed = stream_seed(plan.seeds[0], "optuna") % 2**32
-        direction = "maximize" if OBJECTIVES[plan.objective].maximise else "minimize"
+        directions = optuna.study.StudyDirection
+        direction = directions.MAXIMIZE if OBJECTIVES[plan.objective].maximise else directions.MINIMIZE
         self._study = optuna.create_study(direction=direction, sampler=optuna.samplers.TPESampler(seed=seed))
         self._failed = optuna.trial.TrialState.FAIL
         self._asked: list[Any] = []

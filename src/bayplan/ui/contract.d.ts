@@ -1256,6 +1256,7 @@ declare namespace Api {
     sole: SoleFilter[];
     usable: number;
     nodes: number;
+    is_specific: boolean;
   }
 
   /** One attempt with one object per node. */
@@ -1508,7 +1509,7 @@ declare namespace Api {
     pods: number[];
   }
 
-  /** A filter that rejects pods on all nodes. */
+  /** A reason for which pods fit nowhere. */
   interface WaitingReason {
     plugin: string;
     alone: number;
