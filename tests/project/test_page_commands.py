@@ -22,11 +22,19 @@ BLOCK = re.compile(r"^ *```(?:sh|console)\n(.*?)^ *```$", re.MULTILINE | re.DOTA
 PAGES = sorted(["README.md", *(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md") if path.name != "cli.md")])
 OWN_TESTS = {
     "docs/messages.md": "tests/project/test_messages.py",
+    "docs/gpu-sharing.md": "tests/contrib/test_gpu_sharing.py",
     "docs/planning.md": "tests/project/test_planning_page.py",
+    "docs/questions.md": "tests/project/test_questions_page.py",
+    "docs/reports.md": "tests/reports/test_page.py",
+    "docs/scenarios.md": "tests/cli/test_test.py",
+    "docs/sweeps.md": "tests/sweeps/test_sweep.py",
     "docs/tutorial.md": "tests/project/test_tutorial.py",
+    "docs/tutorial-ci.md": "tests/project/test_run_pages.py",
     "docs/tutorial-import.md": "tests/app/test_tutorial_import.py",
+    "docs/tutorial-node-group.md": "tests/project/test_run_pages.py",
+    "docs/tutorial-weights.md": "tests/project/test_weights_tutorial.py",
 }
-"""Pages whose commands run in a test of their own."""
+"""Pages whose commands run in a test of their own, some with inputs of the test: traces of others, a sweep of minutes."""
 
 ELSEWHERE = {
     "extender": "serves until it is stopped: tests/cli/test_extender.py",

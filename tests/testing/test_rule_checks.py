@@ -168,7 +168,7 @@ class ScoresAllOtherwise(Scored):
 BROKEN = [
     (SilentRefresh, "and refresh() did not say that other rows moved"),
     (DeafInTrials, "after_changes() must read again all that pods can change"),
-    (StaysInTrials, "before_changes() must go back"),
+    (StaysInTrials, "before_changes() must restore the rule"),
     (OtherForAll, "when asked about this one"),
     (CountsOnce, "return the params for the changed cluster from params_after_changes()"),
     (ScoredOnce, "reads declares Reads.NODES only, and refresh() did not say that other rows moved"),

@@ -75,6 +75,7 @@ PODS = pa.schema(
         ("requests", _AMOUNTS),
         ("template", pa.int32()),
         ("labels", pa.map_(pa.string(), pa.string())),
+        ("disruption", pa.string()),
     ]
 )
 

@@ -86,6 +86,7 @@ def _pods(result: SimulationResult, templates: _Templates) -> Iterator[Row]:
             list(requests.items()),
             template,
             [] if pod.pod is None else sorted(pod.pod.metadata.labels.items()),
+            pod.disruption,
         )
 
 

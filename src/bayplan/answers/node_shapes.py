@@ -147,7 +147,7 @@ class ShapeCatalogue:
             pool = _pool_name(first)
             found.append(
                 NodeShape(
-                    name=f"{pool}{_told_apart(first, alike[pool], own)}",
+                    name=f"{pool}{_distinguished(first, alike[pool], own)}",
                     node=first,
                     count=len(members),
                     price=size_price(first),
@@ -321,7 +321,7 @@ def _labels_of_one_node(nodes: Iterable[Node]) -> frozenset[str]:
     return frozenset(unique | {HOSTNAME})
 
 
-def _told_apart(node: Node, alike: Sequence[Node], own: Collection[str]) -> str:
+def _distinguished(node: Node, alike: Sequence[Node], own: Collection[str]) -> str:
     """Return the labels that tell a node from others of its pool, zone and size left out; "" if there are none."""
     labels = node.metadata.labels
     differ = [

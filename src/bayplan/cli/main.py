@@ -54,7 +54,7 @@ COMMANDS = (
     Command("nodes", "Show which nodes to add, or which can be removed.", _SIMULATE),
     Command("what-if", "Show a cluster before and after changes.", _SIMULATE),
     Command("compare", "Compare two clusters, or two configurations.", _SIMULATE),
-    Command("test", "Run scenario files and check their assertions.", _SIMULATE),
+    Command("test", "Run scenario files in virtual time and check their assertions.", _SIMULATE),
     Command("sweep", "Simulate many configurations and print the best ones.", _SIMULATE),
     Command("report", "Write an HTML report with charts of one or several runs.", _SIMULATE),
     Command("when", "Show when a waiting pod or a Job would start.", _SIMULATE),

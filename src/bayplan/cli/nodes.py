@@ -65,7 +65,7 @@ DeleteEmptyDirData: TypeAlias = Annotated[
 ]
 DisableEviction: TypeAlias = Annotated[bool, typer.Option("--disable-eviction", help="Ignore disruption budgets.")]
 BoundOption: TypeAlias = Annotated[
-    Bound, typer.Option("--bound", help="How to bound the best answer; packing needs OR-tools.")
+    Bound, typer.Option("--bound", help="Bound for the best answer; packing needs OR-tools.")
 ]
 Preempt: TypeAlias = Annotated[bool, typer.Option("--preempt", help="Evict pods of lower priority for waiting ones.")]
 
