@@ -30,14 +30,23 @@ def capacity(
     sources: Sources = None,
     files: Annotated[
         list[str] | None,
-        typer.Option("--file", "-f", metavar="FILE", help="Manifests of workloads to copy. [default: none]"),
+        typer.Option(
+            "--file",
+            "-f",
+            metavar="FILE",
+            help="Manifests of workloads that do not exist yet; repeatable. [default: none]",
+        ),
     ] = None,
-    preempt: Annotated[bool, typer.Option("--preempt", help="Evict pods of lower priority for copies.")] = False,
+    preempt: Annotated[bool, typer.Option("--preempt", help="Evict pods of lower priority to place copies.")] = False,
     limit: Annotated[int, typer.Option(metavar="N", min=1, help="Maximum number of copies.")] = DEFAULT_LIMIT,
-    seeds: Annotated[int, typer.Option(metavar="N", min=1, max=100, help="Number of seeds to try, for a range.")] = 1,
+    seeds: Annotated[
+        int, typer.Option(metavar="N", min=1, max=100, help="Number of seeds to try; more than one gives a range.")
+    ] = 1,
     over_time: Annotated[
         int | None,
-        typer.Option(metavar="N", min=2, max=1000, help="Times of a result directory to ask about. [default: its end]"),
+        typer.Option(
+            metavar="N", min=2, max=1000, help="Number of evenly spaced times of a result directory. [default: its end]"
+        ),
     ] = None,
     everything: All = False,
     context: Context = "",
@@ -57,7 +66,7 @@ def capacity(
     were placed there, and why no more fit. Affinity, spreading, volumes, quotas and limit ranges count. No pod is evicted
     unless --preempt is given; then victims are listed.
 
-    With --over-time, a result directory is asked at evenly spaced times: how many copies would have fitted at each.
+    --over-time N shows how many copies would have fitted at each of N evenly spaced times of a result directory.
 
     Example: bayplan capacity deployment/shop/web=3,deployment/shop/db --context prod
     """

@@ -18,7 +18,7 @@ def check(
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of lines.")] = False,
 ) -> None:
-    """Check manifests as a server-side dry run of kubectl apply does.
+    """Check manifests as kubectl apply --dry-run=server does.
 
     Custom resource definitions, namespaces and admission policies among the manifests apply to the others. Nothing is stored, and
     no cluster is needed. Each refusal and warning is printed with file and line.

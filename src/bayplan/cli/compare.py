@@ -27,7 +27,7 @@ def compare(
         str,
         typer.Argument(metavar="A", help="Dump, result directory, URL or context:NAME; with --on a configuration."),
     ],
-    b: Annotated[str, typer.Argument(metavar="B", help="Second one of the same kind.")],
+    b: Annotated[str, typer.Argument(metavar="B", help="Second cluster or configuration, given like A.")],
     on: Annotated[
         list[str] | None,
         typer.Option("--on", metavar="SOURCE", help="Cluster for comparing two configurations. [default: none]"),
@@ -43,7 +43,7 @@ def compare(
 ) -> None:
     """Compare two clusters, or two configurations.
 
-    Pods are the same if they have the same namespace and name; a pod that only one side has is a difference. For each pod that
+    Pods are matched by namespace and name; a pod that only one side has is a difference. For each pod that
     moved, the plugin that judged the two nodes differently is shown. With --on, A and B are KubeSchedulerConfiguration files,
     or default, and each places all pods again from an empty cluster, unless --keep is given.
 

@@ -49,8 +49,13 @@ def completion(
 ) -> None:
     """Print the completion script of a shell.
 
-    In bash, and in zsh after compinit, source <(bayplan completion bash) loads it, with zsh instead of bash. In fish: bayplan
-    completion fish | source. To load it in every shell, write it to the folder of completions of your shell.
+    bash: source <(bayplan completion bash)
+
+    zsh, after compinit: source <(bayplan completion zsh)
+
+    fish: bayplan completion fish | source
+
+    To load it in every new shell, write it to your shell's folder of completions.
 
     Example: bayplan completion bash > ~/.local/share/bash-completion/completions/bayplan
     """

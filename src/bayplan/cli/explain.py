@@ -70,7 +70,7 @@ def explain(
     attempt: Annotated[
         int | None, typer.Option(metavar="N", help="Attempt to show in full. [default: the last]")
     ] = None,
-    node: Annotated[str, typer.Option(metavar="NAME", help="Node to follow through all plugins. [default: none]")] = "",
+    node: Annotated[str, typer.Option(metavar="NAME", help="Node to explain plugin by plugin. [default: none]")] = "",
     nodes: Annotated[bool, typer.Option("--nodes", help="List all nodes instead of examples.")] = False,
     as_json: AsJson = False,
     mode: ModeOption = Mode.CURRENT,
@@ -89,11 +89,11 @@ def explain(
 
     The verdict comes first: the filter that rejects every node leads. Then come the attempts, one of them in full: which nodes
     failed at which plugin and why, the best nodes with the scores of every plugin, the nodes with equal scores, and what made the
-    chosen node win. If no node was found, changes that would help are listed, each tried in a fork (bayplan unblock has all).
-    With --node, each filter that rejects the pod there is shown with the smallest change that would turn it. For a workload,
+    chosen node win. If no node was found, changes that would help are listed, each tried in a copy of the cluster (unblock has
+    all). With --node, each filter that rejects the pod there is shown with the smallest change that lets it pass. For a workload,
     its pods are listed.
 
-    Dumps, running Bayplans and live clusters are explained in their present state; a pod with a node is scheduled again in a fork.
+    Dumps, running Bayplans and live clusters are explained in their present state; a pod with a node is scheduled again in a copy.
     Manifests that never were in a cluster are simulated, as is a dump with --until or --creation-times.
 
     Example: bayplan explain shop/year-in-memory $(bayplan example)

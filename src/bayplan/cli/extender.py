@@ -21,7 +21,7 @@ def extender(
         list[str] | None,
         typer.Argument(
             metavar="[PATH]...",
-            help="Nodes and running pods of the cluster, if requests lack them.",
+            help="Manifests or dump with the nodes and running pods of the cluster.",
         ),
     ] = None,
     plugin: Annotated[

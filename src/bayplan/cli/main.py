@@ -65,7 +65,7 @@ COMMANDS = (
     Command("record", "Record the changes of a cluster to a file.", _REAL),
     Command("replay", "Replay a recording into a running Bayplan.", _REAL),
     Command("schedule", "Schedule the pods of a real cluster, or check its scheduler.", _REAL),
-    Command("check", "Check manifests as a server-side dry run of kubectl apply does.", _TOOLS),
+    Command("check", "Check manifests as kubectl apply --dry-run=server does.", _TOOLS),
     Command("config", "Check a scheduler configuration, or convert an older one.", _TOOLS),
     Command("conformance", "Compare with recorded decisions of kube-scheduler.", _TOOLS),
     Command("store", "Check the database file of a cluster, or repair it.", _TOOLS),

@@ -38,7 +38,7 @@ Shape: TypeAlias = Annotated[
     list[str] | None,
     typer.Option(
         metavar="SHAPE",
-        help="Shape to add: cpu=8,memory=32Gi,price=0.4 or like=NODE. [default: like the cluster's]",
+        help="Node shape to add: cpu=8,memory=32Gi,price=0.4 or like=NODE; repeatable. [default: existing shapes]",
     ),
 ]
 Shapes: TypeAlias = Annotated[
@@ -46,18 +46,18 @@ Shapes: TypeAlias = Annotated[
     typer.Option("--shapes", metavar="FILE", help="Node manifests: shapes that can be added. [default: none]"),
 ]
 Copies: TypeAlias = Annotated[
-    str, typer.Option(metavar="WORKLOAD=N,...", help="Further copies to find nodes for. [default: none]")
+    str, typer.Option(metavar="WORKLOAD=N,...", help="Extra copies of workloads to place (add). [default: none]")
 ]
 Price: TypeAlias = Annotated[
     list[str] | None,
-    typer.Option(metavar="TYPE=PRICE", help="Price of an instance type, pool or node. [default: 1 each]"),
+    typer.Option(metavar="TYPE=PRICE", help="Price of an instance type, pool or node; repeatable. [default: 1 each]"),
 ]
 NodeNames: TypeAlias = Annotated[
     list[str] | None,
     typer.Option(metavar="NODES", help="Nodes that may be removed: names, patterns, label:key=value. [default: all]"),
 ]
 Most: TypeAlias = Annotated[
-    int | None, typer.Option(metavar="N", min=1, help="Maximum number of nodes to remove. [default: none]")
+    int | None, typer.Option(metavar="N", min=1, help="Maximum number of nodes to remove. [default: no limit]")
 ]
 Force: TypeAlias = Annotated[bool, typer.Option("--force", help="Move pods without a controller, too.")]
 DeleteEmptyDirData: TypeAlias = Annotated[
@@ -65,9 +65,11 @@ DeleteEmptyDirData: TypeAlias = Annotated[
 ]
 DisableEviction: TypeAlias = Annotated[bool, typer.Option("--disable-eviction", help="Ignore disruption budgets.")]
 BoundOption: TypeAlias = Annotated[
-    Bound, typer.Option("--bound", help="Bound for the best answer; packing needs OR-tools.")
+    Bound, typer.Option("--bound", help="Method for the bound on the best answer; packing needs OR-Tools.")
 ]
-Preempt: TypeAlias = Annotated[bool, typer.Option("--preempt", help="Evict pods of lower priority for waiting ones.")]
+Preempt: TypeAlias = Annotated[
+    bool, typer.Option("--preempt", help="Evict pods of lower priority to place waiting pods (add).")
+]
 
 
 def nodes(
@@ -99,7 +101,7 @@ def nodes(
 ) -> None:
     """Show which nodes to add, or which can be removed.
 
-    add finds a cheap set of nodes with which every waiting pod is placed, and prints how cheap any set could be. remove finds
+    add finds a cheap set of nodes that gets every waiting pod placed, and prints a lower bound of the price. remove finds
     nodes that can be drained, in order, with every pod still placed, and where each pod moves. It follows kubectl drain:
     disruption budgets are honoured, pods of DaemonSets are ignored, and pods without a controller or with emptyDir volumes
     keep their node unless --force or --delete-emptydir-data is given.

@@ -35,7 +35,7 @@ def replay(
     ],
     to: To = DEFAULT_TO,
     speed: Annotated[
-        str, typer.Option(metavar="X", help="Recorded seconds per second; inf for as fast as possible.")
+        str, typer.Option(metavar="X", help="Playback speed; 1 is real time, inf is as fast as possible.")
     ] = "1",
     seek: Annotated[
         str, typer.Option(metavar="TIME", help="Position to start from, such as 5m. [default: the beginning]")
@@ -47,9 +47,9 @@ def replay(
 ) -> None:
     """Replay a recording into a running Bayplan.
 
-    Changes keep their original timing. Standard input takes one command per line: pause, resume, speed X, seek TIME, where
-    (prints the position).
-    For a SimKube trace the workloads are applied, and Bayplan's controllers create the pods. Start Bayplan with bayplan up first.
+    Changes are applied with their recorded timing, scaled by --speed. Standard input takes one command per line: pause, resume,
+    speed X, seek TIME, where (prints the position). For a SimKube trace the workloads are applied,
+    and Bayplan's controllers create the pods. Start Bayplan with bayplan up first.
 
     Example: bayplan replay monday.jsonl.gz --speed 60
     """

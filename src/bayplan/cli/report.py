@@ -12,14 +12,16 @@ from bayplan.base.output_paths import check_output_folder
 def report(
     results: Annotated[
         list[str],
-        typer.Argument(metavar="[LABEL=]FOLDER...", help="Result folders; those with one label differ in their seed."),
+        typer.Argument(
+            metavar="[LABEL=]FOLDER...", help="Result folders; folders with the same label are runs of different seeds."
+        ),
     ],
     out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="HTML file to write.")] = Path("report.html"),
     title: Annotated[str, typer.Option(metavar="TEXT", help="Title of the page.")] = "Bayplan report",
 ) -> None:
     """Write an HTML report with charts of one or several runs.
 
-    The file needs no network. It shows utilisation, waiting times, queue length, fragmentation, rejections, nodes, pods and
+    The file is self-contained. It shows utilisation, waiting times, queue length, fragmentation, rejections, nodes, pods and
     cost; for several seeds with 95 % confidence intervals.
 
     Example: bayplan report default=out/a1 default=out/a2 packed=out/b1 packed=out/b2

@@ -33,7 +33,8 @@ PluginDeadline: TypeAlias = Annotated[
 LeaderElect: TypeAlias = Annotated[
     bool | None,
     typer.Option(
-        "--leader-elect/--no-leader-elect", help="Wait for the leader election lease. [default: as configured, on]"
+        "--leader-elect/--no-leader-elect",
+        help="Wait for the leader election lease. [default: as in --config, else on]",
     ),
 ]
 Qps: TypeAlias = Annotated[

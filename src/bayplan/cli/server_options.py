@@ -15,7 +15,7 @@ Listen: TypeAlias = Annotated[
     str, typer.Option(metavar="ADDRESS", help="Address to listen on; other than loopback requires --token.")
 ]
 WriteKubeconfig: TypeAlias = Annotated[
-    Path, typer.Option(metavar="FILE", help="Kubeconfig to write; a context is added to an existing one.")
+    Path, typer.Option(metavar="FILE", help="Kubeconfig to write; in an existing one, adds and selects a context.")
 ]
 StoreFile: TypeAlias = Annotated[
     Path | None,
@@ -40,7 +40,8 @@ Retain: TypeAlias = Annotated[
     str,
     typer.Option(
         metavar="LIMITS",
-        help="Limits of stored decisions (full, bytes, age, summaries). [default: full=100000,bytes=512Mi,summaries=500000]",
+        help="Limits of stored decisions: full=N, bytes=SIZE, age=DURATION, summaries=N. "
+        "[default: full=100000,bytes=512Mi,summaries=500000]",
     ),
 ]
 Annotations: TypeAlias = Annotated[
@@ -64,7 +65,7 @@ WithKubelet: TypeAlias = Annotated[
 ]
 RunTime: TypeAlias = Annotated[
     str,
-    typer.Option(metavar="DURATION", help="Run time of new pods with restartPolicy Never or OnFailure, or forever."),
+    typer.Option(metavar="DURATION", help="Run time (or forever) of new pods with restartPolicy Never or OnFailure."),
 ]
 Speed: TypeAlias = Annotated[float, typer.Option(metavar="X", help="Speed of the cluster's clock; 1 is real time.")]
 Paused: TypeAlias = Annotated[bool, typer.Option("--paused", help="Start with the clock paused.")]
@@ -85,10 +86,12 @@ Webhooks: TypeAlias = Annotated[
     typer.Option(
         "--webhooks",
         metavar="TARGET",
-        help="Webhooks that may be called: loopback, HOST:PORT, NAMESPACE/SERVICE=HOST:PORT, any. [default: none]",
+        help="Webhooks that may be called: loopback, HOST:PORT, NAMESPACE/SERVICE=HOST:PORT, any; repeatable. [default: none]",
     ),
 ]
 ServiceAccounts: TypeAlias = Annotated[
     bool,
-    typer.Option("--service-account-admission", help="Require the service account of a pod, and mount its token."),
+    typer.Option(
+        "--service-account-admission", help="Require that a pod's service account exists, and mount its token."
+    ),
 ]

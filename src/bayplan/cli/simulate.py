@@ -43,9 +43,7 @@ Out: TypeAlias = Annotated[
     Path | None,
     typer.Option(metavar="FOLDER", help="Folder for decisions and summary; replaces an older result. [default: none]"),
 ]
-Once: TypeAlias = Annotated[
-    bool, typer.Option("--once", help="Accepted for scripts; simulate always exits after its report.")
-]
+Once: TypeAlias = Annotated[bool, typer.Option("--once", help="Ignored; simulate always exits after its report.")]
 
 
 def simulate(

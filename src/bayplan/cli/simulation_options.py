@@ -18,10 +18,10 @@ from bayplan.formats.inputs import Inputs, LoadProgress
 from bayplan.sim.progress import Progress as SimulatorProgress
 from bayplan.sim.result import SimulationResult
 
-INPUT_HELP = "Manifests, cluster dumps or OpenB traces: files, folders, patterns, or - (stdin)."
+INPUT_HELP = "Manifests, cluster dumps or Alibaba OpenB traces: files, folders, patterns, or - (stdin)."
 
 ModeOption: TypeAlias = Annotated[
-    Mode, typer.Option("--mode", help="Current scheduler, or v1.16 with its queue (docs/classic.md).")
+    Mode, typer.Option("--mode", help="Current scheduler, or that of v1.16 (docs/classic.md).")
 ]
 Config: TypeAlias = Annotated[
     Path | None,
@@ -60,7 +60,9 @@ Until: TypeAlias = Annotated[
 ]
 MaxPods: TypeAlias = Annotated[
     int,
-    typer.Option(metavar="N", help="Maximum number of pods of all workloads. [default: 500,000]", show_default=False),
+    typer.Option(
+        metavar="N", help="Refuse input whose workloads have more pods. [default: 500,000]", show_default=False
+    ),
 ]
 CreationTimes: TypeAlias = Annotated[
     bool, typer.Option("--creation-times", help="Add objects at their creationTimestamp instead of all at the start.")
@@ -70,15 +72,17 @@ Timeline: TypeAlias = Annotated[
 ]
 Workload: TypeAlias = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="Workload that shapes the trace: arrivals, run times, load. [default: none]"),
+    typer.Option(metavar="FILE", help="Trace changes: arrivals, run times, load (docs/workloads.md). [default: none]"),
 ]
 Autoscaler: TypeAlias = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="Autoscaler with node groups that grow and shrink. [default: none]"),
+    typer.Option(metavar="FILE", help="Cluster autoscaler with its node groups (docs/autoscaling.md). [default: none]"),
 ]
 Descheduler: TypeAlias = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="DeschedulerPolicy that evicts badly placed pods. [default: none]"),
+    typer.Option(
+        metavar="FILE", help="DeschedulerPolicy for evicting badly placed pods (docs/descheduling.md). [default: none]"
+    ),
 ]
 DeschedulingInterval: TypeAlias = Annotated[
     str, typer.Option(metavar="DURATION", help="Time between two runs of the descheduler.")

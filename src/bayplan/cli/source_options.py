@@ -21,10 +21,13 @@ SOURCE_HELP = "Manifests or dump, result directory, or URL of a running Bayplan.
 
 Sources: TypeAlias = Annotated[list[str] | None, typer.Argument(metavar="[SOURCE]...", help=SOURCE_HELP)]
 Context: TypeAlias = Annotated[
-    str, typer.Option("--context", metavar="NAME", help="Context of a kubeconfig: read a live cluster. [default: none]")
+    str,
+    typer.Option(
+        "--context", metavar="NAME", help="Context of a live cluster to read instead of SOURCE. [default: none]"
+    ),
 ]
 Kubeconfig: TypeAlias = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Kubeconfig of --context. [default: as for kubectl]")
+    Path | None, typer.Option(metavar="FILE", help="Kubeconfig of the live cluster. [default: as for kubectl]")
 ]
 AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 

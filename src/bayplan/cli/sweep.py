@@ -21,16 +21,30 @@ class ExecutorName(StrEnum):
 
 
 def sweep(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="File with input, parameters and objective.")],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="Sweep file: input, parameters and objective (docs/sweeps.md).")
+    ],
     out: Annotated[Path, typer.Option("--out", "-o", metavar="FOLDER", help="Folder for the results.")],
     executor: Annotated[
-        ExecutorName, typer.Option(help="Run trials here, in processes, or on Ray.")
+        ExecutorName, typer.Option(help="Run trials in this process, in worker processes, or on Ray.")
     ] = ExecutorName.PROCESSES,
-    workers: Annotated[int, typer.Option(metavar="N", min=0, help="Trials at a time; 0: one per processor.")] = 0,
-    address: Annotated[str, typer.Option(metavar="HOST:PORT", help="Ray cluster. [default: a new one here]")] = "",
+    workers: Annotated[int, typer.Option(metavar="N", min=0, help="Number of parallel trials; 0 for one per CPU.")] = 0,
+    address: Annotated[
+        str, typer.Option(metavar="HOST:PORT", help="Address of a Ray cluster. [default: a new local one]")
+    ] = "",
     objective: Annotated[str, typer.Option(metavar="NAME", help="Objective to optimise. [default: as in FILE]")] = "",
-    search: Annotated[str, typer.Option(metavar="NAME", help="grid, random or optuna. [default: as in FILE]")] = "",
-    trials: Annotated[int, typer.Option(metavar="N", min=0, help="Parameter sets to draw. [default: as in FILE]")] = 0,
+    search: Annotated[
+        str, typer.Option(metavar="NAME", help="Search method: grid, random or optuna. [default: as in FILE]")
+    ] = "",
+    trials: Annotated[
+        int,
+        typer.Option(
+            metavar="N",
+            min=0,
+            help="Number of parameter sets to try in random or optuna search. [default: as in FILE]",
+            show_default=False,
+        ),
+    ] = 0,
     best: Annotated[int, typer.Option(metavar="N", min=1, help="Number of parameter sets to print.")] = 10,
 ) -> None:
     """Simulate many configurations and print the best ones.

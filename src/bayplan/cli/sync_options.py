@@ -43,7 +43,7 @@ SourceVolumes = Annotated[
     bool,
     typer.Option(
         "--source-volumes",
-        help="Take the source's volumes for claims that wait for a consumer.",
+        help="Copy volumes of WaitForFirstConsumer claims instead of creating them.",
     ),
 ]
 Qps = Annotated[float, typer.Option(metavar="N", help="Requests per second to the source; negative for no limit.")]

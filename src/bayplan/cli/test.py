@@ -28,7 +28,7 @@ def test(
         Path | None, typer.Option(metavar="FILE", help="File for the results as JUnit XML. [default: none]")
     ] = None,
     seed: Annotated[
-        int | None, typer.Option(metavar="N", help="Seed instead of the scenarios' own. [default: theirs]")
+        int | None, typer.Option(metavar="N", help="Seed for all scenarios. [default: as in each scenario]")
     ] = None,
     check: Annotated[
         bool, typer.Option("--check", help="Check the simulator's own consistency after every event (slow).")
@@ -36,8 +36,8 @@ def test(
 ) -> None:
     """Run scenario files in virtual time and check their assertions.
 
-    A scenario changes a cluster step by step (create, scale, drain, fail a zone, ...) and asserts what must come of it. All files
-    are checked before the first scenario runs. For each false assertion, what was wanted and found is printed, and why pods wait.
+    A scenario changes a cluster step by step (create, scale, drain, fail a zone, ...) and asserts the outcome. All files are
+    checked before the first scenario runs. Each failed assertion is printed with expected and actual values, and why pods wait.
 
     Files: bayplan's own format (docs/scenarios.md), Scenario objects of kube-scheduler-simulator (KEP-140), and configurations
     of scheduler_perf.

@@ -48,10 +48,10 @@ def unblock(
 ) -> None:
     """Show what gets a waiting pod placed.
 
-    The first line has the reason why the pod waits and the best way to place it. Then come all ways that were found, the
+    The first line gives the reason why the pod waits and the best way to place it. Then come all ways that were found, the
     least risky first: wait for preemption, create what is missing, add a node, shrink the request, move pods, relax a rule,
-    lift a cordon, evict, raise the priority, tolerate a taint. Each was tried by scheduling in a fork of the cluster, and
-    nothing was changed. Budgets are honoured, and taints of unhealthy nodes are never tolerated. If no single change helps,
+    lift a cordon, evict, raise the priority, tolerate a taint. Each was tried by scheduling in a copy of the cluster, which
+    does not change. Disruption budgets are honoured, and taints of unhealthy nodes are never tolerated. If no single change helps,
     pairs of changes are tried.
 
     Example: bayplan unblock shop/web-1 --context prod

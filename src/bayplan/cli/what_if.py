@@ -29,7 +29,7 @@ def what_if(
         list[str] | None,
         typer.Option(
             metavar="new|all|WORKLOAD",
-            help="Pods to decide again on both sides; repeatable. [default: new pods only]",
+            help="Placed pods to schedule again, before and after; repeatable. [default: new, none of them]",
         ),
     ] = None,
     everything: All = False,
@@ -47,14 +47,16 @@ def what_if(
 
     The first line counts the pods that move, wait or are gone; the table has the reasons.
 
-    Nodes: lose-zone=ZONE, remove-nodes=NODES, drain=NODES, cordon=NODES, uncordon=NODES, taint=NODES:key=value:Effect,
-    untaint=NODES:key, resize=NODES:cpu=8,memory=32Gi, add-nodes=COUNT:SHAPE (cpu=8,memory=32Gi or like=NODE). NODES is a
+    Nodes: lose-zone=ZONE, remove-nodes=NODES, add-nodes=COUNT:SHAPE (cpu=8,memory=32Gi or like=NODE), drain=NODES,
+    cordon=NODES, uncordon=NODES, taint=NODES:key=value:Effect, untaint=NODES:key, resize=NODES:cpu=8,memory=32Gi. NODES is a
     name, a pattern or label:key=value.
 
     Workloads: scale=WORKLOAD:REPLICAS, restart=WORKLOAD, delete=WORKLOAD, priority=WORKLOAD:NUMBER, apply=FILE.
 
-    Scheduler: config=FILE, weight=PLUGIN:N, disable=PLUGIN, plugin=FILE.py:CLASS, feature-gates=A=true. Pods with a node stay
-    there, unless --reschedule all places everything again from an empty cluster, or --reschedule WORKLOAD some pods.
+    Scheduler: config=FILE, feature-gates=A=true, weight=PLUGIN:N, disable=PLUGIN, plugin=FILE.py:CLASS.
+
+    Placed pods keep their node, unless --reschedule all schedules every pod again from an empty cluster, or --reschedule WORKLOAD
+    the pods of a workload.
 
     Exit code: 0 if no pod that had a node would wait, 1 otherwise, 2 on bad input.
 

@@ -16,11 +16,13 @@ def when(
     sources: Sources = None,
     assume_run_time: Annotated[
         str,
-        typer.Option(metavar="DURATION", help="Run time of pods that end by themselves. [default: they never end]"),
+        typer.Option(
+            metavar="DURATION", help="Run time, if unknown, of Never and OnFailure pods. [default: they run forever]"
+        ),
     ] = "",
     within: Annotated[str, typer.Option(metavar="DURATION", help="Virtual time to look ahead.")] = "7d",
     seeds: Annotated[
-        int, typer.Option(metavar="N", min=1, max=100, help="Number of seeds to try, for a range.")
+        int, typer.Option(metavar="N", min=1, max=100, help="Number of seeds to try; more than one gives a range.")
     ] = DEFAULT_SEEDS,
     everything: All = False,
     context: Context = "",
@@ -38,7 +40,7 @@ def when(
     bayplan.io/run-time, or that of finished pods of the same Job or CronJob, or else --assume-run-time if its restart policy
     is Never or OnFailure.
 
-    Exit code: 0 if it starts within the time, 1 otherwise, 2 on bad input.
+    Exit code: 0 if it starts in the --within time, 1 otherwise, 2 on bad input.
 
     Example: bayplan when job/train --assume-run-time 2h --context prod
     """
