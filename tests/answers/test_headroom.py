@@ -39,3 +39,10 @@ def test_a_result_directory_is_asked_at_evenly_spaced_times(tmp_path: Path, caps
 def test_only_a_result_directory_has_several_times(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["capacity", "deployment/shop/web", str(example_path()), "--over-time", "3"]) == 2
     assert "expected a result directory" in capsys.readouterr().err
+
+
+def test_a_workload_from_a_file_has_no_headroom_over_time(capsys: pytest.CaptureFixture[str]) -> None:
+    example = str(example_path())
+    asked = ["capacity", "deployment/shop/web", example, "--file", example, "--over-time", "3"]
+    assert main(asked) == 2
+    assert "--over-time: expected workloads that were simulated" in capsys.readouterr().err

@@ -82,6 +82,9 @@ def capacity(
         strict=strict,
     )
     mix = parse_mix(workloads)
+    if over_time is not None and files:
+        hint = "a workload of the result directory, without --file"
+        raise InputError("--over-time", got="--file as well", wanted="workloads that were simulated", hint=hint)
     with opened(options) as (source, cluster):
         if over_time is not None:
             _print_over_time(source, mix, over_time, preempt, limit, everything=everything, as_json=as_json)
