@@ -38,7 +38,8 @@ build-checked: $(VENV)/.ready-dev ## run the tests of compiled modules with chec
 compiled: $(VENV)/.ready ## compile if a compiler works, and say so if none does (BAYPLAN_UNCOMPILED=1 leaves it out)
 	@test -n "$(BAYPLAN_UNCOMPILED)" || $(BIN)/python -m building --if-possible
 
-test: lint compiled ## do all that continuous integration does
+test: $(VENV)/.ready-dev ## do all that continuous integration does
+	@$(MAKE) --no-print-directory -j2 lint compiled
 	@$(BIN)/python -m pytest -n 2
 
 test-lowest: $(VENV)/.ready ## install the lowest versions of all dependencies in an environment of their own, and run a selection of tests
