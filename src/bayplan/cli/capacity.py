@@ -1,7 +1,7 @@
 """The command ``capacity``: how many more copies of a workload, or of a mix of workloads, fit."""
 
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, TypeAlias
 
 import typer
 
@@ -18,6 +18,19 @@ from bayplan.cli.question_options import All, opened, print_answer
 from bayplan.cli.simulation_options import Config, FeatureGates, ModeOption, Plugins, Seed, Strict
 from bayplan.cli.source_options import AsJson, Context, Kubeconfig, Sources, source_options
 
+Files: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--file", "-f", metavar="FILE", help="Manifests of workloads that do not exist yet; repeatable. [default: none]"
+    ),
+]
+OverTime: TypeAlias = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N", min=2, max=1000, help="Number of evenly spaced times of a result directory. [default: its end]"
+    ),
+]
+
 
 def capacity(
     workloads: Annotated[
@@ -28,26 +41,13 @@ def capacity(
         ),
     ],
     sources: Sources = None,
-    files: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--file",
-            "-f",
-            metavar="FILE",
-            help="Manifests of workloads that do not exist yet; repeatable. [default: none]",
-        ),
-    ] = None,
+    files: Files = None,
     preempt: Annotated[bool, typer.Option("--preempt", help="Evict pods of lower priority to place copies.")] = False,
     limit: Annotated[int, typer.Option(metavar="N", min=1, help="Maximum number of copies.")] = DEFAULT_LIMIT,
     seeds: Annotated[
         int, typer.Option(metavar="N", min=1, max=100, help="Number of seeds to try; more than one gives a range.")
     ] = 1,
-    over_time: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N", min=2, max=1000, help="Number of evenly spaced times of a result directory. [default: its end]"
-        ),
-    ] = None,
+    over_time: OverTime = None,
     everything: All = False,
     context: Context = "",
     kubeconfig: Kubeconfig = None,
@@ -82,12 +82,11 @@ def capacity(
         strict=strict,
     )
     mix = parse_mix(workloads)
-    if over_time is not None and files:
-        hint = "a workload of the result directory, without --file"
-        raise InputError("--over-time", got="--file as well", wanted="workloads that were simulated", hint=hint)
     with opened(options) as (source, cluster):
         if over_time is not None:
-            _print_over_time(source, mix, over_time, preempt, limit, everything=everything, as_json=as_json)
+            _print_over_time(
+                source, mix, over_time, preempt, limit, files=files, everything=everything, as_json=as_json
+            )
             return
         if files:
             from bayplan.formats.inputs import load_inputs
@@ -105,9 +104,13 @@ def _print_over_time(
     preempts: bool,
     limit: int,
     *,
+    files: Sequence[str] | None,
     everything: bool,
     as_json: bool,
 ) -> None:
+    if files:
+        hint = "a workload of the result directory, without --file"
+        raise InputError("--over-time", got="--file as well", wanted="workloads that were simulated", hint=hint)
     if source.kind is not SourceKind.RESULT:
         got = f"a {source.kind}, which has one time"
         raise InputError("--over-time", got=got, wanted="a result directory", hint="simulate --out DIR")

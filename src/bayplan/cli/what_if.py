@@ -1,6 +1,6 @@
 """The command ``what-if``: a cluster before and after changes, pod by pod."""
 
-from typing import Annotated
+from typing import Annotated, TypeAlias
 
 import typer
 
@@ -15,6 +15,14 @@ from bayplan.cli.question_options import All, opened, print_answer
 from bayplan.cli.simulation_options import Config, FeatureGates, ModeOption, Plugins, Seed, Strict
 from bayplan.cli.source_options import AsJson, Context, Kubeconfig, source_options
 
+Rescheduled: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="new|all|WORKLOAD",
+        help="Placed pods to schedule again, before and after; repeatable. [default: new, none of them]",
+    ),
+]
+
 
 def what_if(
     arguments: Annotated[
@@ -25,13 +33,7 @@ def what_if(
             show_default=False,
         ),
     ],
-    reschedule: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="new|all|WORKLOAD",
-            help="Placed pods to schedule again, before and after; repeatable. [default: new, none of them]",
-        ),
-    ] = None,
+    reschedule: Rescheduled = None,
     everything: All = False,
     context: Context = "",
     kubeconfig: Kubeconfig = None,
