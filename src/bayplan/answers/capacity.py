@@ -13,10 +13,12 @@ import msgspec
 import numpy as np
 
 from bayplan.analysis.rows import Rows
-from bayplan.answers.copies import Template, admission_of, comes_back, quota_namespaces, replacement
+from bayplan.answers.copies import Template, admission_of, quota_namespaces, replacement
+from bayplan.answers.displaced_pods import comes_back
+from bayplan.answers.instant_host import Eviction
 from bayplan.answers.node_groups import Group, group_of
 from bayplan.answers.question_cluster import QuestionCluster
-from bayplan.answers.trial import Eviction, Trial
+from bayplan.answers.trial import Trial
 from bayplan.answers.workloads import find_workload
 from bayplan.base.errors import InputError
 from bayplan.framework.cycle_state import CycleState
@@ -41,6 +43,23 @@ class Share(msgspec.Struct, frozen=True):
 
     workload: str
     count: int = 1
+
+
+def parse_mix(text: str) -> list[Share]:
+    """Return the workloads of a mix with their proportions.
+
+    Raises:
+        InputError: a proportion is no number above 0, or a workload has no name.
+    """
+    found = []
+    for part in text.split(","):
+        name, equals, number = part.strip().partition("=")
+        if not name or (equals and (not number.isascii() or not number.isdecimal() or not 1 <= int(number) <= 1000)):
+            raise InputError(
+                "workloads", got=repr(part), wanted="WORKLOAD or WORKLOAD=N, N from 1 to 1000", hint="web=3,db=1"
+            )
+        found.append(Share(name, int(number) if equals else 1))
+    return found
 
 
 class WorkloadCapacity(msgspec.Struct, frozen=True, kw_only=True):
