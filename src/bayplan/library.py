@@ -18,7 +18,7 @@ from bayplan.analysis.pod_lookup import find_pods
 from bayplan.analysis.rows import Rows
 from bayplan.analysis.units import format_count
 from bayplan.analysis.waits import WAITING
-from bayplan.answers.capacity import DEFAULT_LIMIT, CapacityAnswer, capacity
+from bayplan.answers.capacity import DEFAULT_LIMIT, CapacityAnswer, capacity, parse_mix
 from bayplan.answers.changes import parse_change
 from bayplan.answers.cluster_tables import NodeRow, PodRow, node_rows, pod_rows
 from bayplan.answers.drain_rules import DrainOptions
@@ -27,7 +27,6 @@ from bayplan.answers.instant_host import InstantHost
 from bayplan.answers.node_removal import RemovalAnswer, nodes_to_remove
 from bayplan.answers.present import present_pods
 from bayplan.answers.question_cluster import QuestionCluster
-from bayplan.answers.share_text import parse_mix
 from bayplan.answers.trial_cluster import TrialCluster
 from bayplan.answers.unblock import Unblocking, unblock
 from bayplan.answers.waiting_reasons import WaitingReason, waiting_reasons

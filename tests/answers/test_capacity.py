@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bayplan.answers.answer_text import capacity_text
-from bayplan.answers.capacity import Share, capacity
-from bayplan.answers.share_text import parse_mix
+from bayplan.answers.capacity import Share, capacity, parse_mix
 from bayplan.base.errors import InputError
 from bayplan.objects.kinds import decode
 from bayplan.objects.meta import KubernetesObject

@@ -6,11 +6,10 @@ from typing import Annotated, TypeAlias
 import typer
 
 from bayplan.answers.answer_text import capacity_text, headroom_text
-from bayplan.answers.capacity import DEFAULT_LIMIT, Share
+from bayplan.answers.capacity import DEFAULT_LIMIT, Share, parse_mix
 from bayplan.answers.capacity import capacity as find_capacity
 from bayplan.answers.headroom import headroom
 from bayplan.answers.question_cluster import QuestionCluster
-from bayplan.answers.share_text import parse_mix
 from bayplan.app.mode import Mode
 from bayplan.app.sources.cluster_source import ClusterSource, SourceKind
 from bayplan.base.errors import InputError

@@ -6,13 +6,13 @@ from typing import Annotated, TypeAlias
 import typer
 
 from bayplan.answers.answer_text import addition_text, removal_text
+from bayplan.answers.capacity import parse_mix
 from bayplan.answers.changes import select_names
 from bayplan.answers.drain_rules import DrainOptions
 from bayplan.answers.node_addition import nodes_to_add
 from bayplan.answers.node_offers import NodeOffer, offer_like, offers_of, parse_offer, parse_prices, prices_by_node
 from bayplan.answers.node_removal import nodes_to_remove
 from bayplan.answers.question_cluster import QuestionCluster
-from bayplan.answers.share_text import parse_mix
 from bayplan.app.mode import Mode
 from bayplan.base.errors import InputError
 from bayplan.cli.question_options import All, opened, print_answer

@@ -15,8 +15,7 @@ import numpy as np
 
 from bayplan.base.go_text.times import parse_instant
 from bayplan.engine.decision import Outcome, Record
-from bayplan.http_api.interning import TextCodes
-from bayplan.http_api.named_rows import NamedRows, NameOrder
+from bayplan.http_api.named_rows import NamedRows, NameOrder, TextCodes
 from bayplan.objects.pod import Pod
 from bayplan.objects.requests import Amounts, RequestGates, accounted_requests
 from bayplan.sim.result import PodFate, PodTimeline

@@ -13,12 +13,11 @@ from starlette.responses import Response
 
 from bayplan.analysis.units import format_count
 from bayplan.answers.answer_text import capacity_text, difference_text
-from bayplan.answers.capacity import DEFAULT_LIMIT
+from bayplan.answers.capacity import DEFAULT_LIMIT, parse_mix
 from bayplan.answers.capacity import capacity as find_capacity
 from bayplan.answers.changes import Change, parse_change
 from bayplan.answers.configuration_changes import changed_configuration, is_profile_change
 from bayplan.answers.explain_now import explain_now
-from bayplan.answers.share_text import parse_mix
 from bayplan.answers.unblock import unblock as find_suggestions
 from bayplan.answers.waiting_reasons import equal_pods, waiting_reasons
 from bayplan.answers.what_if import Answer as Differences
