@@ -14,7 +14,7 @@ from bayplan.engine.decision import Decision, Record
 from bayplan.engine.records import RecordLevel
 from bayplan.objects.meta import KubernetesObject, OwnerReference
 from bayplan.objects.node import Node
-from bayplan.objects.pod import Pod
+from bayplan.objects.pod import Pod, waiting_message
 from bayplan.objects.requests import Amounts, accounted_requests
 from bayplan.objects.workloads import Job, ReplicaSet
 from bayplan.sim.result import PodFate, PodTimeline, SimulatedEvent
@@ -78,15 +78,8 @@ def _timeline(pod: Pod, workload: str, profiles: Collection[str]) -> PodTimeline
         node=node,
         imported=bool(node),
         fate=fate,
-        message=_last_message(pod),
+        message=waiting_message(pod),
         pod=pod,
-    )
-
-
-def _last_message(pod: Pod) -> str:
-    """Return the last message of the cluster's scheduler, from the conditions of the pod."""
-    return next(
-        (each.message for each in pod.status.conditions if each.type == "PodScheduled" and each.status == "False"), ""
     )
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from bayplan.base.go_text.times import parse_instant
 from bayplan.engine.decision import Outcome, Record
 from bayplan.http_api.named_rows import NamedRows, NameOrder, TextCodes
-from bayplan.objects.pod import Pod
+from bayplan.objects.pod import Pod, waiting_message
 from bayplan.objects.requests import Amounts, RequestGates, accounted_requests
 from bayplan.sim.result import PodFate, PodTimeline
 from bayplan.state.arrays import Bools, Index, Ints
@@ -244,7 +244,7 @@ class PodTable:
         columns["node"][row] = self._nodes.code(spec.node_name)
         columns["priority"][row] = spec.priority or 0
         self._take_requests(row, pod)
-        message = _condition_message(pod)
+        message = "" if pod.spec.node_name else waiting_message(pod)
         if message or spec.node_name:
             self._say(row, life, message)
 
@@ -350,13 +350,3 @@ class PodTable:
             life.last_failure_ns = record.time_ns
             if not life.node:
                 self._say(row, life, record.message)
-
-
-def _condition_message(pod: Pod) -> str:
-    """Return why a pod has no node, from its condition PodScheduled."""
-    if pod.spec.node_name:
-        return ""
-    for condition in pod.status.conditions:
-        if condition.type == "PodScheduled" and condition.status == "False":
-            return condition.message
-    return ""

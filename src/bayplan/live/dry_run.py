@@ -22,7 +22,7 @@ from bayplan.engine.records import Record, RecordLevel, Records
 from bayplan.engine.scheduler import Scheduler
 from bayplan.live.cluster_feed import ObjectChange
 from bayplan.objects.meta import KubernetesObject
-from bayplan.objects.pod import Pod
+from bayplan.objects.pod import Pod, not_scheduled
 from bayplan.state.cluster_state import ClusterState
 
 SETTLE_NS = 1_000_000_000
@@ -318,7 +318,5 @@ def _is_shared(verdict: _Open, answer: _Answer) -> bool:
 
 def _refusal(pod: Pod) -> str:
     """Return why the cluster's scheduler found no node for a pod; "" if there is no such condition."""
-    for condition in pod.status.conditions:
-        if condition.type == "PodScheduled" and condition.status == "False" and condition.reason == "Unschedulable":
-            return condition.message
-    return ""
+    condition = not_scheduled(pod)
+    return condition.message if condition is not None and condition.reason == "Unschedulable" else ""
