@@ -16,6 +16,7 @@ from bayplan.answers.workloads import Found, template_of
 from bayplan.base.errors import InputError
 from bayplan.base.random_streams import RandomStreams
 from bayplan.cluster.admission import PodAdmission
+from bayplan.cluster.owned_pods import is_active
 from bayplan.cluster.store import ObjectStore
 from bayplan.controllers.pod_claims import POD_CLAIM_ANNOTATION
 from bayplan.objects.meta import KubernetesObject, ObjectMeta, OwnerReference
@@ -170,8 +171,7 @@ def comes_back(pod: Pod) -> bool:
     """
     owner = pod.metadata.controller()
     return (
-        pod.status.phase not in ("Succeeded", "Failed")
-        and pod.metadata.deletion_timestamp is None
+        is_active(pod)
         and MIRROR not in pod.metadata.annotations
         and (owner is None or owner.kind not in ("DaemonSet", "Node"))
     )

@@ -12,7 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from bayplan.answers.copies import MIRROR
-from bayplan.cluster.owned_pods import is_ready
+from bayplan.cluster.owned_pods import is_finished, is_ready
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
 from bayplan.objects.policy import PodDisruptionBudget
@@ -20,8 +20,6 @@ from bayplan.objects.selectors import NOTHING, Selector, SelectorError, compile_
 
 CORDON_TAINT = "node.kubernetes.io/unschedulable"
 """The taint that the node controller gives a cordoned node: one cordon, rejected by two filters."""
-
-_FINISHED = ("Succeeded", "Failed")
 
 
 class DrainOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,7 +56,7 @@ def stays_behind(pod: Pod) -> bool:
         MIRROR in pod.metadata.annotations
         or (owner is not None and owner.kind == "DaemonSet")
         or pod.metadata.deletion_timestamp is not None
-        or pod.status.phase in _FINISHED
+        or is_finished(pod)
     )
 
 

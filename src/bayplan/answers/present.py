@@ -17,12 +17,11 @@ from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod, waiting_message
 from bayplan.objects.requests import Amounts, accounted_requests
 from bayplan.objects.workloads import Job, ReplicaSet
-from bayplan.sim.result import PodFate, PodTimeline, SimulatedEvent
+from bayplan.sim.result import FATES, PodFate, PodTimeline, SimulatedEvent
 from bayplan.state.pod_info import FIRST_RESOURCE, POD_COUNT
 from bayplan.state.resource_table import PODS
 
 _HASH = "pod-template-hash"
-_FINISHED = {"Succeeded": PodFate.SUCCEEDED, "Failed": PodFate.FAILED}
 
 
 def present_pods(objects: Iterable[KubernetesObject], profiles: Collection[str]) -> list[PodTimeline]:
@@ -59,7 +58,7 @@ def workload_of(pod: Pod, owners: Mapping[tuple[str, str, str], OwnerReference])
 
 def _timeline(pod: Pod, workload: str, profiles: Collection[str]) -> PodTimeline:
     node, name = pod.spec.node_name, pod.spec.scheduler_name
-    fate = _FINISHED.get(pod.status.phase) or (PodFate.PLACED if node else PodFate.PENDING)
+    fate = FATES.get(pod.status.phase) or (PodFate.PLACED if node else PodFate.PENDING)
     if fate is PodFate.PENDING and name not in profiles:
         fate = PodFate.UNATTENDED
     elif fate is PodFate.PENDING and pod.spec.scheduling_gates:

@@ -18,7 +18,7 @@ from bayplan.engine.decision import Outcome, Record
 from bayplan.http_api.named_rows import NamedRows, NameOrder, TextCodes
 from bayplan.objects.pod import Pod, waiting_message
 from bayplan.objects.requests import Amounts, RequestGates, accounted_requests
-from bayplan.sim.result import PodFate, PodTimeline
+from bayplan.sim.result import FATES, PodFate, PodTimeline
 from bayplan.state.arrays import Bools, Index, Ints
 
 MAX_DELETED = 10_000
@@ -29,7 +29,6 @@ NEVER = np.iinfo(np.int64).max
 
 _FIRST_ROWS = 1024
 _SPARE_MESSAGES = 10_000
-_FINISHED = {"Succeeded": PodFate.SUCCEEDED, "Failed": PodFate.FAILED}
 
 
 class PodStatus(IntEnum):
@@ -52,7 +51,7 @@ STATUS_NAMES = {status.text: status for status in PodStatus}
 
 def status_of(pod: Pod) -> PodStatus:
     """Return the status of a pod, from its object alone."""
-    if pod.status.phase in _FINISHED:
+    if pod.status.phase in FATES:
         return PodStatus.FINISHED
     if pod.metadata.deletion_timestamp is not None:
         return PodStatus.TERMINATING
@@ -292,8 +291,8 @@ class PodTable:
             life.bound_ns, life.node, life.fate = now_ns, pod.spec.node_name, PodFate.PLACED
         if phase == "Running":
             life.started_ns = life.started_ns or now_ns
-        elif life.ended_ns is None and phase in _FINISHED:
-            life.ended_ns, life.fate = now_ns, _FINISHED[phase]
+        elif life.ended_ns is None and phase in FATES:
+            life.ended_ns, life.fate = now_ns, FATES[phase]
         if life.fate in (PodFate.PENDING, PodFate.GATED):
             life.fate = PodFate.GATED if pod.spec.scheduling_gates else PodFate.PENDING
 

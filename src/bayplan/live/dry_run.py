@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 
 from msgspec import Struct, field
 
+from bayplan.cluster.owned_pods import is_active
 from bayplan.engine.cycle import ScheduleResult
 from bayplan.engine.plan import Plan
 from bayplan.engine.records import Record, RecordLevel, Records
@@ -234,12 +235,7 @@ class DryRun:
         self._know(old, None, now_ns)
 
     def _is_waiting(self, pod: Pod) -> bool:
-        return (
-            not pod.spec.node_name
-            and pod.metadata.deletion_timestamp is None
-            and pod.status.phase not in ("Succeeded", "Failed")
-            and pod.spec.scheduler_name in self._scheduler.profiles
-        )
+        return not pod.spec.node_name and is_active(pod) and pod.spec.scheduler_name in self._scheduler.profiles
 
     # --- verdicts -----------------------------------------------------------------------------------------------------
 
