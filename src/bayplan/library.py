@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Self
 
+import msgspec
 from msgspec.structs import replace
 
 from bayplan.analysis.explain import BEST_NODES
@@ -32,9 +33,10 @@ from bayplan.answers.unblock import Unblocking, unblock
 from bayplan.answers.waiting_reasons import WaitingReason, waiting_reasons
 from bayplan.answers.what_if import Answer as WhatIfAnswer
 from bayplan.answers.what_if import Reschedule, what_if
+from bayplan.app.custom_plugins import CustomPlugin
 from bayplan.app.mode import Mode
 from bayplan.app.question_clusters import changed_setup
-from bayplan.app.scheduler_setup import SchedulerSetup
+from bayplan.app.scheduler_setup import SchedulerSetup, SetupOrigin
 from bayplan.app.sources.cluster_source import ClusterSource, SourceOptions
 from bayplan.app.sources.opening import open_source
 from bayplan.base.errors import InputError
@@ -295,7 +297,7 @@ class Cluster:
         Raises:
             InputError: a change can't be made.
         """
-        setup = changed_setup(self._setup, configuration, SourceOptions()) if configuration else None
+        setup = changed_setup(self._setup, configuration) if configuration else None
         these = () if isinstance(reschedule, str) else tuple(reschedule)
         return what_if(
             self.questions(),
@@ -403,6 +405,9 @@ def _setup_of(
     """Return the scheduler that the arguments of a cluster ask for."""
     points = registry.extension_points_for_configuration
     loaded: SchedulerConfiguration
+    text = "" if configuration is None else configuration
+    if not isinstance(text, str):
+        text = msgspec.json.encode(text).decode()
     if classic is not None:
         # A second scheduler, which most programs need not import.
         from bayplan.app.classic_mode import classic_scheduler_configuration, connect_extenders
@@ -414,13 +419,14 @@ def _setup_of(
         loaded = load_configuration(configuration, feature_gates=gates, extension_points_of=points)
     else:
         loaded = load_configuration_mapping(configuration, feature_gates=gates, extension_points_of=points)
-    loaded = loaded.with_plugins([(plugin.name, 1) for plugin in plugins], points)
     connections = ExtenderConnections(loaded.extenders) if classic is None else connect_extenders(loaded)
-    return SchedulerSetup(
+    setup = SchedulerSetup(
         mode=Mode.CURRENT if classic is None else Mode.CLASSIC,
         configuration=loaded,
         registry=registry,
         feature_gates=gates,
         custom_plugins=(),
         connections=connections,
+        origin=SetupOrigin(feature_gates=gates.text, text=text),
     )
+    return setup.enabling([CustomPlugin(plugin, 1, "") for plugin in plugins], registry)

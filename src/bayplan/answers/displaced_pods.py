@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from bayplan.cluster.owned_pods import is_active
 from bayplan.objects.pod import Pod, PodStatus
 
 MIRROR = "kubernetes.io/config.mirror"
 """Annotation of mirror pods: the kubelet runs them from a file of its node, so they are gone with it."""
-
-FINISHED = ("Succeeded", "Failed")
 
 
 def stays_on_node(pod: Pod) -> bool:
@@ -24,7 +23,7 @@ def comes_back(pod: Pod) -> bool:
     Pods of DaemonSets, mirror pods, finished pods and pods that are being deleted are not. Pods without a controller would be
     lost in a real cluster; here they come back as copies, which every answer states.
     """
-    return pod.status.phase not in FINISHED and pod.metadata.deletion_timestamp is None and not stays_on_node(pod)
+    return is_active(pod) and not stays_on_node(pod)
 
 
 def is_recreated(pod: Pod) -> bool:

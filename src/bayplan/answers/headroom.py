@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
+from bayplan.analysis.nearness import INSUFFICIENT
 from bayplan.analysis.rows import Rows
 from bayplan.answers.capacity import DEFAULT_LIMIT, Share, capacity
 from bayplan.answers.question_cluster import QuestionCluster
@@ -75,7 +76,7 @@ def headroom(
                 reached_limit=found.reached_limit,
                 placed=len(cluster.state.pods),
                 waiting=len(cluster.waiting),
-                runs_out=next(iter(found.runs_out), "").removeprefix("Insufficient "),
+                runs_out=next(iter(found.runs_out), "").removeprefix(INSUFFICIENT),
             )
         )
     counts = [row.copies for row in rows]

@@ -15,15 +15,14 @@ from bayplan.engine.decision import Decision, Record
 from bayplan.engine.records import RecordLevel
 from bayplan.objects.meta import KubernetesObject, OwnerReference
 from bayplan.objects.node import Node
-from bayplan.objects.pod import Pod
+from bayplan.objects.pod import Pod, waiting_message
 from bayplan.objects.requests import Amounts, accounted_requests
 from bayplan.objects.workloads import Job, ReplicaSet
-from bayplan.sim.result import PodFate, PodTimeline, SimulatedEvent
+from bayplan.sim.result import FATES, PodFate, PodTimeline, SimulatedEvent
 from bayplan.state.pod_info import FIRST_RESOURCE, POD_COUNT
 from bayplan.state.resource_table import PODS
 
 _HASH = "pod-template-hash"
-_FINISHED = {"Succeeded": PodFate.SUCCEEDED, "Failed": PodFate.FAILED}
 
 
 def present_pods(objects: Iterable[KubernetesObject], profiles: Collection[str]) -> list[PodTimeline]:
@@ -60,7 +59,7 @@ def workload_of(pod: Pod, owners: Mapping[tuple[str, str, str], OwnerReference])
 
 def _timeline(pod: Pod, workload: str, profiles: Collection[str]) -> PodTimeline:
     node, name = pod.spec.node_name, pod.spec.scheduler_name
-    fate = _FINISHED.get(pod.status.phase) or (PodFate.PLACED if node else PodFate.PENDING)
+    fate = FATES.get(pod.status.phase) or (PodFate.PLACED if node else PodFate.PENDING)
     if fate is PodFate.PENDING and name not in profiles:
         fate = PodFate.UNATTENDED
     elif fate is PodFate.PENDING and pod.spec.scheduling_gates:
@@ -79,15 +78,8 @@ def _timeline(pod: Pod, workload: str, profiles: Collection[str]) -> PodTimeline
         node=node,
         imported=bool(node),
         fate=fate,
-        message=_last_message(pod),
+        message=waiting_message(pod),
         pod=pod,
-    )
-
-
-def _last_message(pod: Pod) -> str:
-    """Return the last message of the cluster's scheduler, from the conditions of the pod."""
-    return next(
-        (each.message for each in pod.status.conditions if each.type == "PodScheduled" and each.status == "False"), ""
     )
 
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Protocol, TypeVar
 
 from bayplan.answers.trial import Trial, nothing
-from bayplan.engine.cluster_events import FINISHED
+from bayplan.cluster.owned_pods import is_finished
 from bayplan.engine.queue import SchedulingQueue
 from bayplan.engine.records import RecordLevel
 from bayplan.engine.scheduler import Scheduler
@@ -84,7 +84,7 @@ class QuestionCluster:
                     state.put_object(key, item)
         row_of = state.nodes.row_of
         for pod in self.all(Pod):
-            if pod.status.phase in FINISHED:
+            if is_finished(pod):
                 continue
             if pod.spec.node_name:
                 row = row_of.get(pod.spec.node_name)

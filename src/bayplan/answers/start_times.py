@@ -21,6 +21,7 @@ from bayplan.base.errors import InputError
 from bayplan.base.go_text.times import parse_time_ns
 from bayplan.base.random_streams import RandomStream, RandomStreams
 from bayplan.cluster.kubelet import KubeletOptions, PodRun
+from bayplan.cluster.owned_pods import is_finished
 from bayplan.cluster.run_time import ENDS_BY_ITSELF, RUN_TIME_ANNOTATION
 from bayplan.engine.event_driven_queue import EventDrivenQueue
 from bayplan.engine.records import RecordLevel
@@ -199,7 +200,7 @@ class _Runs:
             duration_ns = _duration_ns(pod)
             if duration_ns is not None:
                 self._history.setdefault(self._family(pod), []).append(duration_ns)
-        ending = [pod for pod in cluster.all(Pod) if _ends(pod) and pod.status.phase not in ("Succeeded", "Failed")]
+        ending = [pod for pod in cluster.all(Pod) if _ends(pod) and not is_finished(pod)]
         annotated = [pod for pod in ending if RUN_TIME_ANNOTATION in pod.metadata.annotations]
         known = [pod for pod in ending if pod not in annotated and self._family(pod) in self._history]
         self._counts = len(ending), len(annotated), len(known)

@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from bayplan.base.errors import InputError
 from bayplan.base.near_names import near_name
+from bayplan.cluster.owned_pods import is_active
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod
 from bayplan.objects.workloads import (
@@ -122,11 +123,6 @@ def workload_of(pod: Pod, cluster: Objects) -> tuple[str, str]:
     return owner.kind, owner.name
 
 
-def is_current(pod: Pod) -> bool:
-    """Return whether a pod is neither finished nor being deleted."""
-    return pod.status.phase not in ("Succeeded", "Failed") and pod.metadata.deletion_timestamp is None
-
-
 def find_workload(text: str, cluster: Objects) -> Found:
     """Return the workload or pod that a text refers to: ``kind/name``, ``kind/namespace/name``, ``namespace/name`` or ``name``.
 
@@ -163,7 +159,7 @@ def _matching(kind: str, namespace: str, name: str, cluster: Objects) -> list[Fo
     pods: dict[tuple[str, str], list[Pod]] = {}
     single: list[Pod] = []
     for pod in cluster.all(Pod):
-        if namespace not in ("", pod.metadata.namespace) or not is_current(pod):
+        if namespace not in ("", pod.metadata.namespace) or not is_active(pod):
             continue
         if pod.metadata.name == name and kind in ("", "pod"):
             single.append(pod)

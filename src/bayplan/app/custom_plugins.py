@@ -46,12 +46,14 @@ def load_custom_plugins(options: Sequence[str], registry: Registry) -> tuple[Reg
 
     Args:
         options: values of ``--plugin``: ``FILE.py:Class``, or the name of an installed plugin; each may end in ``=WEIGHT``.
-        registry: the plugins that there are.
+        registry: the plugins that there are; installed ones may be among them already.
 
     Raises:
         PluginError: a file or class that isn't there or can't be used, a name that is taken, a weight that is no number.
     """
-    registry = _with_contrib(registry.with_plugins(*_installed_plugins()), options)
+    known = registry.plugins.values()
+    installed = [plugin for plugin in _installed_plugins() if plugin not in known]
+    registry = _with_contrib(registry.with_plugins(*installed), options)
     modules: dict[Path, ModuleType] = {}
     enabled: list[CustomPlugin] = []
     for option in options:

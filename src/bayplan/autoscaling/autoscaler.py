@@ -23,7 +23,7 @@ from bayplan.base.go_text.times import parse_time_ns
 from bayplan.base.random_streams import RandomStreams
 from bayplan.objects.meta import ObjectMeta
 from bayplan.objects.node import Node, NodeCondition
-from bayplan.objects.pod import Pod
+from bayplan.objects.pod import Pod, not_scheduled
 from bayplan.objects.requests import Amounts, accounted_requests, node_amounts
 from bayplan.sim.operations import Apply, Operation
 from bayplan.sim.scaling import NodeLifetime, ScalingEvent, ScalingKind, ScalingSummary, group_costs
@@ -139,10 +139,8 @@ class ClusterAutoscaler:
         cutoff = self.configuration.options.expendable_pods_priority_cutoff
         found: list[Pod] = []
         for pod in cluster.waiting.values():
-            unschedulable = any(
-                each.type == "PodScheduled" and each.status == "False" and each.reason == "Unschedulable"
-                for each in pod.status.conditions
-            )
+            condition = not_scheduled(pod)
+            unschedulable = condition is not None and condition.reason == "Unschedulable"
             if not unschedulable or (pod.spec.priority or 0) < cutoff or pod.status.nominated_node_name:
                 continue
             old_enough_ns = _created_ns(pod, now_ns) + self.configuration.new_pod_delay_ns

@@ -15,6 +15,7 @@ from bayplan.answers.node_removal import drain
 from bayplan.answers.question_cluster import QuestionCluster
 from bayplan.autoscaling.configuration import GROUP_LABEL, AutoscalerConfiguration
 from bayplan.base.durations import MINUTE_NS
+from bayplan.cluster.owned_pods import is_finished
 from bayplan.objects.node import Node, Taint
 from bayplan.objects.pod import Pod
 from bayplan.objects.policy import PodDisruptionBudget
@@ -238,6 +239,6 @@ def _pods_by_node(cluster: QuestionCluster) -> dict[str, list[Pod]]:
     """Return the unfinished pods on nodes, by node."""
     found: dict[str, list[Pod]] = {}
     for pod in cluster.all(Pod):
-        if pod.spec.node_name and pod.status.phase not in ("Succeeded", "Failed"):
+        if pod.spec.node_name and not is_finished(pod):
             found.setdefault(pod.spec.node_name, []).append(pod)
     return found

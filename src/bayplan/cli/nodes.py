@@ -16,7 +16,7 @@ from bayplan.answers.question_cluster import QuestionCluster
 from bayplan.app.mode import Mode
 from bayplan.base.errors import InputError
 from bayplan.cli.question_options import All, opened, print_answer
-from bayplan.cli.simulation_options import Config, FeatureGates, ModeOption, Plugins, Seed, Strict
+from bayplan.cli.simulation_options import ModeOption, Plugins, Seed, SourceConfig, SourceFeatureGates, Strict
 from bayplan.cli.source_options import AsJson, Context, Kubeconfig, Sources, source_options
 from bayplan.objects.node import Node
 
@@ -94,8 +94,8 @@ def nodes(
     kubeconfig: Kubeconfig = None,
     as_json: AsJson = False,
     mode: ModeOption = Mode.CURRENT,
-    config: Config = None,
-    feature_gates: FeatureGates = "",
+    config: SourceConfig = None,
+    feature_gates: SourceFeatureGates = "",
     plugin: Plugins = None,
     seed: Seed = 0,
     strict: Strict = False,

@@ -30,6 +30,10 @@ Config: TypeAlias = Annotated[
         help="KubeSchedulerConfiguration, or Policy in classic mode. [default: kube-scheduler's defaults]",
     ),
 ]
+SourceConfig: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="KubeSchedulerConfiguration, or Policy in classic mode. [default: the source's]"),
+]
 PolicyConfigFile: TypeAlias = Annotated[
     Path | None, typer.Option(metavar="FILE", help="Policy for classic mode; the same as --config. [default: none]")
 ]
@@ -44,6 +48,10 @@ FeatureGates: TypeAlias = Annotated[
     typer.Option(
         metavar="A=true,B=false", help="Feature gates, as for kube-scheduler. [default: those of the release]"
     ),
+]
+SourceFeatureGates: TypeAlias = Annotated[
+    str,
+    typer.Option(metavar="A=true,B=false", help="Feature gates, as for kube-scheduler. [default: the source's]"),
 ]
 Plugins: TypeAlias = Annotated[
     list[str] | None,
