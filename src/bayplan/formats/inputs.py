@@ -7,6 +7,7 @@ server and a sync, which decode them as they decode requests.
 from __future__ import annotations
 
 import gc
+import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, BinaryIO
@@ -14,11 +15,11 @@ from typing import TYPE_CHECKING, BinaryIO
 import msgspec
 
 from bayplan.base.errors import InputError
-from bayplan.formats import openb
 from bayplan.formats.files import InputFile, find_files, read_bytes
 from bayplan.formats.manifest import Manifest, PlainObject
 from bayplan.formats.manifests import ManifestLoader
 from bayplan.formats.trace import Trace
+from bayplan.formats.traces.reading import TraceTable, read_trace, recognised
 
 if TYPE_CHECKING:
     from bayplan.formats.documents import Document
@@ -67,8 +68,9 @@ def load_inputs(
 ) -> Inputs:
     """Read manifests and traces, e.g. `nodes.csv pods.csv extra.yaml`.
 
-    A `.csv` file is a table of a trace, identified by its header (see `bayplan.formats.openb`); everything else is a
-    manifest. Pods of manifests may be bound to nodes of the trace.
+    Tables of traces are recognised by name and header (see `bayplan.formats.traces.reading.recognised`); everything else is a
+    manifest. A Trace among the documents names tables, too, and what is kept of them. Pods of manifests may be bound to nodes of
+    the trace.
 
     Args:
         paths: see `bayplan.formats.files.find_files`; `-` is a manifest.
@@ -77,21 +79,21 @@ def load_inputs(
         progress: see `LoadProgress`.
 
     Raises:
-        InputError: see `bayplan.formats.manifests` and `bayplan.formats.openb.Reader`.
+        InputError: see `bayplan.formats.manifests` and `bayplan.formats.traces`; there are two traces.
     """
     manifests: list[InputFile] = []
-    reader: openb.Reader | None = None
+    tables: list[tuple[InputFile, TraceTable]] = []
     for file in find_files(paths):
-        if file.suffix == ".csv":
-            reader = reader or openb.Reader()
-            reader.read(file, read_bytes(file))
-        else:
+        table = recognised(file)
+        if table is None:
             manifests.append(file)
-    trace = reader.trace if reader is not None else None
+        else:
+            tables.append((file, table))
     loader = ManifestLoader(strict=strict)
     with _collector_paused():
+        trace = read_trace(tables) if tables else None
         for file in manifests:
-            _load_file(loader, file, stdin, progress)
+            trace = _load_file(loader, file, stdin, progress, trace)
         manifest = loader.finish([node.metadata.name for node in trace.nodes] if trace is not None else ())
     return Inputs(manifest=manifest, trace=trace)
 
@@ -112,13 +114,27 @@ def load_documents(
     return loader.finish(known_nodes)
 
 
-def _load_file(loader: ManifestLoader, file: InputFile, stdin: BinaryIO | None, progress: LoadProgress | None) -> None:
+def _load_file(
+    loader: ManifestLoader,
+    file: InputFile,
+    stdin: BinaryIO | None,
+    progress: LoadProgress | None,
+    trace: Trace | None,
+) -> Trace | None:
+    """Load a file of documents; return the trace so far, or the one that a Trace of the file names."""
     # Traces are read without YAML.
     from bayplan.formats.documents import read_documents
+    from bayplan.formats.traces.document import is_trace, read_document
 
     loader.begin(file)
     before = loader.documents
     for document in read_documents(read_bytes(file, stdin=stdin), file.name, suffix=file.suffix):
+        if is_trace(document):
+            if trace is not None:
+                raise InputError("Trace", where=document.where(), wanted="one trace", got=f"another {trace.format}")
+            trace = read_document(document, os.path.dirname(file.name) if file.path is not None else "")
+            loader.documents += 1
+            continue
         loader.take(document)
         if progress is not None and loader.documents % _PROGRESS_STEP == 0:
             progress(file.name, loader.documents)
@@ -126,6 +142,7 @@ def _load_file(loader: ManifestLoader, file: InputFile, stdin: BinaryIO | None, 
         raise InputError(file.name, wanted="at least one object", got="a file without documents")
     if progress is not None:
         progress(file.name, loader.documents)
+    return trace
 
 
 @contextmanager

@@ -1,0 +1,43 @@
+"""The first ones of many that come in any order, each perhaps several times: at most twice as many in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Generic, TypeVar
+
+Key = TypeVar("Key")
+
+
+class FirstOnes(Generic[Key]):
+    """The keys with the earliest times; the time of a key is its earliest one.
+
+    Args:
+        limit: how many; None: all.
+    """
+
+    def __init__(self, limit: int | None) -> None:
+        self._limit = limit
+        self._times: dict[Key, int] = {}
+        self._latest: int | None = None
+
+    def add(self, key: Key, time: int) -> None:
+        """Add a time of a key. One that can't be among the first any more is not stored, unless a later call makes it earlier."""
+        if self._latest is not None and time > self._latest:
+            return
+        known = self._times.get(key)
+        if known is None or time < known:
+            self._times[key] = time
+        if self._limit is not None and len(self._times) > 2 * self._limit + 1000:
+            self._prune(self._limit)
+
+    def keys(self) -> Collection[Key]:
+        """Return the first ones, in the order in which they were added; of equal times those that came first."""
+        if self._limit is not None and len(self._times) > self._limit:
+            self._prune(self._limit)
+        return self._times.keys()
+
+    def _prune(self, limit: int) -> None:
+        # Sorting is stable: of equal times those that were added first are kept.
+        kept = set(sorted(self._times, key=self._times.__getitem__)[:limit])
+        self._times = {key: time for key, time in self._times.items() if key in kept}
+        self._latest = max(self._times.values(), default=-1)
