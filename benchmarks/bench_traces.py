@@ -33,7 +33,8 @@ Lines = Callable[[Random, int], str]
 def _alibaba_2017(random: Random, number: int) -> str:
     start = random.randrange(1, _DAY_S)
     cpu, memory = random.choice((50, 100, 200)), random.choice(("0.005404705821447985", "0.01280062905180261"))
-    return f"{start},{start + random.randrange(1, 4000)},{number // 3},{number},{random.randrange(1, 9)},Terminated,{cpu},{memory}\n"
+    end, instances = start + random.randrange(1, 4000), random.randrange(1, 9)
+    return f"{start},{end},{number // 3},{number},{instances},Terminated,{cpu},{memory}\n"
 
 
 def _alibaba_2018(random: Random, number: int) -> str:
@@ -79,12 +80,13 @@ def _philly(random: Random, number: int) -> str:
     def text(second: int) -> str:
         return time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(1_502_064_000 + second))
 
-    attempt = f'"start_time": "{text(start + 30)}", "end_time": "{text(start + random.randrange(31, 90_000))}"'
+    end = text(start + random.randrange(31, 90_000))
     return (
-        f'{"[" if number == 0 else ","}\n    {{\n        "status": "Pass",\n        "vc": "ee9e8c",\n        "jobid": "application_{number}",\n'
-        f'        "attempts": [\n            {{\n                {attempt},\n                "detail": [\n'
-        f'                    {{\n                        "ip": "m{number % 500}",\n                        "gpus": [{gpus}]\n'
-        f"                    }}\n                ]\n            }}\n        ],\n"
+        f'{"[" if number == 0 else ","}\n    {{\n        "status": "Pass",\n        "vc": "ee9e8c",\n'
+        f'        "jobid": "application_{number}",\n        "attempts": [\n            {{\n'
+        f'                "start_time": "{text(start + 30)}",\n                "end_time": "{end}",\n'
+        f'                "detail": [\n                    {{\n                        "ip": "m{number % 500}",\n'
+        f'                        "gpus": [{gpus}]\n                    }}\n                ]\n            }}\n        ],\n'
         f'        "submitted_time": "{text(start)}",\n        "user": "ce2f4c"\n    }}'
     )
 

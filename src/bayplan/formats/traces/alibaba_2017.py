@@ -115,14 +115,17 @@ class Reader(TraceReader):
         start, end, job, name, instances, status, cpu, memory = row
         if not self.sample.has(job):
             return
-        start_ns, end_ns = self._times(table, start, end, status, "create_timestamp", "modify_timestamp")
+        kept = self._parents.kept if "batch_instance" in self.present else self.kept
+        start_ns = max(table.time_ns(start, "create_timestamp") or 0, 0)
+        if start_ns >= kept.horizon_ns:
+            return
+        end_ns = self._end(table, start_ns, end, status, "modify_timestamp")
         if not self.selection.in_window(start_ns, end_ns):
             return
         count = table.whole(instances, "instance_num")
         if not count:
             self.skip("tasks without instances")
             return
-        kept = self._parents.kept if "batch_instance" in self.present else self.kept
         kept.add(
             Task(
                 name=f"{job}-{name}",
@@ -151,17 +154,15 @@ class Reader(TraceReader):
         if status in ("Ready", "Waiting"):
             self.skip("rows that never started")
             return
-        times = self._times(table, start, end, status, "start_timestamp", "end_timestamp")
+        start_ns = max(table.time_ns(start, "start_timestamp") or 0, 0)
+        end_ns = self._end(table, start_ns, end, status, "end_timestamp")
         number_of = self._instances[name] = self._instances.get(name, -1) + 1
-        self.kept.add(parent.instance(f"{name}-{number_of}", *times))
+        self.kept.add(parent.instance(f"{name}-{number_of}", start_ns, end_ns))
 
-    def _times(
-        self, table: CsvTable, start: str, end: str, status: str, start_column: str, end_column: str
-    ) -> tuple[int, int | None]:
-        """Return arrival and end of a row, in nanoseconds; None: it had not ended."""
-        start_ns = max(table.time_ns(start, start_column) or 0, 0)
-        end_ns = table.time_ns(end, end_column)
-        return start_ns, end_ns if end_ns and end_ns >= start_ns and status in ENDED else None
+    def _end(self, table: CsvTable, start_ns: int, end: str, status: str, column: str) -> int | None:
+        """Return the end of a row, in nanoseconds; None: it had not ended."""
+        end_ns = table.time_ns(end, column)
+        return end_ns if end_ns and end_ns >= start_ns and status in ENDED else None
 
     def _shape(self, table: CsvTable, cpu: str, memory: str, *, cores: float) -> Shape:
         """Return the shape of a row; `cores`: what one of `plan_cpu` is."""

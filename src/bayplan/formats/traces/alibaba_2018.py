@@ -22,7 +22,7 @@ from bayplan.formats.trace import Trace
 from bayplan.formats.traces.csv_table import CsvTable
 from bayplan.formats.traces.parents import Parents
 from bayplan.formats.traces.reader import Columns, ReadOptions, TraceReader
-from bayplan.formats.traces.selection import Task
+from bayplan.formats.traces.selection import KeptTasks, Task
 from bayplan.formats.traces.shapes import Shape, cpu_text, share_text
 
 PERCENT = 100.0
@@ -112,7 +112,8 @@ class Reader(TraceReader):
         name, instances, job, _, status, start, end, cpu, memory = row
         if not self.sample.has(job):
             return
-        times = self._times(table, start, end, status)
+        kept = self._parents.kept if "batch_instance" in self.present else self.kept
+        times = self._times(table, start, end, status, kept)
         if times is None or not self.selection.in_window(*times):
             return
         count = table.whole(instances, "instance_num")
@@ -123,7 +124,6 @@ class Reader(TraceReader):
         if shape is None:
             return
         start_ns, end_ns = times
-        kept = self._parents.kept if "batch_instance" in self.present else self.kept
         kept.add(
             Task(
                 name=f"{job}-{name}",
@@ -145,13 +145,18 @@ class Reader(TraceReader):
         if number != total:
             self.skip("earlier attempts of instances")
             return
-        times = self._times(table, start, end, status)
+        times = self._times(table, start, end, status, self.kept)
         if times is not None:
             self.kept.add(parent.instance(f"{job}-{task}-{name}", *times))
 
-    def _times(self, table: CsvTable, start: str, end: str, status: str) -> tuple[int, int | None] | None:
-        """Return arrival and end of a row, None if it never started."""
-        start_ns, end_ns = table.time_ns(start, "start_time"), table.time_ns(end, "end_time")
+    def _times(
+        self, table: CsvTable, start: str, end: str, status: str, kept: KeptTasks
+    ) -> tuple[int, int | None] | None:
+        """Return arrival and end of a row, None if it never started or is beyond the horizon of `kept`."""
+        start_ns = table.time_ns(start, "start_time")
+        if start_ns is not None and start_ns >= kept.horizon_ns:
+            return None
+        end_ns = table.time_ns(end, "end_time")
         if start_ns is None or (not start_ns and status in ("Ready", "Waiting")):
             self.skip("rows that never started")
             return None

@@ -94,26 +94,31 @@ class Reader(TraceReader):
         job, _, _, _, start, end = row
         if not self.sample.has(job):
             return
-        start_ns, end_ns = self._times(table, start, end)
+        start_ns = table.time_ns(start, "start_time")
         if start_ns is None:
             self.skip("jobs without a start time")
             return
+        end_ns = self._end(table, start_ns, end)
         self._jobs.kept.add(Task(name=job, job=job, shape=_JOB, arrival_ns=start_ns, end_ns=end_ns))
 
     def _task(self, table: CsvTable, row: list[str]) -> None:
         job, name, instances, _, start, end, cpu, memory, gpu, model = row
         if not self.sample.has(job):
             return
-        start_ns, end_ns = self._times(table, start, end)
-        if start_ns is None:
-            self.skip("tasks without a start time")
-            return
-        arrival_ns = start_ns
+        kept = self._tasks.kept if "pai_instance_table" in self.present else self.kept
+        parent = None
         if "pai_job_table" in self.present:
             parent = self._jobs.find(job)
             if parent is None:
                 return
-            arrival_ns = min(parent.arrival_ns, start_ns)
+        start_ns = table.time_ns(start, "start_time")
+        if start_ns is None:
+            self.skip("tasks without a start time")
+            return
+        arrival_ns = start_ns if parent is None else min(parent.arrival_ns, start_ns)
+        if arrival_ns >= kept.horizon_ns:
+            return
+        end_ns = self._end(table, start_ns, end)
         if not self.selection.in_window(arrival_ns, end_ns):
             return
         count = table.whole(instances or "1", "inst_num")
@@ -123,7 +128,6 @@ class Reader(TraceReader):
         labels = self._labels.get(model)
         if labels is None:
             labels = self._labels[model] = {GPU_MODEL: model}
-        kept = self._tasks.kept if "pai_instance_table" in self.present else self.kept
         kept.add(
             Task(
                 name=f"{job}-{name}",
@@ -143,10 +147,11 @@ class Reader(TraceReader):
         parent = self._tasks.find(f"{job}-{task}")
         if parent is None:
             return
-        start_ns, end_ns = self._times(table, start, end)
+        start_ns = table.time_ns(start, "start_time")
         if start_ns is None:
             self.skip("instances without a start time")
             return
+        end_ns = self._end(table, start_ns, end)
         arrival_ns = min(parent.arrival_ns, start_ns)
         self.kept.add(
             Task(
@@ -160,10 +165,10 @@ class Reader(TraceReader):
             )
         )
 
-    def _times(self, table: CsvTable, start: str, end: str) -> tuple[int | None, int | None]:
-        """Return start and end of a row; None: none, or an end before the start."""
-        start_ns, end_ns = table.time_ns(start, "start_time"), table.time_ns(end, "end_time")
-        return start_ns, end_ns if end_ns and start_ns is not None and end_ns >= start_ns else None
+    def _end(self, table: CsvTable, start_ns: int, end: str) -> int | None:
+        """Return the end of a row; None: there is none, or one before the start."""
+        end_ns = table.time_ns(end, "end_time")
+        return end_ns if end_ns and end_ns >= start_ns else None
 
     def _shape(self, table: CsvTable, cpu: str, memory: str, gpu: str) -> Shape:
         def make() -> Shape:

@@ -95,6 +95,8 @@ class Reader(TraceReader):
     def _vm(self, file: str, row: tuple[object, ...], shapes: Mapping[object, tuple[Shape, Shape]]) -> None:
         name, tenant, vm_type, priority, start, end = row
         start_ns = _time_ns(file, name, "starttime", start)
+        if start_ns >= self.kept.horizon_ns:
+            return
         end_ns = None if end is None else _time_ns(file, name, "endtime", end)
         if not self.selection.in_window(start_ns, end_ns) or not self.sample.has(str(name)):
             return

@@ -167,6 +167,8 @@ class Reader(TraceReader):
             for event in self._rows(file, EventKey):
                 if EVENT_TYPES.get(event.type) != SUBMIT or not from_us <= event.time < until_us:
                     continue
+                if first.horizon is not None and event.time > first.horizon:
+                    continue
                 if not self.sample.has(str(event.collection_id)):
                     continue
                 if event.alloc_collection_id:

@@ -13,16 +13,19 @@ class FirstOnes(Generic[Key]):
 
     Args:
         limit: how many; None: all.
+
+    Attributes:
+        horizon: later times can't be among the first; None: any may.
     """
 
     def __init__(self, limit: int | None) -> None:
         self._limit = limit
         self._times: dict[Key, int] = {}
-        self._latest: int | None = None
+        self.horizon: int | None = None
 
     def add(self, key: Key, time: int) -> None:
         """Add a time of a key. One that can't be among the first any more is not stored, unless a later call makes it earlier."""
-        if self._latest is not None and time > self._latest:
+        if self.horizon is not None and time > self.horizon:
             return
         known = self._times.get(key)
         if known is None or time < known:
@@ -40,4 +43,4 @@ class FirstOnes(Generic[Key]):
         # Sorting is stable: of equal times those that were added first are kept.
         kept = set(sorted(self._times, key=self._times.__getitem__)[:limit])
         self._times = {key: time for key, time in self._times.items() if key in kept}
-        self._latest = max(self._times.values(), default=-1)
+        self.horizon = max(self._times.values(), default=-1)

@@ -83,20 +83,26 @@ class Reader(TraceReader):
         self.nodes.append(Node(metadata=ObjectMeta(name=name, labels=labels), status=status))
 
     def _task(self, table: CsvTable, row: list[str]) -> None:
-        name, cpu, memory, gpus, milli, models, qos, phase, created, deleted, scheduled = (text.strip() for text in row)
+        name, cpu, memory, gpus, milli, models, qos, phase, created, deleted, scheduled = map(str.strip, row)
         if not name:
             raise table.refusal("name", name, wanted="a name")
         if not self.sample.has(name):
             return
+        arrival_ns, run_time_ns, gone_at_ns = 0, None, None
+        end_ns = None
+        if "creation_time" in table.names:
+            found_ns = _time(table, created, "creation_time")
+            if found_ns is None:
+                raise table.refusal("creation_time", created, wanted="a time in seconds")
+            if found_ns >= self.kept.horizon_ns:
+                return
+            arrival_ns = found_ns
+            run_time_ns, gone_at_ns, end_ns = _ends(table, arrival_ns, deleted, scheduled)
         key = (cpu, memory, gpus, milli, models, phase)
         shape = self.shape(key, lambda: _shape(table, *key))
         labels = self._labels.get(qos)
         if labels is None:
             labels = self._labels[qos] = {QOS: qos}
-        arrival_ns, run_time_ns, gone_at_ns = 0, None, None
-        end_ns = None
-        if "creation_time" in table.names:
-            arrival_ns, run_time_ns, gone_at_ns, end_ns = _times(table, created, deleted, scheduled)
         if not self.selection.in_window(arrival_ns, end_ns):
             return
         if self.selection.limit is None:
@@ -122,23 +128,18 @@ class Reader(TraceReader):
         names[name] = (table.name, table.line)
 
 
-def _times(
-    table: CsvTable, created: str, deleted: str, scheduled: str
-) -> tuple[int, int | None, int | None, int | None]:
-    """Return arrival, run time, deletion of a task that never ran, and end in the trace."""
-    arrival_ns = _time(table, created, "creation_time")
+def _ends(table: CsvTable, arrival_ns: int, deleted: str, scheduled: str) -> tuple[int | None, int | None, int | None]:
+    """Return run time, deletion of a task that never ran, and end in the trace."""
     deleted_ns, scheduled_ns = _time(table, deleted, "deletion_time"), _time(table, scheduled, "scheduled_time")
-    if arrival_ns is None:
-        raise table.refusal("creation_time", created, wanted="a time in seconds")
     if deleted_ns is None:
-        return arrival_ns, None, None, None
+        return None, None, None
     if scheduled_ns is None:
         if deleted_ns < arrival_ns:
             raise table.refusal("deletion_time", deleted, wanted="a time at or after creation_time")
-        return arrival_ns, None, deleted_ns, deleted_ns
+        return None, deleted_ns, deleted_ns
     if deleted_ns < scheduled_ns:
         raise table.refusal("deletion_time", deleted, wanted="a time at or after scheduled_time")
-    return arrival_ns, deleted_ns - scheduled_ns, None, deleted_ns
+    return deleted_ns - scheduled_ns, None, deleted_ns
 
 
 def _time(table: CsvTable, text: str, column: str) -> int | None:

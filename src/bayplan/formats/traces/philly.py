@@ -106,6 +106,8 @@ class Reader(TraceReader):
         arrival_ns = _time_ns(job.submitted_time, where, "submitted_time")
         if arrival_ns is None:
             raise RowError("submitted_time", where=where, wanted="a time: 2017-10-07 01:11:39", got="none")
+        if arrival_ns >= self.kept.horizon_ns:
+            return
         gpus = [len(each.gpus) for each in job.attempts[0].detail if each.gpus] if job.attempts else []
         if not gpus:
             self.skip("jobs without an attempt, which have no GPUs")
