@@ -177,7 +177,7 @@ class Reader(TraceReader):
                 first.add((event.collection_id, event.instance_index), event.time)
         self._instances = {key: _Instance([]) for key in first.keys()}  # noqa: SIM118 - no dictionary
         for file in files:
-            for full in self._rows(file, InstanceEvent, again=True):
+            for full in self._rows(file, InstanceEvent, read_as=EventKey):
                 instance = self._instances.get((full.collection_id, full.instance_index))
                 if instance is not None and full.time != AFTER_TRACE:
                     self._note(instance, full)
@@ -228,36 +228,55 @@ class Reader(TraceReader):
 
     # --- lines --------------------------------------------------------------------------------------------------------
 
-    def _rows(self, file: InputFile, kind: type[Row], *, again: bool = False) -> Iterator[Row]:
-        """Yield the rows of a file of JSON lines; `again`: invalid ones were counted before.
+    def _rows(self, file: InputFile, kind: type[Row], *, read_as: type[msgspec.Struct] | None = None) -> Iterator[Row]:
+        """Yield the rows of a file of JSON lines.
+
+        Args:
+            file: to read. kind: of its rows. read_as: what it was read as before; what was invalid then is counted already.
 
         Raises:
             InputError: a line that is no such row, with file and line.
         """
         decoder = msgspec.json.Decoder(kind, strict=False)
+        earlier = None if read_as is None else msgspec.json.Decoder(read_as, strict=False)
         before = 0
         with open_stream(file) as stream:
             for block in line_blocks(stream, file.name):
                 try:
-                    yield from decoder.decode_lines(block)
+                    rows = decoder.decode_lines(block)
                 except (msgspec.DecodeError, UnicodeDecodeError):
-                    yield from self._valid(decoder, block, file.name, before, again=again)
+                    rows = self._valid(decoder, earlier, block, file.name, before)
+                yield from rows
                 before += block.count(b"\n")
 
     def _valid(
-        self, decoder: msgspec.json.Decoder[Row], block: bytes, name: str, before: int, *, again: bool
-    ) -> Iterator[Row]:
+        self,
+        decoder: msgspec.json.Decoder[Row],
+        earlier: msgspec.json.Decoder[msgspec.Struct] | None,
+        block: bytes,
+        name: str,
+        before: int,
+    ) -> list[Row]:
+        """Return the valid rows of a block."""
+        rows: list[Row] = []
         for number, line in enumerate(block.split(b"\n"), 1):
             if not line.strip():
                 continue
             try:
-                row = decoder.decode(line)
+                rows.append(decoder.decode(line))
             except (msgspec.DecodeError, UnicodeDecodeError) as problem:
-                if not again:
+                if earlier is None or _is_valid(earlier, line):
                     where, got = f"{name}:{before + number}", str(problem)
                     self.refuse_or_skip(RowError("event", where=where, wanted="a JSON object in one line", got=got))
-                continue
-            yield row
+        return rows
+
+
+def _is_valid(decoder: msgspec.json.Decoder[msgspec.Struct], line: bytes) -> bool:
+    try:
+        decoder.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return False
+    return True
 
 
 def _times(events: list[tuple[int, int]]) -> tuple[int | None, int | None, int | None]:

@@ -12,14 +12,15 @@ class FirstOnes(Generic[Key]):
     """The keys with the earliest times; the time of a key is its earliest one.
 
     Args:
-        limit: how many; None: all.
+        limit: how many; None: all. slack: how many more are stored, besides as many again, before later ones are dropped.
 
     Attributes:
         horizon: later times can't be among the first; None: any may.
     """
 
-    def __init__(self, limit: int | None) -> None:
+    def __init__(self, limit: int | None, *, slack: int = 1000) -> None:
         self._limit = limit
+        self._slack = slack
         self._times: dict[Key, int] = {}
         self.horizon: int | None = None
 
@@ -30,7 +31,7 @@ class FirstOnes(Generic[Key]):
         known = self._times.get(key)
         if known is None or time < known:
             self._times[key] = time
-        if self._limit is not None and len(self._times) > 2 * self._limit + 1000:
+        if self._limit is not None and len(self._times) > 2 * self._limit + self._slack:
             self._prune(self._limit)
 
     def keys(self) -> Collection[Key]:
