@@ -19,15 +19,16 @@ from bayplan.formats.files import InputFile, find_files, read_bytes
 from bayplan.formats.manifest import Manifest, PlainObject
 from bayplan.formats.manifests import ManifestLoader
 from bayplan.formats.trace import Trace
-from bayplan.formats.traces.reading import TraceTable, read_trace, recognised
 
 if TYPE_CHECKING:
     from bayplan.formats.documents import Document
+    from bayplan.formats.traces.reading import TraceTable
 
 LoadProgress = Callable[[str, int], None]
 """Called with the file at hand and the number of documents read so far: every 1,000 and at the end of each file."""
 
 _PROGRESS_STEP = 1000
+_YAML = (".yaml", ".yml")
 
 
 class Inputs(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,14 +85,14 @@ def load_inputs(
     manifests: list[InputFile] = []
     tables: list[tuple[InputFile, TraceTable]] = []
     for file in find_files(paths):
-        table = recognised(file)
+        table = _table(file)
         if table is None:
             manifests.append(file)
         else:
             tables.append((file, table))
     loader = ManifestLoader(strict=strict)
     with _collector_paused():
-        trace = read_trace(tables) if tables else None
+        trace = _read_trace(tables)
         for file in manifests:
             trace = _load_file(loader, file, stdin, progress, trace)
         manifest = loader.finish([node.metadata.name for node in trace.nodes] if trace is not None else ())
@@ -114,6 +115,23 @@ def load_documents(
     return loader.finish(known_nodes)
 
 
+def _table(file: InputFile) -> TraceTable | None:
+    if file.path is None or file.suffix in _YAML:
+        return None
+    # Manifests in YAML are read without the readers of traces, whose import takes longer than a small file.
+    from bayplan.formats.traces.reading import recognised
+
+    return recognised(file)
+
+
+def _read_trace(tables: Sequence[tuple[InputFile, TraceTable]]) -> Trace | None:
+    if not tables:
+        return None
+    from bayplan.formats.traces.reading import read_trace
+
+    return read_trace(tables)
+
+
 def _load_file(
     loader: ManifestLoader,
     file: InputFile,
@@ -124,12 +142,13 @@ def _load_file(
     """Load a file of documents; return the trace so far, or the one that a Trace of the file names."""
     # Traces are read without YAML.
     from bayplan.formats.documents import read_documents
-    from bayplan.formats.traces.document import is_trace, read_document
 
     loader.begin(file)
     before = loader.documents
     for document in read_documents(read_bytes(file, stdin=stdin), file.name, suffix=file.suffix):
-        if is_trace(document):
+        if _is_trace(document):
+            from bayplan.formats.traces.document import read_document
+
             if trace is not None:
                 raise InputError("Trace", where=document.where(), wanted="one trace", got=f"another {trace.format}")
             trace = read_document(document, os.path.dirname(file.name) if file.path is not None else "")
@@ -143,6 +162,11 @@ def _load_file(
     if progress is not None:
         progress(file.name, loader.documents)
     return trace
+
+
+def _is_trace(document: Document) -> bool:
+    value = document.value
+    return isinstance(value, dict) and value.get("kind") == "Trace" and value.get("apiVersion") == "bayplan.io/v1alpha1"
 
 
 @contextmanager

@@ -185,7 +185,7 @@ def test_a_scenario_has_a_trace_as_its_cluster(tmp_path: Path) -> None:
     path = SAMPLES / "alibaba-2018" / "trace.yaml"
     scenario.write_text(
         f"apiVersion: bayplan.io/v1alpha1\nkind: Scenario\ncluster: ['{path}']\n"
-        "steps:\n- at: 1h\n  assert:\n  - {pod: default/j-1-m1-0, phase: Succeeded}\n"
+        "steps:\n- at: 1h\n  assert:\n  - placed: {pods: pod/default/c-2}\n"
     )
     assert main(["test", str(scenario)]) == 0
 

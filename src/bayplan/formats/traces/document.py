@@ -56,12 +56,6 @@ class TraceDocument(ApiStruct, frozen=True, kw_only=True, forbid_unknown_fields=
     skip_invalid: bool = False
 
 
-def is_trace(document: Document) -> bool:
-    """Return whether a document is a Trace."""
-    value = document.value
-    return isinstance(value, dict) and value.get("kind") == KIND and value.get("apiVersion") == API_VERSION
-
-
 def read_document(document: Document, folder: str) -> Trace:
     """Return the trace of a document.
 
