@@ -201,3 +201,16 @@ def test_memory_does_not_grow_with_the_file(kind: str, tmp_path: Path) -> None:
     large, _ = write_file(tmp_path, kind, 30_000_000)
     assert large.stat().st_size > 29_000_000
     assert peak_bytes(large) - peak_bytes(small) < GROWTH_BYTES
+
+
+def test_rows_that_can_not_be_kept_are_read_to_their_arrival_only(tmp_path: Path) -> None:
+    # The amounts of the last row are not read, or it would be refused.
+    late = ROW.replace(",5,9,100,", ",50,90,many,")
+    path = batch_task(ROW + late, tmp_path)
+    document = tmp_path / "trace.yaml"
+    for text in ("limit: 1", "until: 50s"):
+        document.write_text(f"{HEAD}files: [{path.name}]\n{text}\n")
+        assert len(load(document).pods) == 1
+    document.write_text(f"{HEAD}files: [{path.name}]\nlimit: 2\n")
+    with pytest.raises(InputError, match="column plan_cpu"):
+        load(document)

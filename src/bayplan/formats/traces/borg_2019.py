@@ -244,7 +244,7 @@ class Reader(TraceReader):
             for block in line_blocks(stream, file.name):
                 try:
                     rows = decoder.decode_lines(block)
-                except (msgspec.DecodeError, UnicodeDecodeError):
+                except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
                     rows = self._valid(decoder, earlier, block, file.name, before)
                 yield from rows
                 before += block.count(b"\n")
@@ -264,7 +264,7 @@ class Reader(TraceReader):
                 continue
             try:
                 rows.append(decoder.decode(line))
-            except (msgspec.DecodeError, UnicodeDecodeError) as problem:
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
                 if earlier is None or _is_valid(earlier, line):
                     where, got = f"{name}:{before + number}", str(problem)
                     self.refuse_or_skip(RowError("event", where=where, wanted="a JSON object in one line", got=got))
@@ -274,7 +274,7 @@ class Reader(TraceReader):
 def _is_valid(decoder: msgspec.json.Decoder[msgspec.Struct], line: bytes) -> bool:
     try:
         decoder.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return False
     return True
 

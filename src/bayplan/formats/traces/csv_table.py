@@ -107,20 +107,14 @@ class CsvTable:
         """Return a whole number that is not negative; ``8.0`` is one."""
         if text.isdigit() and text.isascii() and len(text) <= 12:
             return int(text)
-        try:
-            number = float(text)
-        except ValueError:
-            number = math.nan
+        number = _number(text)
         if not (0 <= number <= MAX_AMOUNT and number.is_integer()):
             raise self.refusal(column, text, wanted="a whole number, not negative")
         return int(number)
 
     def amount(self, text: str, column: str) -> float:
         """Return a number that is not negative."""
-        try:
-            number = float(text)
-        except ValueError:
-            number = math.nan
+        number = _number(text)
         if not 0 <= number <= MAX_AMOUNT:
             raise self.refusal(column, text, wanted="a number, not negative")
         return number
@@ -132,7 +126,7 @@ class CsvTable:
         if not text:
             return None
         try:
-            seconds = Decimal(text)
+            seconds = Decimal(text.replace("_", "x"))
         except InvalidOperation:
             raise self.refusal(column, text, wanted="a time in seconds") from None
         if not seconds.is_finite() or not -LAST_SECOND <= seconds <= LAST_SECOND:
@@ -173,6 +167,14 @@ class CsvTable:
         if len(values) < width and self._cut and self._reader.line_num == self._block_line:
             hint = "another copy of the file: it ends within a row"
         return RowError("row", where=where, wanted=f"{width} columns", got=str(len(values)), hint=hint)
+
+
+def _number(text: str) -> float:
+    """Return a number, or one that is none; Python's separators of digits are not part of a table."""
+    try:
+        return math.nan if "_" in text else float(text)
+    except ValueError:
+        return math.nan
 
 
 class _Picked:

@@ -101,6 +101,9 @@ class Reader(TraceReader):
             job = msgspec.convert(item, LoggedJob)
         except msgspec.ValidationError as problem:
             raise RowError("job", where=where, wanted="jobid, submitted_time, attempts", got=str(problem)) from None
+        if not job.jobid.isprintable():
+            # Half of a surrogate pair can't be written to a file, for example.
+            raise RowError("jobid", where=where, wanted="a name", got=ascii(job.jobid))
         if not self.sample.has(job.jobid):
             return
         arrival_ns = _time_ns(job.submitted_time, where, "submitted_time")

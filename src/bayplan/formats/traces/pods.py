@@ -20,20 +20,15 @@ def timed_pods(tasks: Iterable[Task]) -> list[TimedPod]:
     Names are those of the trace in the form that Kubernetes allows; a name that exists already gets a number.
     """
     specs: dict[Shape, PodSpec] = {}
-    # The same shape object is mostly met again: looking it up by identity spares hashing it.
-    by_identity: dict[int, tuple[Shape, PodSpec]] = {}
     annotations: dict[tuple[str, tuple[tuple[str, str], ...]], dict[str, str]] = {}
     names: dict[str, int] = {}
     found: list[TimedPod] = []
     for task in tasks:
         shape = task.shape
-        known = by_identity.get(id(shape))
-        if known is None:
-            bare = replace(shape, annotations=())
-            spec = specs.get(bare)
-            if spec is None:
-                spec = specs[bare] = shape.spec()
-            known = by_identity[id(shape)] = (shape, spec)
+        bare = replace(shape, annotations=())
+        spec = specs.get(bare)
+        if spec is None:
+            spec = specs[bare] = shape.spec()
         key = (task.job, shape.annotations)
         notes = annotations.get(key)
         if notes is None:
@@ -44,7 +39,7 @@ def timed_pods(tasks: Iterable[Task]) -> list[TimedPod]:
             )
             found.append(
                 TimedPod(
-                    pod=Pod(metadata=metadata, spec=known[1]),
+                    pod=Pod(metadata=metadata, spec=spec),
                     arrival_ns=task.arrival_ns,
                     run_time_ns=task.run_time_ns,
                     gone_at_ns=task.gone_at_ns,

@@ -82,7 +82,7 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Sample:
-    """Draws jobs; rows of one job mostly follow one another, so the last answer is cached.
+    """Draws jobs.
 
     Args:
         selection: with the share and the seed.
@@ -92,15 +92,10 @@ class Sample:
         self._all = selection.sample >= 1.0
         self._below = int(selection.sample * 2**64)
         self._seed = selection.seed
-        self._last: tuple[str, bool] = ("", drawn("", selection.seed) < self._below)
 
     def has(self, job: str) -> bool:
         """Return whether a job is in the sample."""
-        if self._all:
-            return True
-        if job != self._last[0]:
-            self._last = (job, drawn(job, self._seed) < self._below)
-        return self._last[1]
+        return self._all or drawn(job, self._seed) < self._below
 
 
 def drawn(name: str, seed: int) -> int:
