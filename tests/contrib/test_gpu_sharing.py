@@ -20,7 +20,7 @@ from bayplan.contrib.gpu_sharing.fragmentation import (
     typical_pods_argument,
 )
 from bayplan.contrib.gpu_sharing.requests import GPU_INDEX, GpuRequest, gpu_request
-from bayplan.formats.openb import GPU_COUNT, GPU_MILLI, GPU_MODEL
+from bayplan.formats.traces.shapes import GPU_COUNT, GPU_MILLI, GPU_MODEL
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
 from bayplan.plugins.registry import in_tree_registry

@@ -18,7 +18,7 @@ from bayplan.formats.inputs import Inputs, LoadProgress
 from bayplan.sim.progress import Progress as SimulatorProgress
 from bayplan.sim.result import SimulationResult
 
-INPUT_HELP = "Manifests, cluster dumps or Alibaba OpenB traces: files, folders, patterns, or - (stdin)."
+INPUT_HELP = "Manifests, cluster dumps or traces (docs/traces.md): files, folders, patterns, or - (stdin)."
 
 ModeOption: TypeAlias = Annotated[
     Mode, typer.Option("--mode", help="Current scheduler, or that of v1.16 (docs/classic.md).")

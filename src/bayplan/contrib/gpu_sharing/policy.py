@@ -10,7 +10,7 @@ import numpy as np
 from bayplan.base.errors import ConfigurationError
 from bayplan.contrib.gpu_sharing.devices import Assignments, DeviceTable, tightest
 from bayplan.contrib.gpu_sharing.requests import GPU_INDEX, GPU_SIZE_MILLI, GpuRequest, gpu_request
-from bayplan.formats.openb import GPU_COUNT, GPU_MILLI, GPU_MODEL
+from bayplan.formats.traces.shapes import GPU_COUNT, GPU_MILLI, GPU_MODEL
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint
 from bayplan.framework.plugin import FilterPlugin, Handle, Params, Reads, ReservePlugin, ScorePlugin
