@@ -99,6 +99,7 @@ class Cluster:
         seed: int = 0,
         record_level: RecordLevel = RecordLevel.FULL,
     ) -> None:
+        refuse_path(objects)
         try:
             listed = [*objects]
         except TypeError as problem:
@@ -114,7 +115,6 @@ class Cluster:
         self._setup = _setup_of(configuration, classic, registry, gates, plugins)
         weakref.finalize(self, self._setup.connections.close)
         self._start(None)
-        refuse_path(objects)
         self.add(*listed)
 
     @classmethod
