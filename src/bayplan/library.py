@@ -28,7 +28,7 @@ from bayplan.answers.instant_host import InstantHost
 from bayplan.answers.node_removal import RemovalAnswer, nodes_to_remove
 from bayplan.answers.present import present_pods
 from bayplan.answers.question_cluster import QuestionCluster
-from bayplan.answers.trial_cluster import TrialCluster
+from bayplan.answers.trial import Trial
 from bayplan.answers.unblock import Unblocking, unblock
 from bayplan.answers.waiting_reasons import WaitingReason, waiting_reasons
 from bayplan.answers.what_if import Answer as WhatIfAnswer
@@ -41,7 +41,6 @@ from bayplan.app.sources.cluster_source import ClusterSource, SourceOptions
 from bayplan.app.sources.opening import open_source
 from bayplan.base.errors import InputError
 from bayplan.base.html_table import table
-from bayplan.engine.queued_pod import key_of
 from bayplan.engine.records import Decision, RecordLevel, Records
 from bayplan.engine.scheduler import Scheduler
 from bayplan.extender.connections import ExtenderConnections
@@ -191,13 +190,7 @@ class Cluster:
         """Add objects, or replace those of the same name; pods without a node wait for `schedule`."""
         for item in objects:
             check_object(item, "Cluster.add")
-            old: KubernetesObject | None = None
-            if isinstance(item, Pod):
-                old = self.scheduler.pods.get(key_of(item))
-            elif isinstance(item, Node):
-                row = self.state.nodes.row_of.get(item.metadata.name)
-                old = None if row is None else self.state.nodes.nodes[row]
-            self._host.handle(old, item)
+            self._host.put(item)
 
     def schedule(self, *pods: Pod) -> list[Decision]:
         """Add pods, then schedule until no pod is ready; return the decisions in order (full records only)."""
@@ -213,14 +206,12 @@ class Cluster:
         """Remove pods (``namespace/name``, or ``name`` in the namespace default) and nodes (``name``); pods first."""
         for name in names:
             key = name if "/" in name else f"default/{name}"
-            pod = self.scheduler.pods.get(key)
-            row = self.state.nodes.row_of.get(name)
-            if pod is not None:
-                self._host.handle(pod, None)
-            elif row is not None:
-                self._host.handle(self.state.nodes.nodes[row], None)
-            else:
+            if self._host.remove_pod(key) is not None:
+                continue
+            node = self._host.node(name)
+            if node is None:
                 raise InputError(f"no pod {key} and no node {name}")
+            self._host.handle(node, None)
 
     def node_of(self, pod: str) -> str | None:
         """Return the node of a pod (``namespace/name``, or ``name`` in the namespace default), or None."""
@@ -348,17 +339,19 @@ class Cluster:
         got = f"{first.key}, which is on {first.node}" if first.node else f"{first.key}, {first.fate}"
         raise InputError("unblock", got=got, wanted="a pod that waits for a node", hint="bayplan explain")
 
-    def trial(self) -> TrialCluster:
+    def trial(self) -> Trial:
         """Return a fork of the cluster in which changes are tried and taken back."""
 
-        def make(state: ClusterState, without: Collection[str]) -> Scheduler:
+        state = self.state.fork()
+
+        def make(without: Collection[str]) -> Scheduler:
             return self._setup.make(
                 seed=self.seed, record_level=RecordLevel.OFF, state=state, sampling=False, without=without
             )
 
         pods = self.scheduler.pods
         now_ns = 0 if self.source is None else self.source.now_ns
-        return TrialCluster(self.state.fork(), make, [pods[key] for key in self.pending], now_ns)
+        return Trial(make(()), now_ns, make, waiting=[pods[key] for key in self.pending])
 
     def _timelines(self, pods: Iterable[Pod]) -> list[PodTimeline]:
         """Return pods with their workloads."""

@@ -13,10 +13,12 @@ import msgspec
 import numpy as np
 
 from bayplan.analysis.rows import Rows
-from bayplan.answers.copies import Template, admission_of, comes_back, quota_namespaces, replacement
+from bayplan.answers.copies import Template, admission_of, quota_namespaces, replacement
+from bayplan.answers.displaced_pods import comes_back
+from bayplan.answers.instant_host import Eviction
 from bayplan.answers.node_groups import Group, group_of
 from bayplan.answers.question_cluster import QuestionCluster
-from bayplan.answers.trial import Eviction, Trial
+from bayplan.answers.trial import Trial
 from bayplan.answers.workloads import find_workload
 from bayplan.base.errors import InputError
 from bayplan.framework.cycle_state import CycleState

@@ -54,7 +54,6 @@ def _nodes(cluster: QuestionCluster) -> dict[str, str]:
 def _side(cluster: QuestionCluster, pods: Sequence[str]) -> Side:
     with cluster.trial(preempts=False, records=RecordLevel.FULL) as trial:
         side = side_of(trial)
-        # Nominated pods were tried when the trial began; here they wait, as in the cluster.
         side.nodes = _nodes(cluster)
         side.messages |= {key: waiting_message(pod) for key, pod in cluster.waiting.items()}
         side.measures = measures(trial, side, shapes_of_pods(cluster.all(Pod)))

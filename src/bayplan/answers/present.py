@@ -7,7 +7,8 @@ from functools import cached_property
 
 from bayplan.analysis.root_cause import Lookup
 from bayplan.analysis.run_source import RecordSequence
-from bayplan.answers.trial_cluster import TrialCluster, as_waiting
+from bayplan.answers.displaced_pods import as_waiting
+from bayplan.answers.trial import Trial
 from bayplan.base.errors import InputError
 from bayplan.base.go_text.times import parse_time_ns
 from bayplan.engine.decision import Decision, Record
@@ -96,7 +97,7 @@ class PresentSource:
         trial: the cluster. pods: all pods, see `present_pods`. life: the pod. now_ns: the time.
     """
 
-    def __init__(self, trial: TrialCluster, pods: Sequence[PodTimeline], life: PodTimeline, now_ns: int) -> None:
+    def __init__(self, trial: Trial, pods: Sequence[PodTimeline], life: PodTimeline, now_ns: int) -> None:
         self.level = RecordLevel.FULL
         self.start_ns = life.arrived_ns
         self.end_ns = now_ns

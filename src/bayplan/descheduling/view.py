@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bayplan.answers.copies import MIRROR
+from bayplan.answers.displaced_pods import MIRROR
 from bayplan.answers.drain_rules import Budgets, Disruptions
 from bayplan.answers.question_cluster import QuestionCluster
 from bayplan.base.go_text.times import parse_time_ns

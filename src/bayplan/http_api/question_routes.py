@@ -67,9 +67,8 @@ async def explain(observation: Observation, request: Request, query: Query) -> R
     def answer(inquiry: Inquiry) -> Response:
         life = inquiry.pod_of(target)
         try:
-            found = explain_now(
-                inquiry.trial(), inquiry.timelines, life, node=node, best=best, now_ns=inquiry.cluster.now_ns
-            )
+            with inquiry.cluster.trial() as trial:
+                found = explain_now(trial, inquiry.timelines, life, node=node, best=best, now_ns=inquiry.cluster.now_ns)
         except InputError as problem:
             if problem.what != "--node":
                 raise
@@ -87,7 +86,8 @@ async def unblock(observation: Observation, request: Request, query: Query) -> R
 
     def answer(inquiry: Inquiry) -> Response:
         pods = inquiry.waiting_pods(target)
-        found = find_suggestions(inquiry.trial(), pods)
+        with inquiry.cluster.trial() as trial:
+            found = find_suggestions(trial, pods)
         others = len(inquiry.cluster.waiting) - len(pods)
         limits = [*found.limits]
         if others and not found.fits:
@@ -133,7 +133,8 @@ async def waiting(observation: Observation, request: Request, query: Query) -> R
         pods = list(inquiry.cluster.waiting.values())
         groups = sorted(equal_pods(pods), key=len, reverse=True)[:MAX_JUDGED]
         judged = [pod for group in groups for pod in group]
-        items = list(waiting_reasons(inquiry.trial(), judged)) if judged else []
+        with inquiry.cluster.trial() as trial:
+            items = list(waiting_reasons(trial, judged)) if judged else []
         document = WaitingReasons(
             **whole(items), items=items, judged=len(judged), waiting=len(pods), assumptions=inquiry.assumptions
         )

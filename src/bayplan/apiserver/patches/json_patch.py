@@ -14,8 +14,8 @@ MAX_OPERATIONS = 10_000
 """Operations of a patch, as kube-apiserver limits them."""
 MAX_COPIED_BYTES = 3 * 1024 * 1024
 """JSON that the copies of a patch may add, as kube-apiserver limits it."""
-MAX_MOVED_ITEMS = 400_000_000
-"""Items of lists that insertions and removals may move, half a second of them. Upstream copies the whole list each time."""
+MAX_MOVED_ITEMS = 200_000_000
+"""Items of lists that insertions and removals may move: a quarter of a second. Upstream copies the whole list each time."""
 
 
 class JsonPatchError(ValueError):
