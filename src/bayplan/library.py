@@ -98,6 +98,7 @@ class Cluster:
         seed: int = 0,
         record_level: RecordLevel = RecordLevel.FULL,
     ) -> None:
+        refuse_path(objects)
         try:
             listed = [*objects]
         except TypeError as problem:
@@ -113,7 +114,6 @@ class Cluster:
         self._setup = _setup_of(configuration, classic, registry, gates, plugins)
         weakref.finalize(self, self._setup.connections.close)
         self._start(None)
-        refuse_path(objects)
         self.add(*listed)
 
     @classmethod
@@ -256,12 +256,8 @@ class Cluster:
             InputError: there is no such pod or workload, or none of its pods waits.
         """
         waiting = self._waiting_pods(target)
-        found = unblock(self.trial(), waiting, shapes)
-        others = len(self.pending) - len(waiting)
-        limits = []
-        if others and not found.fits:
-            limits = [f"{format_count(others, 'other waiting pod')} left out, which may be scheduled first"]
-        return replace(found, assumptions=self.assumptions, limits=[*found.limits, *limits])
+        found = unblock(self.trial(), waiting, shapes, others=len(self.pending) - len(waiting))
+        return replace(found, assumptions=self.assumptions)
 
     def questions(self) -> QuestionCluster:
         """Return a snapshot of the cluster for the functions of `bayplan.answers`; it does not include later changes."""

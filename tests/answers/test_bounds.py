@@ -29,10 +29,6 @@ def test_without_or_tools_the_error_names_the_extra(monkeypatch: pytest.MonkeyPa
 class TestPacking:
     """With OR-tools."""
 
-    @pytest.fixture(autouse=True)
-    def needed(self) -> None:
-        pytest.importorskip("ortools", reason="OR-tools is part of the extra bounds")
-
     def test_pods_that_can_not_be_split_keep_nodes(self) -> None:
         # Three pods of 3 cores fill two nodes of 4 in parts, but take three whole ones.
         pods = [running(f"web-{name}", name, cpu="2500m").obj() for name in "abc"]

@@ -188,7 +188,8 @@ def test_questions_leave_the_cluster_alone() -> None:
 
 
 def test_nodes_and_pods_are_rows_with_times_that_pandas_reads_without_loss() -> None:
-    pd = pytest.importorskip("pandas", reason="pandas is part of the extra pandas")
+    import pandas as pd  # type: ignore[import-untyped]
+
     cluster = three_nodes()
     cluster.schedule(make_pod("web").req(cpu="1", memory="1Gi").created("2026-01-01T00:00:00.123456789Z").obj())
     nodes, pods = cluster.nodes.to_pandas(), cluster.pods.to_pandas()

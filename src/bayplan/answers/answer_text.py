@@ -13,7 +13,7 @@ from bayplan.answers.headroom import HeadroomAnswer
 from bayplan.answers.node_addition import AdditionAnswer
 from bayplan.answers.node_removal import RemovalAnswer
 from bayplan.answers.start_times import StartAnswer
-from bayplan.answers.what_if import Answer
+from bayplan.answers.what_if import WORST_FIRST, Answer
 from bayplan.base.go_text.times import format_time
 
 _QUOTA = re.compile(r"exceeded quota: ([^,\s]+)")
@@ -244,11 +244,9 @@ def difference_text(
         lines += ["", f"Plugins that decided: {listed(dict(plugins.most_common()), most=6)}"]
     if len(answer.differences) > SHOWN:
         lines += ["", *_by_workload(answer)]
-    # Worse outcomes come first.
-    rank = {kind: place for place, kind in enumerate(("waits", "gone", "moved", "placed", "new"))}
     pods = [
         (each.pod, each.kind, each.before or "-", each.after or "-", _why(each.plugin, each.reason))
-        for each in sorted(answer.differences, key=lambda each: rank[each.kind])
+        for each in sorted(answer.differences, key=lambda each: WORST_FIRST.index(each.kind))
     ]
     heads = ("POD", "", names[0].upper(), names[1].upper(), "WHY")
     lines += ["", *columns(heads, pods, everything=everything)]

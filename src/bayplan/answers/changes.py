@@ -323,23 +323,22 @@ class _Kind(msgspec.Struct, frozen=True):
 
     value: str
     apply: Callable[[Change, Trial, QuestionCluster, Effect], None]
-    help: str
 
 
 CHANGES: dict[str, _Kind] = {
-    "lose-zone": _Kind("", _lose_zone, "lose-zone=ZONE"),
-    "remove-nodes": _Kind("", _remove_nodes, "remove-nodes=NODES"),
-    "drain": _Kind("", _drain_nodes, "drain=NODES"),
-    "cordon": _Kind("", _cordon, "cordon=NODES"),
-    "uncordon": _Kind("", _cordon, "uncordon=NODES"),
-    "taint": _Kind("NODES:key=value:Effect", _taint, "taint=NODES:key=value:Effect"),
-    "untaint": _Kind("NODES:key", _untaint, "untaint=NODES:key"),
-    "resize": _Kind("NODES:cpu=8,memory=32Gi", _resize, "resize=NODES:cpu=8,memory=32Gi"),
-    "add-nodes": _Kind("COUNT:SHAPE", _add_nodes, "add-nodes=COUNT:like=NODE"),
-    "scale": _Kind("WORKLOAD:REPLICAS", _scale, "scale=WORKLOAD:REPLICAS"),
-    "restart": _Kind("", _restart, "restart=WORKLOAD"),
-    "delete": _Kind("", _delete, "delete=WORKLOAD"),
-    "priority": _Kind("WORKLOAD:NUMBER", _priority, "priority=WORKLOAD:NUMBER"),
-    "apply": _Kind("", _apply, "apply=FILE"),
+    "lose-zone": _Kind("", _lose_zone),
+    "remove-nodes": _Kind("", _remove_nodes),
+    "drain": _Kind("", _drain_nodes),
+    "cordon": _Kind("", _cordon),
+    "uncordon": _Kind("", _cordon),
+    "taint": _Kind("NODES:key=value:Effect", _taint),
+    "untaint": _Kind("NODES:key", _untaint),
+    "resize": _Kind("NODES:cpu=8,memory=32Gi", _resize),
+    "add-nodes": _Kind("COUNT:SHAPE", _add_nodes),
+    "scale": _Kind("WORKLOAD:REPLICAS", _scale),
+    "restart": _Kind("", _restart),
+    "delete": _Kind("", _delete),
+    "priority": _Kind("WORKLOAD:NUMBER", _priority),
+    "apply": _Kind("", _apply),
 }
 """The kinds of changes."""

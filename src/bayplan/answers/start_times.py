@@ -207,12 +207,7 @@ class _Runs:
 
     def _family(self, pod: Pod) -> tuple[str, str, str]:
         """Return the workload whose pods run alike: the CronJob of a Job, if it has one."""
-        kind, name = workload_of(pod, self._cluster)
-        job = self._cluster.get(Job, f"{pod.metadata.namespace}/{name}") if kind == "Job" else None
-        parent = job.metadata.controller() if job is not None else None
-        if parent is not None:
-            kind, name = parent.kind, parent.name
-        return pod.metadata.namespace, kind, name
+        return pod.metadata.namespace, *workload_of(pod, self._cluster)
 
     def under(self, stream: RandomStream) -> Callable[[Pod], PodRun | None]:
         """Return how long each pod runs; of several times in a history one is drawn from the stream."""

@@ -96,12 +96,12 @@ class Unblocking(msgspec.Struct, frozen=True, kw_only=True):
         return Rows(self.suggestions, Suggestion)
 
 
-def unblock(trial: Trial, pods: Sequence[Pod], catalogue: Sequence[Node] = ()) -> Unblocking:
+def unblock(trial: Trial, pods: Sequence[Pod], catalogue: Sequence[Node] = (), *, others: int = 0) -> Unblocking:
     """Return suggestions to get some pods placed.
 
     Args:
         trial: the cluster. pods: of one workload, or a single one; without nodes.
-        catalogue: available nodes; shapes of the cluster if there are none.
+        catalogue: available nodes; shapes of the cluster if there are none. others: number of other waiting pods, for the limits.
 
     Raises:
         InputError: no profile has the scheduler name that a pod asks for.
@@ -120,6 +120,9 @@ def unblock(trial: Trial, pods: Sequence[Pod], catalogue: Sequence[Node] = ()) -
         judged = judge(trial, waiting[0])
     search = _Search(trial, judged, pods, now.count, ShapeCatalogue(trial, catalogue))
     found = search.run()
+    limits = search.limits
+    if others:
+        limits.append(f"{format_count(others, 'other waiting pod')} left out, which may be scheduled first")
     ranked = [replace(each, rank=place) for place, each in enumerate(found, start=1)]
     return Unblocking(
         verdict=_verdict(judged, waiting, len(pods), ranked),
@@ -129,7 +132,7 @@ def unblock(trial: Trial, pods: Sequence[Pod], catalogue: Sequence[Node] = ()) -
         cause=judged.cause,
         suggestions=ranked,
         trials=trial.trials - before,
-        limits=search.limits,
+        limits=limits,
     )
 
 

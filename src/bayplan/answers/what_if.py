@@ -58,6 +58,12 @@ class DifferenceKind(StrEnum):
     NEW = "new"
 
 
+WORST_FIRST = (
+    DifferenceKind.WAITS, DifferenceKind.GONE, DifferenceKind.MOVED, DifferenceKind.PLACED, DifferenceKind.NEW,
+)  # fmt: skip
+"""The kinds in the order in which people want to read them."""
+
+
 class PodDifference(msgspec.Struct, frozen=True, kw_only=True):
     """A pod whose node differs.
 

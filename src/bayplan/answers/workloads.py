@@ -45,6 +45,9 @@ KINDS: dict[str, type[KubernetesObject]] = {
     for kind in (Deployment, StatefulSet, ReplicaSet, ReplicationController, DaemonSet, Job, CronJob)
 }
 
+_OWNED: dict[str, type[KubernetesObject]] = {"ReplicaSet": ReplicaSet, "Job": Job}
+"""Controllers that have an owner of their own."""
+
 LISTED = 5
 """Names of candidates in an error."""
 
@@ -104,21 +107,21 @@ class Found(Struct, frozen=True):
 
 
 def workload_of(pod: Pod, cluster: Objects) -> tuple[str, str]:
-    """Return kind and name of the workload that a pod belongs to: its Deployment rather than its ReplicaSet; or Pod and its name.
+    """Return kind and name of the topmost owner of a pod: its Deployment rather than its ReplicaSet; or Pod and its name.
 
-    The ReplicaSet names its Deployment. Without it the name is cut: a Deployment names it after itself and the template's hash.
+    The ReplicaSet names its Deployment, the Job its CronJob. Without the ReplicaSet the name is cut: a Deployment names it after
+    itself and the template's hash.
     """
     owner = pod.metadata.controller()
     if owner is None:
         return "Pod", pod.metadata.name
-    if owner.kind != "ReplicaSet":
-        return owner.kind, owner.name
-    replica_set = cluster.get(ReplicaSet, f"{pod.metadata.namespace}/{owner.name}")
-    parent = replica_set.metadata.controller() if replica_set is not None else None
+    struct = _OWNED.get(owner.kind)
+    item = cluster.get(struct, f"{pod.metadata.namespace}/{owner.name}") if struct is not None else None
+    parent = item.metadata.controller() if item is not None else None
     if parent is not None:
         return parent.kind, parent.name
     ending = f"-{pod.metadata.labels.get(TEMPLATE_HASH, '')}"
-    if replica_set is None and len(ending) > 1 and owner.name.endswith(ending):
+    if item is None and owner.kind == "ReplicaSet" and len(ending) > 1 and owner.name.endswith(ending):
         return "Deployment", owner.name.removesuffix(ending)
     return owner.kind, owner.name
 
@@ -169,7 +172,8 @@ def _matching(kind: str, namespace: str, name: str, cluster: Objects) -> list[Fo
         if owner_name == name and owner_kind != "Pod" and kind in ("", owner_kind.lower()):
             pods.setdefault((owner_kind, pod.metadata.namespace), []).append(pod)
         controller = pod.metadata.controller()
-        if controller is not None and controller.name == name and controller.kind != owner_kind:
+        is_named = controller is not None and controller.name == name and kind in ("", controller.kind.lower())
+        if controller is not None and is_named and controller.kind != owner_kind:
             pods.setdefault((controller.kind, pod.metadata.namespace), []).append(pod)
     found = [
         Found(each[0], each[1], name, items.get(each), pods.get(each, ())) for each in dict.fromkeys((*items, *pods))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
 from http import HTTPStatus
 
 import msgspec
@@ -20,8 +19,8 @@ from bayplan.answers.configuration_changes import changed_configuration, is_prof
 from bayplan.answers.explain_now import explain_now
 from bayplan.answers.unblock import unblock as find_suggestions
 from bayplan.answers.waiting_reasons import equal_pods, waiting_reasons
+from bayplan.answers.what_if import WORST_FIRST, Reschedule
 from bayplan.answers.what_if import Answer as Differences
-from bayplan.answers.what_if import Reschedule
 from bayplan.answers.what_if import what_if as find_differences
 from bayplan.base.errors import InputError
 from bayplan.base.go_text.times import format_instant
@@ -49,8 +48,6 @@ MAX_DIFFERENCES = 2_000
 MAX_KEPT = 32
 MAX_JUDGED = 200
 """Groups of equal waiting pods that are judged, the largest first."""
-
-_WORST_FIRST = ("waits", "gone", "moved", "placed", "new")
 
 
 def _target(query: Query) -> str:
@@ -87,12 +84,8 @@ async def unblock(observation: Observation, request: Request, query: Query) -> R
     def answer(inquiry: Inquiry) -> Response:
         pods = inquiry.waiting_pods(target)
         with inquiry.cluster.trial() as trial:
-            found = find_suggestions(trial, pods)
-        others = len(inquiry.cluster.waiting) - len(pods)
-        limits = [*found.limits]
-        if others and not found.fits:
-            limits.append(f"{format_count(others, 'other waiting pod')} left out, which may be scheduled first")
-        return json_answer(request, replace(found, limits=limits, assumptions=inquiry.assumptions))
+            found = find_suggestions(trial, pods, others=len(inquiry.cluster.waiting) - len(pods))
+        return json_answer(request, replace(found, assumptions=inquiry.assumptions))
 
     return await observation.questions.ask(request, answer)
 
@@ -227,8 +220,7 @@ async def _configuration(observation: Observation, wanted: WhatIfRequest) -> Sch
 
 def _report(found: Differences, wanted: WhatIfRequest, inquiry: Inquiry) -> WhatIfReport:
     sentence = difference_text(found)[0]
-    worst: Mapping[str, int] = {kind: place for place, kind in enumerate(_WORST_FIRST)}
-    rows = sorted(found.differences, key=lambda each: worst[each.kind])
+    rows = sorted(found.differences, key=lambda each: WORST_FIRST.index(each.kind))
     return WhatIfReport(
         id="",
         name=wanted.name,
