@@ -284,8 +284,10 @@ class Cluster:
         """Return how many more copies of a workload fit, or of a mix (``web=3,db``). The cluster does not change.
 
         Args:
-            mix: workloads or pods with their proportions. preempts: whether copies may evict pods of lower priority.
-            limit: copies after which the search ends. seeds: further seeds, for a range.
+            mix: workloads or pods with their proportions.
+            preempts: whether copies may evict pods of lower priority.
+            limit: copies after which the search ends.
+            seeds: further seeds, for a range.
 
         Raises:
             InputError: a workload does not exist.
@@ -320,7 +322,8 @@ class Cluster:
         """Return which nodes can be drained and removed with every pod still placed.
 
         Args:
-            prices: price by node; 1 each by default. force: whether pods without a controller may move, too.
+            prices: price by node; 1 each by default.
+            force: whether pods without a controller may move, too.
         """
         return nodes_to_remove(self.questions(), prices=prices, options=DrainOptions(force=force))
 

@@ -30,7 +30,8 @@ class ResourceUse:
     """The requested and allocatable amounts of a resource, in the units of the state.
 
     Attributes:
-        resource: its name. requested, allocatable: on all nodes.
+        resource: its name.
+        requested, allocatable: on all nodes.
         free, largest_gap: free on nodes that are ready and not cordoned: on all of them, and the most on one.
     """
 
@@ -46,7 +47,8 @@ class ClusterFacts:
     """The facts of the report.
 
     Attributes:
-        nodes, zones: their numbers. placed, waiting, gated: pods that are not finished.
+        nodes, zones: their numbers.
+        placed, waiting, gated: pods that are not finished.
         decisions: cycles so far, by outcome.
         messages: the last messages about waiting pods, with the pods' keys; the most frequent first.
         resources: those that some pod requests, and the usual ones.

@@ -13,7 +13,9 @@ class Gap(NamedTuple):
     """The free amount of a resource.
 
     Attributes:
-        resource: its name. largest: the most on one schedulable node. free: on all schedulable nodes.
+        resource: its name.
+        largest: the most on one schedulable node.
+        free: on all schedulable nodes.
     """
 
     resource: str
@@ -27,7 +29,9 @@ def cluster_sentence(
     """Return what is wrong with a cluster, or that nothing is.
 
     Args:
-        pods: that are not finished. waiting: those without a node that could get one. gated: those held back by gates.
+        pods: that are not finished.
+        waiting: those without a node that could get one.
+        gated: those held back by gates.
         nodes: in the cluster.
         reasons: why pods wait, starting with the most frequent main reason.
         gaps: free amounts, by resource.
@@ -82,7 +86,9 @@ def node_sentence(
     """Return what is special about a node.
 
     Args:
-        name: its name. ready, cordoned: its state. pods: number of pods on it.
+        name: its name.
+        ready, cordoned: its state.
+        pods: number of pods on it.
         full_by: resources of which it is full.
         free: resources with their free and allocatable amounts, the tightest first.
         named_by: number of waiting pods that it rejected for a reason that more room would resolve.
@@ -107,7 +113,8 @@ def queue_sentence(counts: dict[str, int], *, next_retry_in_ns: int | None, next
 
     Args:
         counts: pods by tier: active, backoff, unschedulable, gated.
-        next_retry_in_ns: when the next backoff ends; None if no pod is in backoff. next_pod: the pod in question.
+        next_retry_in_ns: when the next backoff ends; None if no pod is in backoff.
+        next_pod: the pod in question.
     """
     pieces = []
     if counts.get("active"):
@@ -128,7 +135,9 @@ def source_sentence(*, name: str, kind: str, state: str, lag_seconds: int) -> st
     """Return where the objects of this cluster come from.
 
     Args:
-        name: of the source. kind: import, sync or replay. state: listing, following, done or stopped.
+        name: of the source.
+        kind: import, sync or replay.
+        state: listing, following, done or stopped.
         lag_seconds: how long the oldest unapplied change has been waiting.
     """
     running, done = {"import": ("Imports", "Imported"), "replay": ("Replays", "Replayed")}.get(
@@ -152,8 +161,10 @@ def comparison_sentence(
     """Return how two runs differ.
 
     Args:
-        a, b: their names. pods: that both have.
-        moved: pods on other nodes. only_a, only_b: pods that have a node in one of the runs only.
+        a, b: their names.
+        pods: that both have.
+        moved: pods on other nodes.
+        only_a, only_b: pods that have a node in one of the runs only.
         nodes_a, nodes_b: number of nodes with pods.
     """
     differ = moved + only_a + only_b

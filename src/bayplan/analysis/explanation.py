@@ -12,7 +12,8 @@ class Remedy(msgspec.Struct, frozen=True, kw_only=True):
     """A change that gets the pod placed, tried by scheduling in a fork of the cluster (`bayplan.answers.unblock`).
 
     Attributes:
-        kind: of change, e.g. ``add node``. text: the change.
+        kind: of change, e.g. ``add node``.
+        text: the change.
         nodes: where the pod then goes.
     """
 
@@ -25,7 +26,8 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     """One cycle of the pod.
 
     Attributes:
-        number: of the decision in the run. attempt: 1-based number of the pod's attempt.
+        number: of the decision in the run.
+        attempt: 1-based number of the pod's attempt.
         time_ns: since the start of the run.
         outcome, node, feasible_nodes, evaluated_nodes, ties, total, message, nominated_node, victims: as in `Record`.
     """
@@ -52,7 +54,8 @@ class Rejection(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         plugin: that rejected them; "" if several PreFilter plugins did together.
         code: Unschedulable, UnschedulableAndUnresolvable (preemption can't help) or Error.
-        reasons: in upstream's words. nodes: the nodes, in row order.
+        reasons: in upstream's words.
+        nodes: the nodes, in row order.
     """
 
     plugin: str
@@ -76,7 +79,8 @@ class NodeScore(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         rank: 1 for the best; ties share a rank.
-        tied: whether it is in the tie set. chosen: whether the pod was placed there.
+        tied: whether it is in the tie set.
+        chosen: whether the pod was placed there.
     """
 
     node: str
@@ -101,7 +105,8 @@ class ExtenderReport(msgspec.Struct, frozen=True, kw_only=True):
         extender: its URL prefix.
         asked, rejected: number of nodes sent to its filter, and number that it rejected.
         scored: whether it returned scores.
-        filter_error: why its filter failed, or "". ignored: whether the attempt continued in spite of it.
+        filter_error: why its filter failed, or "".
+        ignored: whether the attempt continued in spite of it.
         prioritize_error: why it returned no scores, which never ends an attempt; or "".
     """
 
@@ -126,8 +131,10 @@ class CandidateReport(msgspec.Struct, frozen=True, kw_only=True):
     """A node on which preemption could have made room.
 
     Attributes:
-        node: its name. chosen: whether it was selected.
-        victims: the most important first. pdb_violations: how many of them a disruption budget protects.
+        node: its name.
+        chosen: whether it was selected.
+        victims: the most important first.
+        pdb_violations: how many of them a disruption budget protects.
         priority_sum: of the victims.
         lost_by: the criterion by which other candidates were better; "" for the best, among which the seed chose one.
     """
@@ -144,7 +151,9 @@ class PreemptionRefusal(msgspec.Struct, frozen=True, kw_only=True):
     """Nodes on which a pod would not fit even without all pods of lower priority; only some are named if there are many.
 
     Attributes:
-        plugin, code, reasons: as in `Rejection`. nodes: names. count: number of nodes.
+        plugin, code, reasons: as in `Rejection`.
+        nodes: names.
+        count: number of nodes.
     """
 
     plugin: str
@@ -158,9 +167,10 @@ class PreemptionReport(msgspec.Struct, frozen=True, kw_only=True):
     """The course of a search for pods to preempt.
 
     Attributes:
-        attempt: that the search belongs to. chosen: the node, or "".
-        candidates: nodes where preemption could make room, the best first; truncated if there are many. candidate_count: their
-            number.
+        attempt: that the search belongs to.
+        chosen: the node, or "".
+        candidates: nodes where preemption could make room, the best first; truncated if there are many.
+        candidate_count: their number.
         refusals: nodes where the pod would not fit in any case; each reason once.
         struck_out: candidates that extenders removed.
         untried: number of nodes that were not examined because enough candidates were found.
@@ -182,13 +192,18 @@ class AttemptDetail(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         attempt: the attempt.
-        nodes: nodes in the cluster at that time. examined: those that filters ran on. feasible: those that passed.
+        nodes: nodes in the cluster at that time.
+        examined: those that filters ran on.
+        feasible: those that passed.
         ended_early: whether the search ended before all nodes were evaluated (percentageOfNodesToScore).
         tried_alone: the node that was tried first and alone because the pod was nominated to it, or "".
-        rejections: the other nodes, the largest group first. rejected_by_pre_filter: whether PreFilter ended the attempt.
+        rejections: the other nodes, the largest group first.
+        rejected_by_pre_filter: whether PreFilter ended the attempt.
         scored: whether nodes were scored; a single feasible node is not.
-        best: the best nodes. tie_set: the names of the nodes that share the best score.
-        runner_up: the best node outside the tie set, or "". margin: by how many points it was beaten.
+        best: the best nodes.
+        tie_set: the names of the nodes that share the best score.
+        runner_up: the best node outside the tie set, or "".
+        margin: by how many points it was beaten.
         advantages: the plugins' contributions to the margin, the largest first; plugins without one are left out.
         remedies: what would get the pod placed, if requested.
         extenders: the results of HTTP extenders, in the order of their calls.
@@ -228,11 +243,13 @@ class NodeDetail(msgspec.Struct, frozen=True, kw_only=True):
     """One node in one attempt, through all plugins.
 
     Attributes:
-        node: its name. fate: its outcome, in one sentence.
+        node: its name.
+        fate: its outcome, in one sentence.
         verdicts: the results of all filters, including those after the first rejection; empty if PreFilter excluded the node.
         score: its scores, if it was feasible and nodes were scored.
         advantages: how the chosen node beat it (or it the runner-up, if it was chosen).
-        free: free amounts of the requested resources just before the attempt. requested: the pod's requests.
+        free: free amounts of the requested resources just before the attempt.
+        requested: the pod's requests.
     """
 
     node: str

@@ -37,7 +37,8 @@ class FilterMatrix:
     """The result of every filter for every node.
 
     Attributes:
-        nodes: names, one per row. filters: names; plugins whose PreFilter rejected the pod as a whole come first.
+        nodes: names, one per row.
+        filters: names; plugins whose PreFilter rejected the pod as a whole come first.
         failing: bool[filters, nodes], the filters that reject each node.
         known: bool[nodes], the nodes that filters ran on. Nothing is known about the others.
         whole: the status with which PreFilter or PreEnqueue rejected the pod as a whole, by plugin.

@@ -27,7 +27,10 @@ class Nearness:
     """The nodes of one decision.
 
     Args:
-        source: the run. number: of the decision in it. decision: its full record. pod: that was tried.
+        source: the run.
+        number: of the decision in it.
+        decision: its full record.
+        pod: that was tried.
 
     Attributes:
         matrix: the results of all filters.

@@ -20,7 +20,8 @@ class Reason(NamedTuple):
     """One reason.
 
     Attributes:
-        text: in upstream's words. nodes: number of nodes rejected for it; 0 if it concerns the pod as a whole.
+        text: in upstream's words.
+        nodes: number of nodes rejected for it; 0 if it concerns the pod as a whole.
     """
 
     text: str
@@ -61,7 +62,8 @@ class ReasonCount(NamedTuple):
     """Number of pods that wait for a reason.
 
     Attributes:
-        text: in upstream's words. pods: that have it among their reasons.
+        text: in upstream's words.
+        pods: that have it among their reasons.
         mainly: for which no other reason rejects more nodes; each pod counts for one reason here.
     """
 

@@ -85,7 +85,10 @@ def root_cause(
     """Return why a pod fits on no node.
 
     Args:
-        matrix: of the decision. pod: that waits. nodes: of the cluster, by name. requests: of the pod.
+        matrix: of the decision.
+        pod: that waits.
+        nodes: of the cluster, by name.
+        requests: of the pod.
         lookup: for claims and volumes, if they are known.
     """
     everywhere = matrix.everywhere

@@ -23,7 +23,8 @@ class Rows(Sequence[Row], Generic[Row]):
     """Rows of one type, in order.
 
     Args:
-        rows: of the type. kind: the type; its fields are the columns.
+        rows: of the type.
+        kind: the type; its fields are the columns.
     """
 
     def __init__(self, rows: Iterable[Row], kind: type[Row]) -> None:

@@ -32,7 +32,8 @@ class PodCounts(msgspec.Struct, frozen=True, kw_only=True):
     """Number of pods, and their fates at the end.
 
     Attributes:
-        total: all. imported: those that came with a node.
+        total: all.
+        imported: those that came with a node.
         placed, succeeded, failed, deleted, pending, gated, unattended: as in `PodFate`.
         bound: pods that got their node in this run.
         evicted: victims of preemption; they are among the deleted.
@@ -70,7 +71,8 @@ class DecisionCounts(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         total, scheduled, unschedulable, errors, skipped: cycles.
-        record_level: off, summary or full. record_bytes: approximate memory that the records take.
+        record_level: off, summary or full.
+        record_bytes: approximate memory that the records take.
     """
 
     total: int = 0
@@ -104,8 +106,11 @@ class InputFacts(msgspec.Struct, frozen=True, kw_only=True):
     """The input that was read, and what was ignored.
 
     Attributes:
-        files: number of files. objects: loaded, by kind. unused: ignored, by kind.
-        warnings: number of each kind. first_warnings: the first of them.
+        files: number of files.
+        objects: loaded, by kind.
+        unused: ignored, by kind.
+        warnings: number of each kind.
+        first_warnings: the first of them.
         failures: of controllers, by object.
     """
 
@@ -121,7 +126,8 @@ class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
     """All facts about one run. Times are nanoseconds of virtual time since 1970.
 
     Attributes:
-        format: of the result directory. version, kubernetes: of Bayplan, and of the Kubernetes release it reproduces.
+        format: of the result directory.
+        version, kubernetes: of Bayplan, and of the Kubernetes release it reproduces.
         seed, digest: see `SimulationResult`.
         start_ns, end_ns, stopped: see `SimulationResult`.
         pending: the largest groups of pods without a node; pending_groups: number of groups.

@@ -26,7 +26,9 @@ def pod_verdict(source: RunSource, pod: PodTimeline, attempts: Sequence[Attempt]
     """Return a pod's node or why it waits, in one sentence: the first line of ``bayplan explain``, the API's answer and the page.
 
     Args:
-        source: the run. pod: one life of the pod. attempts: of that life, in order.
+        source: the run.
+        pod: one life of the pod.
+        attempts: of that life, in order.
     """
     fate = pod.fate.value
     if pod.bound_ns is None and fate == "pending":
@@ -147,8 +149,9 @@ def decision_text(record: Record, margin: int | None) -> str:
     """Return a decision in one line, for lists.
 
     Args:
-        record: its summary. margin: how many points the chosen node was ahead of the best node outside the tie set; None if
-            there is no such node, or no record of it.
+        record: its summary.
+        margin: how many points the chosen node was ahead of the best node outside the tie set; None if there is no such node, or
+            no record of it.
     """
     pod = record.pod
     if record.outcome is Outcome.SCHEDULED:

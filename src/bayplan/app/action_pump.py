@@ -33,7 +33,8 @@ class ActionPump:
     """Executes actions on a loop, a slice at a time; the `Channel` of its executor.
 
     Args:
-        api: that answers. bridge: knows the typed objects.
+        api: that answers.
+        bridge: knows the typed objects.
         clock: of API and engine.
 
     Attributes:

@@ -55,7 +55,8 @@ class AnnotationReader:
     """Reads annotations.
 
     Args:
-        decisions: where attempts and problems are added. submit: calls a function on the engine's thread, which owns `decisions`.
+        decisions: where attempts and problems are added.
+        submit: calls a function on the engine's thread, which owns `decisions`.
         clock: time at which an attempt was read; the annotations have no times.
         node_names: returns the nodes of the cluster; called on the loop.
     """

@@ -32,8 +32,10 @@ class Annotator:
     """Writes annotations.
 
     Args:
-        api: that patches pods. decisions: at level full.
-        extended: whether the configuration has extenders. reader: reads annotations of others, and must know these.
+        api: that patches pods.
+        decisions: at level full.
+        extended: whether the configuration has extenders.
+        reader: reads annotations of others, and must know these.
 
     Attributes:
         failures: why nothing could be written on a pod, by its key: the latest.

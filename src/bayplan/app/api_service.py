@@ -22,7 +22,8 @@ class Service:
     """A server with the simulator behind it, not yet running.
 
     Args:
-        server: the HTTP server. simulator: the simulator that it serves.
+        server: the HTTP server.
+        simulator: the simulator that it serves.
         loaded: what was read from files.
 
     Attributes:

@@ -78,7 +78,9 @@ class ReplayOptions(msgspec.Struct, frozen=True, kw_only=True):
         path: of the recording.
         here: the Bayplan that follows.
         policy: see `SyncPolicy`.
-        speed: seconds of the recording in each second. start_ns: where to begin. paused: whether to wait for ``resume`` first.
+        speed: seconds of the recording in each second.
+        start_ns: where to begin.
+        paused: whether to wait for ``resume`` first.
         steer: changes the playback while it is replayed; None leaves it alone.
     """
 

@@ -28,7 +28,8 @@ class CustomPlugin(msgspec.Struct, frozen=True):
     """A plugin to be enabled.
 
     Attributes:
-        plugin: its class. weight: of its scores.
+        plugin: its class.
+        weight: of its scores.
         file: where it comes from; "" for one of an installed package.
     """
 

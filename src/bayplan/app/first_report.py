@@ -22,7 +22,8 @@ def begin_report(service: Service, then: Callable[[], None]) -> None:
     """Print the report when the cluster is idle, or after the longest wait; called on the loop.
 
     Args:
-        service: the running service. then: called afterwards.
+        service: the running service.
+        then: called afterwards.
     """
     task = asyncio.get_running_loop().create_task(_report(service, then))
     # The loop itself holds tasks only weakly.

@@ -20,7 +20,8 @@ class MetricsPage:
     """Answers requests for metrics; see `bayplan.apiserver.http.application.Mount`.
 
     Args:
-        metrics: the metrics to serve. token: required of clients; empty allows every client on this machine.
+        metrics: the metrics to serve.
+        token: required of clients; empty allows every client on this machine.
     """
 
     def __init__(self, metrics: SchedulerMetrics, *, token: str = "") -> None:

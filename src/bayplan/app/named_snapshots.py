@@ -18,7 +18,9 @@ class NamedSnapshot(msgspec.Struct, frozen=True):
     """A moment.
 
     Attributes:
-        name: its name. taken_ns: when it was, by the clock. revision: of the store then.
+        name: its name.
+        taken_ns: when it was, by the clock.
+        revision: of the store then.
         contents: the documents.
     """
 
@@ -32,7 +34,8 @@ class NamedSnapshots:
     """Snapshots of a store, oldest first. Used on the loop.
 
     Args:
-        store: of documents. clock: says when.
+        store: of documents.
+        clock: says when.
     """
 
     def __init__(self, store: Store, clock: Clock) -> None:

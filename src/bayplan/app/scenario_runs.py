@@ -84,7 +84,8 @@ class PreparedScenario:
     """A scenario whose configurations are read and whose cluster is ready to run.
 
     Args:
-        plan: the scenario. options: see `ScenarioOptions`.
+        plan: the scenario.
+        options: see `ScenarioOptions`.
 
     Raises:
         InputError: a configuration or a plugin is invalid.

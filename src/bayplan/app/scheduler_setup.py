@@ -119,7 +119,8 @@ def read_setup(
         algorithm_provider: in classic mode, instead of a Policy; "" for the default provider.
         feature_gates: as ``--feature-gates`` of kube-scheduler.
         plugins: custom ones, see `bayplan.app.custom_plugins.load_custom_plugins`.
-        text: a KubeSchedulerConfiguration, if there is no `config`. where: its origin, for errors.
+        text: a KubeSchedulerConfiguration, if there is no `config`.
+        where: its origin, for errors.
 
     Raises:
         InputError: a file, an option or a plugin is invalid.

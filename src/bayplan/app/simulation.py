@@ -130,7 +130,8 @@ def simulate(
     Args:
         options: see `SimulationOptions`.
         stdin: the input of the path ``-``.
-        load_progress: called as documents are read. progress: called as virtual time advances.
+        load_progress: called as documents are read.
+        progress: called as virtual time advances.
 
     Raises:
         InputError: the input, the configuration or a plugin is invalid.

@@ -48,7 +48,8 @@ class SimulatorOptions(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         scheduler: see `SchedulerOptions`.
         bridge: which controllers run, and whether nodes are run.
-        record_level: how much of every decision is kept. retention: for how long.
+        record_level: how much of every decision is kept.
+        retention: for how long.
         annotations: whether results are written on the pods, as kube-scheduler-simulator does.
         plugin_deadline_seconds: how long a call of a custom plugin may take.
     """
@@ -71,9 +72,12 @@ class SimulatorServer:
 
     Attributes:
         instance: a different text at each start.
-        annotator: writes results on pods; None if disabled. reader: reads those of other schedulers.
-        api, backend, bridge, snapshots: belong to the loop. engine, decisions, clock: for any thread.
-        settings: how the scheduler is set up now. metrics: of it, for Prometheus.
+        annotator: writes results on pods; None if disabled.
+        reader: reads those of other schedulers.
+        api, backend, bridge, snapshots: belong to the loop.
+        engine, decisions, clock: for any thread.
+        settings: how the scheduler is set up now.
+        metrics: of it, for Prometheus.
 
     Raises:
         InputError: a configuration or a plugin that can't be used.

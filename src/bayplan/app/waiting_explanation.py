@@ -19,7 +19,9 @@ def why_waiting(simulator: Simulator, setup: SchedulerSetup, key: str) -> str:
     """Return why a pod waits, in one sentence; the simulation does not change.
 
     Args:
-        simulator: with the cluster. setup: the scheduler that decides in it. key: of the pod.
+        simulator: with the cluster.
+        setup: the scheduler that decides in it.
+        key: of the pod.
     """
 
     def make(state: ClusterState, without: Collection[str]) -> Scheduler:

@@ -33,7 +33,9 @@ class CompiledFinder:
     """Finds the extension of a module. Raises ImportError, naming the command, if its sources have changed since.
 
     Args:
-        folder: holds the manifest and a folder per variant. manifest: its contents. variant: of hot modules.
+        folder: holds the manifest and a folder per variant.
+        manifest: its contents.
+        variant: of hot modules.
         root: the folder that contains the package; hashes are of files in it.
     """
 

@@ -32,7 +32,8 @@ class Clock:
         start_ns: the initial time, nanoseconds since 1970; None for the machine's time.
         speed: seconds of this clock in a real one.
         paused: whether it starts paused.
-        steady: returns real time, in nanoseconds since some instant. awake: the same, but not counting system sleep.
+        steady: returns real time, in nanoseconds since some instant.
+        awake: the same, but not counting system sleep.
 
     Raises:
         InputError: a speed that is not above 0.

@@ -59,7 +59,8 @@ class MissingExtra(InputError):
     """An optional package is needed and not installed.
 
     Args:
-        package: the name under which it is imported. extra: of Bayplan, that installs it.
+        package: the name under which it is imported.
+        extra: of Bayplan, that installs it.
     """
 
     def __init__(self, package: str, extra: str) -> None:

@@ -13,7 +13,8 @@ def read_long_duration(text: str, *, what: str) -> int:
     """Return the nanoseconds of a duration.
 
     Args:
-        text: the duration. what: its option or field, for the error.
+        text: the duration.
+        what: its option or field, for the error.
 
     Raises:
         InputError: no duration, or one below zero.

@@ -14,7 +14,8 @@ class Token(NamedTuple):
 
     Attributes:
         kind: ``op``, ``ident``, ``int``, ``uint``, ``float``, ``string``, ``bytes``, ``end``.
-        text: the source text. value: of a constant.
+        text: the source text.
+        value: of a constant.
     """
 
     kind: str

@@ -33,7 +33,8 @@ class Timestamp:
     """A point in time.
 
     Attributes:
-        ns: since 1970. offset_s: of the zone in which it was written, which counts for its text only.
+        ns: since 1970.
+        offset_s: of the zone in which it was written, which counts for its text only.
     """
 
     __slots__ = ("ns", "offset_s")

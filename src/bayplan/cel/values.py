@@ -35,7 +35,8 @@ class CelMap:
     """A map. Keys are bool, int, `Uint` or str; numbers that are equal are one key.
 
     Attributes:
-        entries: by `key_of` the key and the value. missing: what stands for keys that are not there, or None.
+        entries: by `key_of` the key and the value.
+        missing: what stands for keys that are not there, or None.
     """
 
     __slots__ = ("entries", "missing")

@@ -78,7 +78,8 @@ def assemble_classic_scheduler(
         extenders: those of the Policy, connected by the host; without them none is asked.
         queue_type: the kind of queue.
         scheduler_name: whose pods it schedules.
-        registry: makes custom plugins. plugins: names and weights of those that are enabled.
+        registry: makes custom plugins.
+        plugins: names and weights of those that are enabled.
 
     Raises:
         ConfigurationError: upstream would not start with this configuration.
@@ -133,8 +134,10 @@ def classic_profile(
     """Return the profile of the scheduler, and one of the predicates that are configured and never asked.
 
     Args:
-        configuration: provider or Policy, and gates. handle: what plugins get to know.
-        registry: makes custom plugins. custom: names and weights of those that are enabled; they come last.
+        configuration: provider or Policy, and gates.
+        handle: what plugins get to know.
+        registry: makes custom plugins.
+        custom: names and weights of those that are enabled; they come last.
 
     Raises:
         ConfigurationError: upstream would not start with this configuration.

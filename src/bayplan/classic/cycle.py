@@ -301,7 +301,10 @@ def custom_score_error(
     """Return the error with which a custom plugin ends scoring, or None.
 
     Args:
-        pod: the pod. scores: int64[rows in use] by custom plugin. failure: the plan's failure. rows: the feasible rows.
+        pod: the pod.
+        scores: int64[rows in use] by custom plugin.
+        failure: the plan's failure.
+        rows: the feasible rows.
         settings: have the names of the custom plugins.
     """
     for name, normalized in scores:

@@ -21,7 +21,8 @@ class ClassicEvents(ClusterEvents):
     """Applies changes of the cluster to a classic scheduler.
 
     Args:
-        scheduler: the scheduler. queue: its queue.
+        scheduler: the scheduler.
+        queue: its queue.
     """
 
     def __init__(self, scheduler: Scheduler, queue: ClassicQueue) -> None:

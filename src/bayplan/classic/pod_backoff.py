@@ -12,7 +12,8 @@ class PodBackoffMap:
     """Attempts and times of the last failures by pod (``namespace/name``).
 
     Attributes:
-        attempts: failed attempts that counted. last_update_ns: when the last of them was.
+        attempts: failed attempts that counted.
+        last_update_ns: when the last of them was.
     """
 
     def __init__(self) -> None:

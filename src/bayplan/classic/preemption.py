@@ -41,7 +41,8 @@ class Preemption(msgspec.Struct, frozen=True):
     """The result of preemption.
 
     Attributes:
-        candidates: by row, in the order of visits. best: the rows among which upstream takes any.
+        candidates: by row, in the order of visits.
+        best: the rows among which upstream takes any.
         clear_own_nomination: whether no eviction can help anywhere, so that the pod's own nomination is of no use.
     """
 

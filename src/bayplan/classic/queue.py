@@ -206,7 +206,8 @@ class ClassicQueue(SchedulingQueue):
         """Put a pod that failed where it belongs; return why the queue refuses it, in upstream's words, or "".
 
         Args:
-            queued: its record. now_ns: the time.
+            queued: its record.
+            now_ns: the time.
             scheduling_cycle: the cycle in which it was popped; the current one if not given.
         """
         key = queued.key
@@ -256,7 +257,8 @@ class ClassicQueue(SchedulingQueue):
         """Move all unschedulable pods to activeQ, or to podBackoffQ while they back off; ask those in flight to come there, too.
 
         Args:
-            now_ns: the time. label: of the event.
+            now_ns: the time.
+            label: of the event.
         """
         return self._move_to_queues(list(self._unschedulable_q.values()), now_ns, label)
 

@@ -53,7 +53,8 @@ class ClassicScheduler(Scheduler):
         state, profiles, queue, pods, extenders, record_level, waiting_pods: as for `Scheduler`.
         settings: what its cycles have in common.
         pick_node: chooses among nodes that are equally good for preemption.
-        non_preempting: the gate NonPreemptingPriority. disable_preemption: whether no pod ever preempts.
+        non_preempting: the gate NonPreemptingPriority.
+        disable_preemption: whether no pod ever preempts.
     """
 
     release = CLASSIC_KUBERNETES_VERSION

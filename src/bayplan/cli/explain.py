@@ -160,8 +160,11 @@ class Workload(NamedTuple):
     """The pods of a workload.
 
     Attributes:
-        source: that knows them. lives: of its pods.
-        missing: why replicas do not exist, "" if all do. verdicts: about the first pod that waits. assumptions: of these.
+        source: that knows them.
+        lives: of its pods.
+        missing: why replicas do not exist, "" if all do.
+        verdicts: about the first pod that waits.
+        assumptions: of these.
     """
 
     source: RunSource

@@ -78,7 +78,8 @@ class ActionExecutor:
     """Turns actions into requests, and what is refused into calls of the engine. Everything happens on one thread.
 
     Args:
-        channel: to the API. objects: the cluster as it is known.
+        channel: to the API.
+        objects: the cluster as it is known.
         host_name: of this machine, for events.
         now_ns: the time.
 

@@ -19,7 +19,8 @@ class StartGroup(msgspec.Struct):
     """The pods that run together.
 
     Attributes:
-        count: how many must have started. present: those that have and wait for the others, by uid.
+        count: how many must have started.
+        present: those that have and wait for the others, by uid.
         complete: whether all were present at some moment; later pods start at once.
     """
 

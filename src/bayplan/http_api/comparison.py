@@ -76,7 +76,8 @@ class Difference:
     """A pod whose node differs.
 
     Attributes:
-        pod: ``namespace/name``. kind: one of `KINDS`; ``only_a`` if only a placed it, or it exists only there.
+        pod: ``namespace/name``.
+        kind: one of `KINDS`; ``only_a`` if only a placed it, or it exists only there.
         a_node, b_node: its node on each side, or "".
     """
 
@@ -106,7 +107,9 @@ def comparison_document(a: Side, b: Side, kind: str, offset: int, limit: int) ->
     """Return how two runs differ, with one page of the pods.
 
     Args:
-        a, b: the runs. kind: one of `KINDS`, or "" for all. offset, limit: of the page.
+        a, b: the runs.
+        kind: one of `KINDS`, or "" for all.
+        offset, limit: of the page.
     """
     found, pods = differences(a, b)
     counts = {each: sum(one.kind == each for one in found) for each in KINDS}

@@ -35,9 +35,12 @@ class Outcome(msgspec.Struct, omit_defaults=True):
 
     Attributes:
         outcome: ``created``, ``exists`` (nothing was changed), ``deleted``, ``absent`` (nothing to delete) or ``refused``.
-        code: that the Kubernetes API would have returned. message: its error message, if it refused.
-        kind, namespace, name: of the object. uid, resource_version: current, or from when it was deleted.
-        warnings: for the writer. object: its current state, if requested.
+        code: that the Kubernetes API would have returned.
+        message: its error message, if it refused.
+        kind, namespace, name: of the object.
+        uid, resource_version: current, or from when it was deleted.
+        warnings: for the writer.
+        object: its current state, if requested.
     """
 
     outcome: str

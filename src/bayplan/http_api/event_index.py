@@ -66,7 +66,8 @@ class EventIndex:
         """Return the events about an object, the oldest first; if there are many, only the newest.
 
         Args:
-            kind, name: of the object. namespace: of its events: the object's own, or ``default`` for cluster-scoped objects.
+            kind, name: of the object.
+            namespace: of its events: the object's own, or ``default`` for cluster-scoped objects.
         """
         names = list(self._names.get((kind, namespace, name), ()))[-MAX_EVENTS:]
         items = (self._backend.store.get(EVENTS, key) for key in names)

@@ -22,8 +22,10 @@ class NamedRows:
 
     Attributes:
         version: changes when a name is added or removed.
-        names: by row, "" if the row is free. rows: by name.
-        used: bool[capacity], whether the row has a name. born: int64[capacity], the version in which the name was added.
+        names: by row, "" if the row is free.
+        rows: by name.
+        used: bool[capacity], whether the row has a name.
+        born: int64[capacity], the version in which the name was added.
     """
 
     def __init__(self, first_rows: int, *tables: dict[str, Ints]) -> None:

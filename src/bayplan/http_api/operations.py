@@ -68,7 +68,8 @@ class Parameter(NamedTuple):
     """A query parameter.
 
     Attributes:
-        type: of JSON Schema. text: its description.
+        type: of JSON Schema.
+        text: its description.
     """
 
     type: str

@@ -133,7 +133,8 @@ def late_answers(points: LatePoints, said: Sequence[PointResult]) -> Iterator[tu
     """Yield the plugins that were called after the choice of a node, in order, up to the first that refused.
 
     Args:
-        points: the plugins of the profile. said: their statuses, except plain success.
+        points: the plugins of the profile.
+        said: their statuses, except plain success.
 
     Yields:
         Extension point, plugin, and its status; None for plain success.

@@ -32,7 +32,8 @@ class Dispatcher:
     """Executes actions over connections; the `Channel` of its executor.
 
     Args:
-        connection: for bindings, patches and deletions. events: for events.
+        connection: for bindings, patches and deletions.
+        events: for events.
         objects: the cached objects of the cluster.
         host_name: of this machine, for events.
         now_ns: the time.

@@ -45,7 +45,8 @@ class Verdict(Struct, frozen=True, gc=False):
         agrees: the node is one of our best, or neither found a node.
         same_message: our reasons have the same wording; True if there is a node.
         our_node: our choice; the cluster's node if that is one of the best.
-        ties: the number of best nodes. best: the first of their names.
+        ties: the number of best nodes.
+        best: the first of their names.
         our_message: our reasons for finding no node, or "".
     """
 
@@ -132,7 +133,9 @@ class _Waiting(Struct):
     """A waiting pod of the cluster.
 
     Attributes:
-        pod: its current version. place: its place in queue order. last_message: the last known rejection message.
+        pod: its current version.
+        place: its place in queue order.
+        last_message: the last known rejection message.
     """
 
     pod: Pod
@@ -144,7 +147,10 @@ class _Open(Struct, eq=False):
     """A verdict of the cluster's scheduler that has not been compared yet.
 
     Attributes:
-        heard_ns: when it arrived. place: of the pod in queue order. asked: the waiting pod. pod: its current version.
+        heard_ns: when it arrived.
+        place: of the pod in queue order.
+        asked: the waiting pod.
+        pod: its current version.
         message: the rejection message.
     """
 

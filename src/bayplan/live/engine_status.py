@@ -21,7 +21,9 @@ class EngineFailure:
     """An exception in the engine itself, which is a bug.
 
     Attributes:
-        doing: the operation. exception, traceback: the exception. at_ns: the time.
+        doing: the operation.
+        exception, traceback: the exception.
+        at_ns: the time.
     """
 
     doing: str
@@ -35,16 +37,22 @@ class EngineStatus:
     """The last published status of the engine.
 
     Attributes:
-        now_ns: its time, by the engine's clock. generation: how often the scheduler was replaced or rebuilt.
-        decisions: cycles so far; of these scheduled, unschedulable, errors, skipped. decisions_per_second: in the last seconds.
+        now_ns: its time, by the engine's clock.
+        generation: how often the scheduler was replaced or rebuilt.
+        decisions: cycles so far; of these scheduled, unschedulable, errors, skipped.
+        decisions_per_second: in the last seconds.
         p50_ms, p99_ms: how long the latest cycles took.
         paused: whether its clock is paused.
         queue: pods ``active``, in ``backoff``, ``unschedulable``, ``gated``.
         assumed, pending_bindings, waiting_for_permit: pods between the choice of their node and its confirmation.
-        preemptions: cycles that chose victims. evictions: victims. binding_failures: refused bindings.
+        preemptions: cycles that chose victims.
+        evictions: victims.
+        binding_failures: refused bindings.
         next_retry_ns: when a timer of the scheduler is due next; None: never.
-        plugin_failures: the latest. plugin_failure_counts: by plugin, all.
-        engine_failures: exceptions in the engine itself. broken: whether they stopped it.
+        plugin_failures: the latest.
+        plugin_failure_counts: by plugin, all.
+        engine_failures: exceptions in the engine itself.
+        broken: whether they stopped it.
         busy_since_ns: start of the current cycle, by `time.monotonic_ns`; None between two cycles.
         running_plugin: the call of a custom plugin that it waits for, or None.
     """

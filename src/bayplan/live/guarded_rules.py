@@ -18,7 +18,9 @@ class GuardedFilterRule(FilterRule):
     """A filter rule whose code runs on the runner's threads.
 
     Args:
-        rule: the plugin's own. runner: runs it. plugin: the plugin's name.
+        rule: the plugin's own.
+        runner: runs it.
+        plugin: the plugin's name.
     """
 
     def __init__(self, rule: FilterRule, runner: PluginRunner, plugin: str) -> None:

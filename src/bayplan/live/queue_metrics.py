@@ -25,8 +25,11 @@ class QueueFigures:
     """Figures of the scheduler at a scrape.
 
     Attributes:
-        pending: pods by tier. unschedulable: waiting pods by plugin and profile. cache: nodes, pods, assumed pods.
-        incoming: number of pods added to a queue, by event and queue. in_flight: events recorded for pods in flight, by event.
+        pending: pods by tier.
+        unschedulable: waiting pods by plugin and profile.
+        cache: nodes, pods, assumed pods.
+        incoming: number of pods added to a queue, by event and queue.
+        in_flight: events recorded for pods in flight, by event.
         binding: pods that are being bound.
     """
 

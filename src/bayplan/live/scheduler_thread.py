@@ -172,7 +172,9 @@ class SchedulerThread:
         """Report that a binding, or an update before it, was refused; see `Scheduler.binding_failed`.
 
         Args:
-            key: the pod. message: the reason. plugin, point: the responsible plugin and extension point.
+            key: the pod.
+            message: the reason.
+            plugin, point: the responsible plugin and extension point.
             generation: the generation that requested the binding; failures of earlier ones are ignored. None: the current one.
         """
 

@@ -27,7 +27,9 @@ class Distribution(Collector):
     """A histogram; see the module.
 
     Args:
-        name: of the metric. text: its help text. labels: names of its labels.
+        name: of the metric.
+        text: its help text.
+        labels: names of its labels.
         buckets: upper bounds, without the infinite one.
         registry: where it is registered.
     """
@@ -74,7 +76,9 @@ class Tally(Collector):
     """A counter; see the module.
 
     Args:
-        name: of the metric, without ``_total``. text: its help text. labels: names of its labels.
+        name: of the metric, without ``_total``.
+        text: its help text.
+        labels: names of its labels.
         registry: where it is registered.
     """
 

@@ -49,8 +49,10 @@ class SimpleSum(NamedTuple):
     """The sums of a pod's container requests, if its requests depend on nothing but its containers.
 
     Attributes:
-        nanos: by resource the sum. silent: how many containers say nothing about CPU, and about memory.
-        whole: the sums as int64, None for pods that are not this simple. counted: the same with the defaults of `NON_ZERO`.
+        nanos: by resource the sum.
+        silent: how many containers say nothing about CPU, and about memory.
+        whole: the sums as int64, None for pods that are not this simple.
+        counted: the same with the defaults of `NON_ZERO`.
         on_nodes: those of `whole` that nodes count.
     """
 

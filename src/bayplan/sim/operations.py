@@ -60,7 +60,8 @@ class Delete(msgspec.Struct, frozen=True):
     """Delete an object; no effect if it does not exist.
 
     Attributes:
-        kind: the struct, e.g. ``Pod``. key: ``namespace/name``, or ``name`` for objects without namespace.
+        kind: the struct, e.g. ``Pod``.
+        key: ``namespace/name``, or ``name`` for objects without namespace.
         propagation: what happens to its dependents.
         grace_seconds: for pods, instead of their own grace period.
     """
@@ -80,7 +81,8 @@ class Cordon(msgspec.Struct, frozen=True):
     """Mark a node unschedulable, or schedulable again.
 
     Attributes:
-        node_name: the node. unschedulable: False to undo it.
+        node_name: the node.
+        unschedulable: False to undo it.
     """
 
     node_name: str

@@ -9,7 +9,9 @@ class Progress(NamedTuple):
     """The progress of a run.
 
     Attributes:
-        now_ns: virtual time. operations_left, operations: external ones. waiting: pods in the scheduling queue.
+        now_ns: virtual time.
+        operations_left, operations: external ones.
+        waiting: pods in the scheduling queue.
         decisions: cycles so far.
     """
 

@@ -44,16 +44,20 @@ class PodTimeline(msgspec.Struct, kw_only=True):
     """The timeline of one pod. A pod recreated under the same name has a timeline of its own.
 
     Attributes:
-        key: ``namespace/name``. uid: unique in the run.
+        key: ``namespace/name``.
+        uid: unique in the run.
         workload: its topmost controlling owner: ``Deployment shop/web``; "" if it has none.
-        priority: its priority. scheduler_name: its ``spec.schedulerName``.
+        priority: its priority.
+        scheduler_name: its ``spec.schedulerName``.
         arrived_ns: when it was added to the cluster.
         bound_ns: when it got its node; for an imported pod, when it was added. None while it waits.
-        started_ns: when it began to run. ended_ns: when it finished or was removed.
+        started_ns: when it began to run.
+        ended_ns: when it finished or was removed.
         node: its node, or "".
         imported: whether it already had its node when it was added; no decision was made for it.
         attempts: number of its scheduling cycles.
-        last_failure_ns: time of the last attempt without a node. message: the message of that attempt, in upstream's words.
+        last_failure_ns: time of the last attempt without a node.
+        message: the message of that attempt, in upstream's words.
         fate: its state at the end.
         disruption: the reason of its condition DisruptionTarget, if it was evicted: ``PreemptionByScheduler``; else "".
         pod: its newest version, available even after its deletion; its requests are read from here.
@@ -96,7 +100,8 @@ class ResourceUsage(msgspec.Struct, frozen=True, kw_only=True):
         zone: a zone, "" for the nodes that have none, None for the whole cluster.
         nodes: number of nodes at the end.
         allocatable, requested: at the end.
-        peak_requested: the maximum of the requests. peak_ns: when it was first reached.
+        peak_requested: the maximum of the requests.
+        peak_ns: when it was first reached.
         peak_allocatable: the allocatable amount at that time.
         allocatable_ns, requested_ns: integrals over the run, amount times nanoseconds.
         duration_ns: of the run.
@@ -135,8 +140,10 @@ class SimulatedEvent(msgspec.Struct):
 
     Attributes:
         pod: ``namespace/name``.
-        type: ``Normal`` or ``Warning``. reason, action, note: as kube-scheduler words them.
-        first_ns, last_ns: when it first and last occurred. count: how often.
+        type: ``Normal`` or ``Warning``.
+        reason, action, note: as kube-scheduler words them.
+        first_ns, last_ns: when it first and last occurred.
+        count: how often.
     """
 
     pod: str
@@ -153,7 +160,8 @@ class Counters(msgspec.Struct):
     """The amount of work in a run.
 
     Attributes:
-        decisions: number of cycles. scheduled, unschedulable, errors, skipped: their outcomes.
+        decisions: number of cycles.
+        scheduled, unschedulable, errors, skipped: their outcomes.
         events: changes of the cluster that the scheduler received.
         instants: moments of virtual time at which something happened.
         evictions: victims of preemption.
@@ -189,7 +197,8 @@ class WallClock(msgspec.Struct):
     """Seconds on a real clock: different in each run, so never part of a compared result.
 
     Attributes:
-        load_seconds: reading the input. simulate_seconds: the simulation itself.
+        load_seconds: reading the input.
+        simulate_seconds: the simulation itself.
     """
 
     load_seconds: float = 0.0
@@ -200,13 +209,15 @@ class SimulationResult(msgspec.Struct, kw_only=True):
     """The result of a simulation.
 
     Attributes:
-        seed: of all random streams. digest: hash of all decisions in order, see `Records.digest`.
-        start_ns, end_ns: virtual time of the beginning and of the last instant at which something happened, or the
-            instant given as the end of the run.
+        seed: of all random streams.
+        digest: hash of all decisions in order, see `Records.digest`.
+        start_ns, end_ns: virtual time of the beginning and of the last instant at which something happened, or the instant given
+            as the end of the run.
         stopped: why the run ended before the cluster was idle, in words; "" if it was idle.
         scheduler: in its final state: state, records, queue, profiles.
         cluster: in its final state: all objects.
-        pods: timelines, in the order of arrival. nodes: lifetimes, in the order of arrival.
+        pods: timelines, in the order of arrival.
+        nodes: lifetimes, in the order of arrival.
         usage: of every resource that some node has or some pod requests: the whole cluster first, then zones by name.
         counters: the amount of work.
         tell_events: returns the Kubernetes events about pods, in the order of their first occurrence.

@@ -14,8 +14,10 @@ class NodeLifetime(msgspec.Struct, kw_only=True):
     """The lifetime of a node.
 
     Attributes:
-        name: its name. zone: its label ``topology.kubernetes.io/zone``, or "".
-        added_ns: when it was added. removed_ns: when it was removed; None while it exists.
+        name: its name.
+        zone: its label ``topology.kubernetes.io/zone``, or "".
+        added_ns: when it was added.
+        removed_ns: when it was removed; None while it exists.
     """
 
     name: str
@@ -36,8 +38,12 @@ class ScalingEvent(msgspec.Struct, frozen=True, kw_only=True):
     """One thing that the autoscaler did.
 
     Attributes:
-        time_ns: when, nanoseconds since 1970. kind: see `ScalingKind`. group: the node group.
-        nodes: names. pods: for which nodes are added, or that have to move. reason: in words.
+        time_ns: when, nanoseconds since 1970.
+        kind: see `ScalingKind`.
+        group: the node group.
+        nodes: names.
+        pods: for which nodes are added, or that have to move.
+        reason: in words.
     """
 
     time_ns: int
@@ -52,7 +58,11 @@ class GroupCost(msgspec.Struct, frozen=True, kw_only=True):
     """What the nodes of a group cost over a run.
 
     Attributes:
-        group: the node group. nodes: that it had in all. peak: at once. node_hours: their lifetimes. cost: at the group's price.
+        group: the node group.
+        nodes: that it had in all.
+        peak: at once.
+        node_hours: their lifetimes.
+        cost: at the group's price.
     """
 
     group: str
@@ -80,8 +90,10 @@ def group_costs(
     """Return the costs of groups, in the order of `prices`. A node costs from when it is ready until it is removed.
 
     Args:
-        lifetimes: of all nodes of the run. group_of: by name of a node.
-        prices: of a node for an hour, by group. end_ns: of the run.
+        lifetimes: of all nodes of the run.
+        group_of: by name of a node.
+        prices: of a node for an hour, by group.
+        end_ns: of the run.
     """
     found = []
     for group, price in prices.items():

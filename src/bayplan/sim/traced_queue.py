@@ -40,7 +40,8 @@ class QueueMove(msgspec.Struct):
     """A move of a pod between tiers.
 
     Attributes:
-        time_ns: when. pod, uid: the pod.
+        time_ns: when.
+        pod, uid: the pod.
         source, target: tiers: ``active``, ``backoff``, ``error backoff``, ``unschedulable``, ``gated``, ``in flight``, ``permit``
             (it waits on its node); "" before the pod was added; ``bound`` and ``gone`` are final.
         attempt: how often the pod had been popped.

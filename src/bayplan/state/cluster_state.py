@@ -91,7 +91,8 @@ class ClusterState:
         counters: how many pods per row match a selector, or own an affinity term.
         catalog: other objects (Namespace, Service, PersistentVolumeClaim, ...) by kind.
         placements: the recorded resource changes of placed and removed pods: row, footprint, 1 or -1; None: not recorded.
-        usage_log: rows whose usage changed. node_log: rows whose node changed, came or went.
+        usage_log: rows whose usage changed.
+        node_log: rows whose node changed, came or went.
         ports_log: rows whose ports in use changed.
         pod_log: rows where pods were renewed that take the same as before (`renew_pod`).
         request_gates: the feature gates that decide how requests of pods are summed up.

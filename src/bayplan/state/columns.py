@@ -18,11 +18,14 @@ class Columns:
     A rule reads them by attribute each time it is asked, so that it never holds an array that has been replaced.
 
     Attributes:
-        count: rows in use, freed ones among them. capacity: the length of every column.
+        count: rows in use, freed ones among them.
+        capacity: the length of every column.
         bare: whether nothing is known of what is on the nodes.
         version: moves when a node changes or an array is replaced; a rule that keeps what it looked up then looks it up again.
-        allocatable: int64[resources, capacity]. usage: int64[3 + resources, capacity], rows as in `pod_info`.
-        allowed_pods: int64[capacity]. taint_codes: intp[capacity].
+        allocatable: int64[resources, capacity].
+        usage: int64[3 + resources, capacity], rows as in `pod_info`.
+        allowed_pods: int64[capacity].
+        taint_codes: intp[capacity].
         alive, unschedulable: uint8[capacity], 0 or 1.
     """
 

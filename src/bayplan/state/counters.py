@@ -34,7 +34,8 @@ class Counter:
     """Pods per row that match.
 
     Attributes:
-        values: int64[capacity]. total: their sum.
+        values: int64[capacity].
+        total: their sum.
         matches: whether a class counts; None if pods are counted for a term that they own.
         start, end: positions of the first change that is still listed, and after the last one.
     """
@@ -199,7 +200,8 @@ class DomainTable:
     """A counter summed up over the domains of a topology key.
 
     Args:
-        key: the topology key. counter: what is summed up.
+        key: the topology key.
+        counter: what is summed up.
         nodes, node_log: of the state.
         eligibility: which nodes count; None: all.
 
@@ -207,8 +209,9 @@ class DomainTable:
         codes: intp[capacity], the domain of each row; -1 if the node lacks the key.
         values: int64[domains + 1], pods per domain; the last place, of nodes without the key, stays 0.
         last: that place. These four are as of the last `refresh`.
-        version: moves with every change. positive_version: moves when a domain gets its first pod or loses its last, or when nodes
-            change. positive: how many domains have pods.
+        version: moves with every change.
+        positive_version: moves when a domain gets its first pod or loses its last, or when nodes change.
+        positive: how many domains have pods.
         distinct: whether every node is a domain of its own: then a change concerns no row but the one where pods came or went.
         node_position: the end of the log of changed nodes at the last refresh.
     """

@@ -25,7 +25,8 @@ class _Offer(NamedTuple):
     """The resources that a node offers, as columns.
 
     Attributes:
-        allocatable: what its status says. amounts: int64[resources], as in the table.
+        allocatable: what its status says.
+        amounts: int64[resources], as in the table.
     """
 
     allocatable: ResourceList
@@ -37,7 +38,8 @@ class Coverage(NamedTuple):
     """The values of a label key on all nodes.
 
     Attributes:
-        complete: whether every node has it. distinct: whether, beyond that, no two nodes have the same value.
+        complete: whether every node has it.
+        distinct: whether, beyond that, no two nodes have the same value.
     """
 
     complete: bool

@@ -13,7 +13,8 @@ class RawDocuments(Collection[Document]):
     """Documents that are decoded one by one during iteration: decoded ones take five times the memory.
 
     Args:
-        raws: their JSON. decode: decodes a document.
+        raws: their JSON.
+        decode: decodes a document.
     """
 
     def __init__(self, raws: Sequence[bytes], decode: Callable[[bytes], Document]) -> None:

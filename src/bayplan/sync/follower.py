@@ -94,7 +94,9 @@ class Follower:
         """Process a list of a kind: at the start, and whenever events may have been lost.
 
         Args:
-            plural: of the kind. documents: objects. emitted: objects that `source_part_listed` has processed already.
+            plural: of the kind.
+            documents: objects.
+            emitted: objects that `source_part_listed` has processed already.
         """
         first = plural in self._unlisted
         self._unlisted.discard(plural)

@@ -60,7 +60,8 @@ class SyncStatus(Struct, frozen=True, kw_only=True):
         waiting: objects that are still to be reconciled or written.
         lag_seconds: how long the oldest of them has been waiting.
         problems: why objects could not be written.
-        source: current problems of the source, by kind. left_out: kinds that are not synced, and why.
+        source: current problems of the source, by kind.
+        left_out: kinds that are not synced, and why.
     """
 
     ready: bool
@@ -83,7 +84,8 @@ class SyncSession:
         here: the feed of the target, with the same kinds.
         send: sends requests to the target.
         policy: what to sync.
-        name: of the source, for users of the target. kind: import, sync or replay, likewise.
+        name: of the source, for users of the target.
+        kind: import, sync or replay, likewise.
         at_once: maximum number of concurrent writes, except batches.
     """
 
@@ -295,8 +297,9 @@ class SyncSession:
         """Execute an exchange: send its requests, sleep its pauses.
 
         Args:
-            exchange: the exchange. waits_for_memory: before a retry, wait for a running save of memory, so that
-                nothing is lost if this program ends soon after the target is available again.
+            exchange: the exchange.
+            waits_for_memory: before a retry, wait for a running save of memory, so that nothing is lost if this program ends soon
+                after the target is available again.
         """
         try:
             step = next(exchange)
@@ -319,7 +322,9 @@ def status_document(name: str, status: SyncStatus, *, kind: str = "sync", end: s
     Figures are whole seconds and counts, so it is written only after a change.
 
     Args:
-        name, kind: of the source; see `SyncSession`. status: of the session. end: `DONE` or `STOPPED` once it has ended.
+        name, kind: of the source; see `SyncSession`.
+        status: of the session.
+        end: `DONE` or `STOPPED` once it has ended.
     """
     data: Document = {
         "source": name,

@@ -89,7 +89,9 @@ def finish_creation(follower: Follower, write: SyncWrite, made: Document) -> Exc
     """Write the rest of a created object, and report to the follower.
 
     Args:
-        follower: the follower. write: the creation. made: the created object.
+        follower: the follower.
+        write: the creation.
+        made: the created object.
     """
     metadata = part(made, "metadata")
     refused = yield from _settle(follower, write, made)

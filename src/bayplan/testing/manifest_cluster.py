@@ -61,8 +61,10 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """What becomes of objects in a cluster.
 
     Attributes:
-        nodes: of the pods that are placed, by key. waiting: those that wait, by workload.
-        evicted: pods of others that were preempted. refused: why the cluster refuses objects, by ``Kind key``.
+        nodes: of the pods that are placed, by key.
+        waiting: those that wait, by workload.
+        evicted: pods of others that were preempted.
+        refused: why the cluster refuses objects, by ``Kind key``.
     """
 
     nodes: Mapping[str, str]
@@ -80,9 +82,12 @@ class ManifestCluster:
     """A cluster with a scheduler, and assertions about what fits into it.
 
     Args:
-        what: objects that are in the cluster. root: that relative paths start from.
+        what: objects that are in the cluster.
+        root: that relative paths start from.
         config: a KubeSchedulerConfiguration; None for the default one.
-        feature_gates: as ``--feature-gates`` of kube-scheduler. plugins: as ``--plugin`` of bayplan. seed: for tie-breaking.
+        feature_gates: as ``--feature-gates`` of kube-scheduler.
+        plugins: as ``--plugin`` of bayplan.
+        seed: for tie-breaking.
     """
 
     def __init__(
@@ -140,7 +145,8 @@ class ManifestCluster:
         """Fail unless all pods of some objects find a node; return where.
 
         Args:
-            what: the objects. evictions: how many pods of others may be preempted for them; any number by default.
+            what: the objects.
+            evictions: how many pods of others may be preempted for them; any number by default.
 
         Raises:
             AssertionError: with why pods wait, as `bayplan explain` puts it.

@@ -41,10 +41,12 @@ def check_plugin(
         plugin: the class.
         arguments: passed to its constructor.
         feature_gates: gates to set.
-        labels: further label values by key, for nodes and pods. annotations: likewise.
+        labels: further label values by key, for nodes and pods.
+        annotations: likewise.
         resources: amounts of extended resources by name, for nodes; pods ask for the first half of them.
         worlds: clusters of your own, instead of random ones.
-        clusters: how many random ones. seed: of them.
+        clusters: how many random ones.
+        seed: of them.
 
     Raises:
         PluginFault: the contract is broken; the text says how, on the smallest cluster that was found to show it.

@@ -52,8 +52,11 @@ class World:
     """A cluster and a pod to be scheduled, as documents.
 
     Attributes:
-        nodes: the nodes. running: pods with a node. others: further objects.
-        pod: the pod. newcomer: another one, which changes the cluster when it is placed.
+        nodes: the nodes.
+        running: pods with a node.
+        others: further objects.
+        pod: the pod.
+        newcomer: another one, which changes the cluster when it is placed.
         freed: whether a node was there before all others and has gone.
     """
 

@@ -41,7 +41,9 @@ class StaticFile:
     """A file that is ready to be served.
 
     Attributes:
-        content_type: with the character set. body: its bytes. packed: the same in gzip, or b"" where that is no gain.
+        content_type: with the character set.
+        body: its bytes.
+        packed: the same in gzip, or b"" where that is no gain.
         etag: strong, in quotes; of the bytes that were not packed.
     """
 
@@ -56,7 +58,8 @@ class StaticFiles:
     """All files of the page.
 
     Attributes:
-        digest: over names and contents of all of them. files: by name, with forward slashes, without the shells.
+        digest: over names and contents of all of them.
+        files: by name, with forward slashes, without the shells.
         routes: patterns of addresses below the page's root, each with the module that shows them, the first that matches counts.
         shells: the HTML by that module, and by "" for all other addresses.
     """

@@ -230,10 +230,12 @@ class ApiReader:
     """Reads all objects of a cluster once.
 
     Args:
-        connection: to its API. name: of the cluster, for messages.
+        connection: to its API.
+        name: of the cluster, for messages.
 
     Attributes:
-        requests: sent so far. unread: kinds that could not be read.
+        requests: sent so far.
+        unread: kinds that could not be read.
     """
 
     def __init__(self, connection: ApiConnection, name: str) -> None:

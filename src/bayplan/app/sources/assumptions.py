@@ -22,7 +22,9 @@ def configuration_assumption(
     """Return which configuration decides, and how that is known.
 
     Args:
-        options: what the user says. objects: of the source. found: what a source says that knows its configuration; else "".
+        options: what the user says.
+        objects: of the source.
+        found: what a source says that knows its configuration; else "".
     """
     if options.config is not None:
         return Assumption("configuration", f"the scheduler is configured by {options.config}")

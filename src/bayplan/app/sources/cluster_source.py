@@ -75,7 +75,9 @@ class UnreadKind(msgspec.Struct, frozen=True, kw_only=True):
     """A kind of which the source has objects that could not be read, or may have.
 
     Attributes:
-        kind: e.g. ``PodDisruptionBudget``. reason: the server's words. effect: what answers take for granted instead.
+        kind: e.g. ``PodDisruptionBudget``.
+        reason: the server's words.
+        effect: what answers take for granted instead.
     """
 
     kind: str

@@ -67,7 +67,8 @@ def read_setup_of(
     """Return the scheduler that options ask for, or else that of the source.
 
     Args:
-        options: what the user says. feature_gates, text, where: what the source shows; the user's own count instead.
+        options: what the user says.
+        feature_gates, text, where: what the source shows; the user's own count instead.
     """
     return read_setup(
         mode=options.mode,
@@ -244,7 +245,8 @@ def source_of(result: SimulationResult, options: SourceOptions) -> ClusterSource
     """Return the cluster at the end of a simulation as a source.
 
     Args:
-        result: of the simulation. options: it was run with.
+        result: of the simulation.
+        options: it was run with.
     """
     setup = read_setup_of(options)
     store = result.cluster.store

@@ -49,7 +49,8 @@ def open_source(options: SourceOptions, *, stdin: BinaryIO | None = None) -> Clu
     time, so that controllers make their pods and the scheduler places them.
 
     Args:
-        options: see `SourceOptions`. stdin: what the path ``-`` reads.
+        options: see `SourceOptions`.
+        stdin: what the path ``-`` reads.
 
     Raises:
         InputError: the source can't be read, or does not let us list nodes and pods.

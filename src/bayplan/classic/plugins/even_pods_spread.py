@@ -54,7 +54,8 @@ class EvenSpec:
 
     Attributes:
         namespace: of the pods that count; None for all.
-        constraints: in the order of the pod. error: why one of them can't be read, or the empty text.
+        constraints: in the order of the pod.
+        error: why one of them can't be read, or the empty text.
         node_selector: nodes that the pod could not go to don't count.
     """
 
@@ -167,7 +168,10 @@ class ConstraintTest:
     """One constraint, with the pods in each domain.
 
     Args:
-        constraint: the constraint. sums: int64[domains]. exists: bool[domains]. column: of the topology key.
+        constraint: the constraint.
+        sums: int64[domains].
+        exists: bool[domains].
+        column: of the topology key.
     """
 
     def __init__(self, constraint: Constraint, sums: Ints, exists: Bools, column: LabelColumn) -> None:

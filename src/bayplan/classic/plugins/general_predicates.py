@@ -87,7 +87,9 @@ class General(FilterRule):
     """The union of what the four rules say.
 
     Args:
-        spec: of the pod. room: the rule about resources. cluster: the state.
+        spec: of the pod.
+        room: the rule about resources.
+        cluster: the state.
     """
 
     def __init__(self, spec: GeneralSpec, room: FilterRule, cluster: ClusterState) -> None:

@@ -22,7 +22,8 @@ class ListAnswer(Answer, frozen=True, kw_only=True):
     """A list or a page of one; subclasses add `items`.
 
     Attributes:
-        total: number of items in all. total_is_exact: False if there may be more because counting ran out of time.
+        total: number of items in all.
+        total_is_exact: False if there may be more because counting ran out of time.
         offset, limit: of the page.
     """
 
@@ -57,7 +58,10 @@ class Refused(Answer, frozen=True, kw_only=True):
     """Why a request was rejected; texts that don't apply are empty.
 
     Attributes:
-        what: the error. where: in the request. got, wanted: the actual and the expected value. hint: what to try.
+        what: the error.
+        where: in the request.
+        got, wanted: the actual and the expected value.
+        hint: what to try.
         request_id: of the request, as in the log.
     """
 
