@@ -31,7 +31,7 @@ class ResourceUse:
 
     Attributes:
         resource: its name.
-        requested, allocatable: on all nodes.
+        requested, allocatable: the amounts on all nodes.
         free, largest_gap: free on nodes that are ready and not cordoned: on all of them, and the most on one.
     """
 

@@ -15,7 +15,7 @@ class Gap(NamedTuple):
     Attributes:
         resource: its name.
         largest: the most on one schedulable node.
-        free: on all schedulable nodes.
+        free: the free amounts on all schedulable nodes.
     """
 
     resource: str
@@ -29,10 +29,10 @@ def cluster_sentence(
     """Return what is wrong with a cluster, or that nothing is.
 
     Args:
-        pods: that are not finished.
+        pods: the pods that are not finished.
         waiting: those without a node that could get one.
         gated: those held back by gates.
-        nodes: in the cluster.
+        nodes: the nodes in the cluster.
         reasons: why pods wait, starting with the most frequent main reason.
         gaps: free amounts, by resource.
     """
@@ -135,7 +135,7 @@ def source_sentence(*, name: str, kind: str, state: str, lag_seconds: int) -> st
     """Return where the objects of this cluster come from.
 
     Args:
-        name: of the source.
+        name: the name of the source.
         kind: import, sync or replay.
         state: listing, following, done or stopped.
         lag_seconds: how long the oldest unapplied change has been waiting.
@@ -162,7 +162,7 @@ def comparison_sentence(
 
     Args:
         a, b: their names.
-        pods: that both have.
+        pods: the pods that both runs have.
         moved: pods on other nodes.
         only_a, only_b: pods that have a node in one of the runs only.
         nodes_a, nodes_b: number of nodes with pods.

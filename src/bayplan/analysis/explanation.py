@@ -12,7 +12,7 @@ class Remedy(msgspec.Struct, frozen=True, kw_only=True):
     """A change that gets the pod placed, tried by scheduling in a fork of the cluster (`bayplan.answers.unblock`).
 
     Attributes:
-        kind: of change, e.g. ``add node``.
+        kind: the kind of change, e.g. ``add node``.
         text: the change.
         nodes: where the pod then goes.
     """
@@ -26,7 +26,7 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     """One cycle of the pod.
 
     Attributes:
-        number: of the decision in the run.
+        number: the number of the decision in the run.
         attempt: 1-based number of the pod's attempt.
         time_ns: since the start of the run.
         outcome, node, feasible_nodes, evaluated_nodes, ties, total, message, nominated_node, victims: as in `Record`.
@@ -52,9 +52,9 @@ class Rejection(msgspec.Struct, frozen=True, kw_only=True):
     It was the first to reject them; with alwaysCheckAllPredicates any that did, so that a node may be in several groups.
 
     Attributes:
-        plugin: that rejected them; "" if several PreFilter plugins did together.
+        plugin: the plugin that rejected them; "" if several PreFilter plugins did together.
         code: Unschedulable, UnschedulableAndUnresolvable (preemption can't help) or Error.
-        reasons: in upstream's words.
+        reasons: the reasons in upstream's words.
         nodes: the nodes, in row order.
     """
 
@@ -135,7 +135,7 @@ class CandidateReport(msgspec.Struct, frozen=True, kw_only=True):
         chosen: whether it was selected.
         victims: the most important first.
         pdb_violations: how many of them a disruption budget protects.
-        priority_sum: of the victims.
+        priority_sum: the sum of the victims' priorities.
         lost_by: the criterion by which other candidates were better; "" for the best, among which the seed chose one.
     """
 
@@ -167,7 +167,7 @@ class PreemptionReport(msgspec.Struct, frozen=True, kw_only=True):
     """The course of a search for pods to preempt.
 
     Attributes:
-        attempt: that the search belongs to.
+        attempt: the attempt that the search belongs to.
         chosen: the node, or "".
         candidates: nodes where preemption could make room, the best first; truncated if there are many.
         candidate_count: their number.
@@ -286,7 +286,7 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
         preemption: the search for victims in that attempt, or otherwise in the last one before it that found some.
         events: Kubernetes events.
         notes: what is missing from the explanation, and how to find it out.
-        assumptions: that the explanation makes.
+        assumptions: the assumptions that the explanation makes.
         age_ns: age of the pod if the present state of a cluster is explained; None for a run.
     """
 

@@ -28,9 +28,9 @@ class Nearness:
 
     Args:
         source: the run.
-        number: of the decision in it.
+        number: the number of the decision in the run.
         decision: its full record.
-        pod: that was tried.
+        pod: the pod that was tried.
 
     Attributes:
         matrix: the results of all filters.

@@ -18,7 +18,7 @@ def preemption_report(source: RunSource, attempts: Sequence[Attempt], shown: Att
 
     Args:
         source: the run.
-        attempts: of one life of a pod.
+        attempts: the attempts of one pod from creation to deletion.
         shown: the attempt that is shown in full.
     """
     if shown is None:

@@ -71,7 +71,7 @@ def render_report(facts: RunFacts, wall: WallClock | None = None) -> list[Render
     """Return the report, part by part.
 
     Args:
-        facts: of the run.
+        facts: the facts of the run.
         wall: real time of the run; left out if not given.
     """
     parts: list[RenderableType] = [_title(facts), _overview(facts, wall)]

@@ -83,8 +83,8 @@ class ResultDirectory:
     """A result that was written with ``--out``. Created by `open_result`.
 
     Attributes:
-        path: of the directory.
-        facts: that the report shows.
+        path: the path of the directory.
+        facts: the facts that the report shows.
     """
 
     def __init__(self, path: Path) -> None:

@@ -85,11 +85,11 @@ def root_cause(
     """Return why a pod fits on no node.
 
     Args:
-        matrix: of the decision.
-        pod: that waits.
-        nodes: of the cluster, by name.
-        requests: of the pod.
-        lookup: for claims and volumes, if they are known.
+        matrix: the matrix of the decision.
+        pod: the pod that waits.
+        nodes: the nodes of the cluster, by name.
+        requests: the requests of the pod.
+        lookup: the lookup for claims and volumes, if they are known.
     """
     everywhere = matrix.everywhere
     words = _Words(matrix, pod, nodes, requests, lookup or NoObjects())

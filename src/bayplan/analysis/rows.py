@@ -23,7 +23,7 @@ class Rows(Sequence[Row], Generic[Row]):
     """Rows of one type, in order.
 
     Args:
-        rows: of the type.
+        rows: the rows of the type.
         kind: the type; its fields are the columns.
     """
 

@@ -111,7 +111,7 @@ class InputFacts(msgspec.Struct, frozen=True, kw_only=True):
         unused: ignored, by kind.
         warnings: number of each kind.
         first_warnings: the first of them.
-        failures: of controllers, by object.
+        failures: the failures of controllers, by object.
     """
 
     files: int = 0
@@ -126,8 +126,8 @@ class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
     """All facts about one run. Times are nanoseconds of virtual time since 1970.
 
     Attributes:
-        format: of the result directory.
-        version, kubernetes: of Bayplan, and of the Kubernetes release it reproduces.
+        format: the format of the result directory.
+        version, kubernetes: the version of Bayplan, and the Kubernetes release that it reproduces.
         seed, digest: see `SimulationResult`.
         start_ns, end_ns, stopped: see `SimulationResult`.
         pending: the largest groups of pods without a node; pending_groups: number of groups.

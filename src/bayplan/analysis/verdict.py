@@ -28,7 +28,7 @@ def pod_verdict(source: RunSource, pod: PodTimeline, attempts: Sequence[Attempt]
     Args:
         source: the run.
         pod: one life of the pod.
-        attempts: of that life, in order.
+        attempts: its attempts, in order.
     """
     fate = pod.fate.value
     if pod.bound_ns is None and fate == "pending":

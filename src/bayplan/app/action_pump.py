@@ -33,9 +33,9 @@ class ActionPump:
     """Executes actions on a loop, a slice at a time; the `Channel` of its executor.
 
     Args:
-        api: that answers.
+        api: the API that handles requests.
         bridge: knows the typed objects.
-        clock: of API and engine.
+        clock: the clock of API and engine.
 
     Attributes:
         executor: executes what was taken.

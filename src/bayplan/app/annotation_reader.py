@@ -58,7 +58,7 @@ class AnnotationReader:
         decisions: where attempts and problems are added.
         submit: calls a function on the engine's thread, which owns `decisions`.
         clock: time at which an attempt was read; the annotations have no times.
-        node_names: returns the nodes of the cluster; called on the loop.
+        node_names: the function that returns the nodes of the cluster; called on the loop.
     """
 
     def __init__(

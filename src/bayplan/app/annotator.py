@@ -32,7 +32,7 @@ class Annotator:
     """Writes annotations.
 
     Args:
-        api: that patches pods.
+        api: the API through which pods are patched.
         decisions: at level full.
         extended: whether the configuration has extenders.
         reader: reads annotations of others, and must know these.

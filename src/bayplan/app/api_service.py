@@ -48,7 +48,7 @@ class Service:
         """Serve until SIGINT or SIGTERM.
 
         Args:
-            on_ready: called on the event loop once requests are accepted.
+            on_ready: the function to call on the event loop once requests are accepted.
 
         Raises:
             InputError: a write of a durable store to disk failed.
@@ -108,7 +108,7 @@ def make_api_server(
     Args:
         options: where and how to serve.
         paths: see `make_service`.
-        clock: returns the time in seconds since 1970; None for the system clock.
+        clock: the function that returns the time in seconds since 1970; None for the system clock.
 
     Raises:
         InputError: options, address, store or a document that can't be used.

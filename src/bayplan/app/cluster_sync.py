@@ -43,9 +43,9 @@ class ClusterOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         kubeconfig: a file; None looks where kubectl looks.
-        context: of it; None for the current one.
+        context: the context of it; None for the current one.
         qps, burst: how much may be asked of it; a negative `qps` is no limit.
-        option: of the command line, that names the kubeconfig.
+        option: the command-line option that names the kubeconfig.
     """
 
     kubeconfig: Path | None = None
@@ -75,7 +75,7 @@ class ReplayOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Options of a replay.
 
     Attributes:
-        path: of the recording.
+        path: the path of the recording.
         here: the Bayplan that follows.
         policy: see `SyncPolicy`.
         speed: seconds of the recording in each second.
@@ -106,7 +106,7 @@ def sync_cluster(options: SyncOptions, progress: Callable[[SyncStatus], None], *
 
     Args:
         options: see `SyncOptions`.
-        progress: called every second with the status.
+        progress: the function to call every second with the status.
         once: import, and end.
 
     Raises:
@@ -129,11 +129,11 @@ def record_cluster(
 
     Args:
         source: the cluster.
-        path: of the file.
+        path: the path of the file.
         policy: which namespaces and pods.
         redact: keep only what scheduling reads.
         seconds: duration; None to record until SIGINT or SIGTERM.
-        progress: called every second with the number of changes.
+        progress: the function to call every second with the number of changes.
 
     Raises:
         InputError: the cluster can't be reached, the file can't be written.
@@ -147,7 +147,7 @@ def replay_recording(options: ReplayOptions, progress: Callable[[SyncStatus], No
 
     Args:
         options: see `ReplayOptions`.
-        progress: called every second with the status.
+        progress: the function to call every second with the status.
 
     Raises:
         InputError: the file is no recording, the cluster can't be reached.

@@ -29,7 +29,7 @@ class CustomPlugin(msgspec.Struct, frozen=True):
 
     Attributes:
         plugin: its class.
-        weight: of its scores.
+        weight: the weight of its scores.
         file: where it comes from; "" for one of an installed package.
     """
 

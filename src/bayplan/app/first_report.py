@@ -23,7 +23,7 @@ def begin_report(service: Service, then: Callable[[], None]) -> None:
 
     Args:
         service: the running service.
-        then: called afterwards.
+        then: the function to call afterwards.
     """
     task = asyncio.get_running_loop().create_task(_report(service, then))
     # The loop itself holds tasks only weakly.

@@ -32,7 +32,7 @@ class LiveDryRun:
 
     Args:
         options: as for scheduling; options about writing are ignored.
-        print_line: called with each line to show to users.
+        print_line: the function to call with each line to show to users.
         report: a file for all comparisons, as JSON Lines; None for none.
 
     Raises:

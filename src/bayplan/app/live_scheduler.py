@@ -54,8 +54,8 @@ class LiveOptions(msgspec.Struct, frozen=True, kw_only=True):
         scheduler: configuration, plugins, gates, seed.
         leader_elect: None leaves it to the configuration.
         qps, burst: instead of the configuration's `clientConnection`.
-        listen, port: of probes and metrics; a port below 0 serves none.
-        certificate, key: of TLS for them.
+        listen, port: the address and port of the probe and metrics endpoints; a port below 0 disables them.
+        certificate, key: the TLS certificate and key of these endpoints.
         plugin_deadline_seconds: how long a call of a custom plugin may take.
     """
 
@@ -77,7 +77,7 @@ class LiveScheduler:
 
     Args:
         options: see `LiveOptions`.
-        print_line: called with each line to show to users.
+        print_line: the function to call with each line to show to users.
 
     Raises:
         InputError: a configuration or a plugin that can't be used.

@@ -37,7 +37,7 @@ class CheckedObject(msgspec.Struct, frozen=True, rename="camel", omit_defaults=T
 
     Attributes:
         where: file and line.
-        kind, namespace, name: of the object.
+        kind, namespace, name: the kind, namespace and name of the object.
         refused: the refusal; empty if it is accepted.
         warnings: those in the response.
     """

@@ -20,7 +20,7 @@ class NamedSnapshot(msgspec.Struct, frozen=True):
     Attributes:
         name: its name.
         taken_ns: when it was, by the clock.
-        revision: of the store then.
+        revision: the revision of the store then.
         contents: the documents.
     """
 
@@ -34,7 +34,7 @@ class NamedSnapshots:
     """Snapshots of a store, oldest first. Used on the loop.
 
     Args:
-        store: of documents.
+        store: the store of documents.
         clock: says when.
     """
 

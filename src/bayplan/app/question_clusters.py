@@ -31,7 +31,7 @@ def changed_setup(setup: SchedulerSetup, changes: Sequence[str], options: Source
     """Return another scheduler: with another configuration, further plugins, other gates, other weights, or plugins left out.
 
     Args:
-        setup: of the source.
+        setup: the setup of the source.
         changes: see `CONFIGURATION_CHANGES`.
         options: what the source was read with.
 

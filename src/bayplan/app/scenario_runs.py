@@ -38,7 +38,7 @@ class ScenarioOptions(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         paths: scenario files, folders or patterns.
         only: text that the names of scenarios must contain; "" for all.
-        label: that workloads of scheduler_perf must have; "" for all scenarios.
+        label: the label that workloads of scheduler_perf must have; "" for all scenarios.
         seed: instead of the scenarios' own; None for those.
         check: check all invariants after every event.
     """

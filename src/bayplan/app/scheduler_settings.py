@@ -41,10 +41,10 @@ class SchedulerOptions(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         mode: which scheduler decides.
         config: file with a KubeSchedulerConfiguration; None for the default one. In classic mode a Policy.
-        algorithm_provider: in classic mode, instead of a Policy; "" for the default provider.
+        algorithm_provider: the algorithm provider in classic mode, instead of a Policy; "" for the default provider.
         plugins: see `bayplan.app.custom_plugins.load_custom_plugins`.
         feature_gates: as ``--feature-gates`` of kube-scheduler.
-        seed: for tie-breaking.
+        seed: the seed for tie-breaking.
         enabled: False leaves all pods to external schedulers.
     """
 

@@ -116,7 +116,7 @@ def read_setup(
     Args:
         mode: which scheduler decides.
         config: a KubeSchedulerConfiguration, in classic mode a Policy; None for the default one.
-        algorithm_provider: in classic mode, instead of a Policy; "" for the default provider.
+        algorithm_provider: the algorithm provider in classic mode, instead of a Policy; "" for the default provider.
         feature_gates: as ``--feature-gates`` of kube-scheduler.
         plugins: custom ones, see `bayplan.app.custom_plugins.load_custom_plugins`.
         text: a KubeSchedulerConfiguration, if there is no `config`.

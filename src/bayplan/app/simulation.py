@@ -41,7 +41,7 @@ class SimulationOptions(msgspec.Struct, frozen=True, kw_only=True):
         paths: manifests and traces, see `bayplan.formats.inputs.load_inputs`.
         mode: the scheduler that decides: current or classic.
         config: a KubeSchedulerConfiguration; None for the default one. In classic mode a Policy.
-        algorithm_provider: in classic mode, instead of a Policy; "" for the default provider.
+        algorithm_provider: the algorithm provider in classic mode, instead of a Policy; "" for the default provider.
         feature_gates: feature gates as for kube-scheduler: ``A=true,B=false``.
         plugins: custom plugins, see `bayplan.app.custom_plugins.load_custom_plugins`.
         seed: seed of all random streams.
@@ -85,7 +85,7 @@ class PreparedSimulation(msgspec.Struct):
         given: what was read.
         custom_plugins: those that were enabled.
         load_seconds: how long reading took, on a real clock.
-        autoscaler, descheduler: of the options.
+        autoscaler, descheduler: the autoscaler and descheduler of the options.
         connections: with the extenders of the configuration; closed after the run.
     """
 
@@ -130,8 +130,8 @@ def simulate(
     Args:
         options: see `SimulationOptions`.
         stdin: the input of the path ``-``.
-        load_progress: called as documents are read.
-        progress: called as virtual time advances.
+        load_progress: the function to call as documents are read.
+        progress: the function to call as virtual time advances.
 
     Raises:
         InputError: the input, the configuration or a plugin is invalid.

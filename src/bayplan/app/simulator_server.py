@@ -49,7 +49,7 @@ class SimulatorOptions(msgspec.Struct, frozen=True, kw_only=True):
         scheduler: see `SchedulerOptions`.
         bridge: which controllers run, and whether nodes are run.
         record_level: how much of every decision is kept.
-        retention: for how long.
+        retention: how long records are kept.
         annotations: whether results are written on the pods, as kube-scheduler-simulator does.
         plugin_deadline_seconds: how long a call of a custom plugin may take.
     """
@@ -75,9 +75,9 @@ class SimulatorServer:
         annotator: writes results on pods; None if disabled.
         reader: reads those of other schedulers.
         api, backend, bridge, snapshots: belong to the loop.
-        engine, decisions, clock: for any thread.
+        engine, decisions, clock: the scheduler, its decisions, and the clock; may be used on any thread.
         settings: how the scheduler is set up now.
-        metrics: of it, for Prometheus.
+        metrics: its metrics, for Prometheus.
 
     Raises:
         InputError: a configuration or a plugin that can't be used.

@@ -21,7 +21,7 @@ def why_waiting(simulator: Simulator, setup: SchedulerSetup, key: str) -> str:
     Args:
         simulator: with the cluster.
         setup: the scheduler that decides in it.
-        key: of the pod.
+        key: the key of the pod.
     """
 
     def make(state: ClusterState, without: Collection[str]) -> Scheduler:

@@ -22,8 +22,9 @@ class BoundedBody:
     decompression ends at the limit.
 
     Args:
-        limit: of bytes, after decompression.
-        encoding: of the body, from its header `Content-Encoding`; anything except gzip is not decoded, as in Go's client.
+        limit: the maximum size in bytes, after decompression.
+        encoding: the encoding of the body, from its header `Content-Encoding`; anything except gzip is not decoded, as in Go's
+            client.
     """
 
     def __init__(self, limit: int, encoding: str = "") -> None:

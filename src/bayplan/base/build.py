@@ -35,7 +35,7 @@ class CompiledFinder:
     Args:
         folder: holds the manifest and a folder per variant.
         manifest: its contents.
-        variant: of hot modules.
+        variant: the variant of the hot modules.
         root: the folder that contains the package; hashes are of files in it.
     """
 

@@ -32,7 +32,7 @@ class Clock:
         start_ns: the initial time, nanoseconds since 1970; None for the machine's time.
         speed: seconds of this clock in a real one.
         paused: whether it starts paused.
-        steady: returns real time, in nanoseconds since some instant.
+        steady: the function that returns monotonic nanoseconds.
         awake: the same, but not counting system sleep.
 
     Raises:

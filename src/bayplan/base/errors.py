@@ -60,7 +60,7 @@ class MissingExtra(InputError):
 
     Args:
         package: the name under which it is imported.
-        extra: of Bayplan, that installs it.
+        extra: the extra of Bayplan that installs it.
     """
 
     def __init__(self, package: str, extra: str) -> None:

@@ -150,7 +150,7 @@ class WorkBudget:
     """Expressions and matches of one request, up to a number of steps in the worst case.
 
     Args:
-        steps: of `NS_PER_STEP` each.
+        steps: the steps of `NS_PER_STEP` each.
     """
 
     __slots__ = ("_compiled", "_steps")

@@ -11,8 +11,8 @@ def check_output_folder(folder: Path, option: str) -> None:
     """Make sure that files can be created in a folder.
 
     Args:
-        folder: that the output is written to.
-        option: that names the output, for the error.
+        folder: the output folder.
+        option: the command-line option with the path, for the error.
 
     Raises:
         InputError: there is no such folder, or nothing can be created in it.

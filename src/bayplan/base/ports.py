@@ -10,7 +10,7 @@ def check_port(port: int, option: str = "--port") -> None:
 
     Args:
         port: 0 means any free port.
-        option: that it was given with.
+        option: the option that it was given with.
 
     Raises:
         InputError: there is no such port.

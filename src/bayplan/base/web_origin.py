@@ -23,7 +23,7 @@ def foreign_origin(headers: Mapping[str, str], allowed: Collection[str] = ()) ->
     of `Origin` against `Host`. Programs that are no browsers send neither.
 
     Args:
-        headers: of the request, names in lower case.
+        headers: the headers of the request, names in lower case.
         allowed: origins that count as our own.
     """
     origin = headers.get("origin")

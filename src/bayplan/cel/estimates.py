@@ -90,8 +90,8 @@ def estimate_cost(node: Node, checker: Checker, size_at: Callable[[Path], Size |
     Args:
         node: the expression.
         checker: has checked it.
-        size_at: returns the size of what a path of names leads to, the variable left out; ``@items``, ``@keys`` and
-            ``@values`` lead into lists and maps. None if nothing is known.
+        size_at: the function that returns the size of the value at a path of names without the variable; ``@items``, ``@keys``
+            and ``@values`` lead into lists and maps. None if nothing is known.
     """
     return _Estimator(checker, size_at).cost(node)
 

@@ -447,7 +447,7 @@ def run(code: Code, variables: Mapping[str, object], meter: Meter | None = None)
     """Return the value of an expression.
 
     Args:
-        code: of the expression.
+        code: the code of the expression.
         variables: by name.
         meter: a new one, which holds the cost afterwards.
 

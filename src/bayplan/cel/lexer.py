@@ -15,7 +15,7 @@ class Token(NamedTuple):
     Attributes:
         kind: ``op``, ``ident``, ``int``, ``uint``, ``float``, ``string``, ``bytes``, ``end``.
         text: the source text.
-        value: of a constant.
+        value: the value of a constant.
     """
 
     kind: str

@@ -42,7 +42,7 @@ class Parser:
     """Reads one expression.
 
     Args:
-        text: of the expression.
+        text: the text of the expression.
         binds: whether ``cel.bind`` is there, which selectors of devices have and admission has not.
     """
 

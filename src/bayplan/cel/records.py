@@ -23,7 +23,7 @@ class Message(Record):
 
     Attributes:
         type_name: as written.
-        fields: that are set.
+        fields: the values of the fields.
     """
 
     __slots__ = ("fields", "type_name")

@@ -34,7 +34,7 @@ class Timestamp:
 
     Attributes:
         ns: since 1970.
-        offset_s: of the zone in which it was written, which counts for its text only.
+        offset_s: the offset of its time zone, which only affects its text.
     """
 
     __slots__ = ("ns", "offset_s")

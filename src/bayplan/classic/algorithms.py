@@ -176,7 +176,7 @@ class Algorithms(msgspec.Struct, frozen=True):
 
     Attributes:
         predicates: those that are asked come first, in their order.
-        priorities: in the order of their names.
+        priorities: the priorities, sorted by name.
     """
 
     predicates: tuple[Algorithm, ...]

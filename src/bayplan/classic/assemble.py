@@ -69,7 +69,7 @@ def assemble_classic_scheduler(
 
     Args:
         configuration: provider or Policy, and gates.
-        seed: of the streams that choose among equally good nodes.
+        seed: the seed of the streams that choose among equally good nodes.
         start_ns: when the scheduler starts; its timers are aligned to it.
         record_level: how much is recorded.
         pick: how one of several best nodes is chosen; by reservoir from the seeded stream where it is not given.
@@ -78,7 +78,7 @@ def assemble_classic_scheduler(
         extenders: those of the Policy, connected by the host; without them none is asked.
         queue_type: the kind of queue.
         scheduler_name: whose pods it schedules.
-        registry: makes custom plugins.
+        registry: the function that makes custom plugins.
         plugins: names and weights of those that are enabled.
 
     Raises:
@@ -136,7 +136,7 @@ def classic_profile(
     Args:
         configuration: provider or Policy, and gates.
         handle: what plugins get to know.
-        registry: makes custom plugins.
+        registry: the function that makes custom plugins.
         custom: names and weights of those that are enabled; they come last.
 
     Raises:

@@ -85,7 +85,7 @@ class Policy:
 
     Attributes:
         predicates, priorities: None if the Policy has none: then those of the default provider.
-        extenders: in the order of the file.
+        extenders: the extenders in the order of the file.
         hard_pod_affinity_symmetric_weight: 0 where it is not given.
         always_check_all_predicates: whether all predicates give their reasons, not just the first that fails.
         where: the file, for errors that are found later; says nothing about what the Policy is.

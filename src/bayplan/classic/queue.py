@@ -258,7 +258,7 @@ class ClassicQueue(SchedulingQueue):
 
         Args:
             now_ns: the time.
-            label: of the event.
+            label: the label of the event.
         """
         return self._move_to_queues(list(self._unschedulable_q.values()), now_ns, label)
 

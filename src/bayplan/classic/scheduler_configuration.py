@@ -44,7 +44,7 @@ def classic_scheduler_configuration(
     Args:
         classic: provider or Policy, and gates.
         check_tls: looks at the certificates of extenders; they stay unread if not given.
-        text: of the Policy; "" if there is none.
+        text: the text of the Policy; "" if there is none.
 
     Raises:
         ConfigurationError: upstream would not start with it.

@@ -35,7 +35,7 @@ def reservoir_pick(random: Callable[[], float]) -> Pick:
     It jumps from one replacement to the next: after the n-th, that the k-th is not yet past the next one has probability n/k.
 
     Args:
-        random: returns a number from 0 to below 1.
+        random: the function that returns a number from 0 to below 1.
     """
 
     def pick(state: ClusterState, rows: Ties) -> int:

@@ -19,7 +19,7 @@ class NodeTrial:
     """One node on which pods are moved on trial. `close` must be called at its end, whatever happened.
 
     Args:
-        plan: of the pod that is to fit; its predicates were brought up to date before anything was moved.
+        plan: the plan of the pod that is to fit; its predicates were brought up to date before anything was moved.
         row: the node.
         custom: the names of custom plugins, whose filters are asked whatever predicates say.
     """

@@ -160,11 +160,11 @@ class Workload(NamedTuple):
     """The pods of a workload.
 
     Attributes:
-        source: that knows them.
-        lives: of its pods.
+        source: the source of the pods.
+        lives: the timelines of its pods.
         missing: why replicas do not exist, "" if all do.
-        verdicts: about the first pod that waits.
-        assumptions: of these.
+        verdicts: the verdicts for its first waiting pod.
+        assumptions: the assumptions of the verdicts.
     """
 
     source: RunSource

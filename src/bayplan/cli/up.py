@@ -130,7 +130,7 @@ def kubelet_options(text: str) -> "KubeletOptions":
     """Return how the kubelet runs pods.
 
     Args:
-        text: of `--run-time`.
+        text: the value of `--run-time`.
 
     Raises:
         InputError: it is no duration, or one below zero.

@@ -65,7 +65,7 @@ class _Work(Struct, gc=False):
     """Requests of one pod that follow one another, or of one event (without a pod).
 
     Attributes:
-        generation: of the scheduler that wants them; a scheduler that came later does not hear of failures.
+        generation: the generation of the scheduler that returned them; a later scheduler is not notified of failures.
     """
 
     pod: Pod | None
@@ -80,7 +80,7 @@ class ActionExecutor:
     Args:
         channel: to the API.
         objects: the cluster as it is known.
-        host_name: of this machine, for events.
+        host_name: the host name of this machine, for events.
         now_ns: the time.
 
     Attributes:

@@ -33,8 +33,8 @@ class ClusterAccess:
     """The access to a cluster; created by `open_access`.
 
     Attributes:
-        url: of the API server, without a slash at the end.
-        tls: for HTTPS; None for plain HTTP.
+        url: the URL of the API server, without a trailing slash.
+        tls: the TLS context for HTTPS; None for plain HTTP.
         server_name: the expected name in the certificate; None: the host's.
         proxy: URL of a proxy, None for none.
         context: the name of the context of the kubeconfig; "" within a pod of the cluster.
@@ -187,8 +187,8 @@ async def open_access(
 
     Args:
         kubeconfig: a file; None uses ``KUBECONFIG``, then ``~/.kube/config``, and a pod's service account if neither exists.
-        context: of the kubeconfig; None for its current one.
-        option: of the command line, that names a kubeconfig; for messages.
+        context: the context of the kubeconfig; None for its current one.
+        option: the command-line option that names the kubeconfig, for messages.
 
     Raises:
         InputError: there is none, or it can't be used.

@@ -210,9 +210,9 @@ class ApiConnection:
         """Yield the lines of a stream until the server ends it; lines that arrive together are in one list.
 
         Args:
-            path: of the collection.
+            path: the path of the collection.
             query: with ``watch=1`` and ``timeoutSeconds``.
-            seconds: that timeout; a stream that is silent for much longer is abandoned.
+            seconds: the requested timeout; a stream that is silent for much longer is abandoned.
 
         Raises:
             StreamRefused: the server refused it.

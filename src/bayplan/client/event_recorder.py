@@ -76,8 +76,8 @@ class EventRecording(msgspec.Struct, frozen=True, gc=False):
     """An event to be written.
 
     Attributes:
-        path: of the namespace's events.
-        name: of the event.
+        path: the path of the namespace's events.
+        name: the name of the event.
         document: the event as a whole.
         is_series: whether the event exists, so that its series is patched.
     """
@@ -114,8 +114,8 @@ class EventRecorder:
     """Creates events of ``events.k8s.io/v1``.
 
     Args:
-        host_name: of the machine; part of ``reportingInstance``.
-        now: returns nanoseconds since 1970.
+        host_name: the name of the machine; part of ``reportingInstance``.
+        now: the function that returns nanoseconds since 1970.
     """
 
     def __init__(self, host_name: str, now: Callable[[], int]) -> None:

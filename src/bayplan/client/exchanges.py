@@ -276,8 +276,8 @@ async def carry_out(
     """Drive an exchange to its end.
 
     Args:
-        steps: of an `Exchange`, or `EventRecording.exchange()`.
-        send: returns the response to a request; with the status `NO_ANSWER` if there was none.
+        steps: the steps of an `Exchange`, or `EventRecording.exchange()`.
+        send: the function that returns the response to a request; with the status `NO_ANSWER` if there was none.
         sleep: waits for so many seconds.
     """
     try:

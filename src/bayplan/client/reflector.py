@@ -115,13 +115,14 @@ class Reflector(Generic[W]):
 
     Args:
         connection: to the server.
-        path: of the collection, e.g. ``/api/v1/pods``.
+        path: the path of the collection, e.g. ``/api/v1/pods``.
         decode: decodes an object; if it raises `InputError`, the object is skipped and reported once.
-        on_changes: called with all changes in order; changes that arrive together are in one call.
+        on_changes: the function to call with all changes in order; changes that arrive together are in one call.
         selector: label and field selectors, as in a query.
-        jitter: returns a random number in [0, 1).
-        on_listed: called with the version of a list after all of it was emitted: the first list, and every later one.
-        on_part: called with parts of the first list as they arrive. `on_changes` gets all objects when the list is
+        jitter: the function that returns a random number in [0, 1).
+        on_listed: the function to call with the version of a list after all of it was emitted: the first list, and every later
+            one.
+        on_part: the function to call with parts of the first list as they arrive. `on_changes` gets all objects when the list is
             complete; if the list has to be restarted, parts are emitted again.
 
     Attributes:

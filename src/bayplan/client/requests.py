@@ -29,10 +29,10 @@ class ApiRequest(msgspec.Struct, frozen=True, gc=False):
     """One request.
 
     Attributes:
-        method: in capitals.
+        method: the method in capitals.
         path: without query.
         body: complete; may be empty.
-        content_type: of the body.
+        content_type: the content type of the body.
         query: the part after the question mark, "" for none.
     """
 

@@ -54,7 +54,7 @@ class PodRun(msgspec.Struct, frozen=True):
     """Run time and exit code of a pod.
 
     Attributes:
-        duration_ns: from its start to its end; None runs until it is deleted.
+        duration_ns: the duration from its start to its end; None runs until it is deleted.
         exit_code: 0 makes it Succeeded, anything else Failed.
     """
 
@@ -69,13 +69,13 @@ class KubeletOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Options of the virtual kubelet.
 
     Attributes:
-        start_delay_ns: from binding to Running: image pull, container start, readiness.
+        start_delay_ns: the start delay from binding to Running: image pull, container start, readiness.
         termination_scale: fraction of its grace period that a deleted pod stays; 0 removes pods at once, 1 is the worst case that
             Kubernetes allows.
         container_statuses: whether statuses list the containers, for hosts that display them.
-        default_run_time: for pods with the restart policy Never or OnFailure that a server's kubelet starts and that have no
-            annotation, in the annotation's format; "" for none. Simulations have none.
-        run_of: returns how long a pod runs; called once for each pod, when it starts.
+        default_run_time: the default run time for pods with the restart policy Never or OnFailure that a server's kubelet starts
+            and that have no annotation, in the annotation's format; "" for none. Simulations have none.
+        run_of: the function that returns how long a pod runs; called once for each pod, when it starts.
     """
 
     start_delay_ns: int = 0
@@ -108,7 +108,7 @@ class VirtualKubelet:
     """Start, finish and remove pods, in a store, on all nodes.
 
     Args:
-        store: of the pods.
+        store: the store of the pods.
         options: see `KubeletOptions`.
         pods: writes pods, in `advance` and `terminate`; the store itself by default.
     """

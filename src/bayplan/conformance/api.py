@@ -58,8 +58,9 @@ def replay(
 
     Args:
         scenario: its exchanges, in order.
-        targets: that webhooks may be called at; the loop waits for them, and the clock of the API moves by the recorded times only.
-        values: of names in templates that no answer captures.
+        targets: the targets that webhooks may be called at; the loop waits for them, and the clock of the API moves by the
+            recorded times only.
+        values: the values of template variables that no response provides.
     """
     loop = _VirtualLoop() if targets is None else asyncio.SelectorEventLoop()
     try:

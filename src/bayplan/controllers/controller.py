@@ -27,7 +27,7 @@ class ControllerTools(msgspec.Struct, frozen=True):
     Attributes:
         store: to read.
         writer: to write.
-        pods: makes pods from templates.
+        pods: the function that makes pods from templates.
         burst: how many pods one turn of a controller may create or delete; the rest follow in its next turn, at the same time.
     """
 
@@ -70,7 +70,7 @@ class Controller(ABC):
         """Bring one object a step closer to its spec.
 
         Args:
-            key: of the object, which may be gone.
+            key: the key of the object, which may be deleted.
             now_ns: the time.
 
         Returns:

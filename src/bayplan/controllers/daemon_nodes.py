@@ -41,7 +41,7 @@ class NodeEligibility:
     """Select the nodes that fit the template of a DaemonSet: by name, node selector, required node affinity and taints.
 
     Args:
-        template: of the DaemonSet.
+        template: the template of the DaemonSet.
     """
 
     def __init__(self, template: PodTemplateSpec) -> None:

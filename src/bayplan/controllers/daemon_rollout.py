@@ -22,7 +22,7 @@ class DaemonRollout:
     Args:
         item: the DaemonSet.
         hash_: what pods of its newest template carry.
-        desired: on how many nodes it should run.
+        desired: the number of nodes that it should run on.
         now_ns: the time.
     """
 
@@ -50,7 +50,7 @@ class DaemonRollout:
         """Take one node into account.
 
         Args:
-            name: of the node.
+            name: the name of the node.
             pods: the set's pods there.
             should_run: whether a pod should run there.
         """

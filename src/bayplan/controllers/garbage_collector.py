@@ -32,7 +32,7 @@ class OwnerRefs(msgspec.Struct, gc=False, rename="camel", frozen=True):
     """Owner references, finalizers and deletion time of an object.
 
     Attributes:
-        uid: of the object.
+        uid: the uid of the object.
         deletion_timestamp: when it was, or will be, deleted.
         owner_references, finalizers: as in its metadata.
     """
@@ -90,7 +90,7 @@ class GarbageCollector(Controller, Generic[P]):
 
     Args:
         tools: see `ControllerTools`.
-        graph: of the objects.
+        graph: the graph of the objects.
     """
 
     kind = KubernetesObject
@@ -201,7 +201,7 @@ class StoreOwners(OwnerGraph[Place]):
     """The owners of the objects of a store.
 
     Args:
-        store: that keeps the index of dependents.
+        store: the store with the index of dependents.
         writer: changes objects.
     """
 

@@ -47,7 +47,7 @@ class ControllerManager:
 
     Args:
         store: the shared store; the manager reads its journal.
-        controllers: of workloads, one for each kind; their order is part of the result.
+        controllers: the controllers of workloads, one for each kind; their order is part of the result.
         others: controllers that only receive events of the kinds they watch.
         garbage_collector: notified of every deletion.
         pod_gc: one of `others`; notified of pods on nodes that do not exist.

@@ -39,7 +39,8 @@ class PreparedTemplate(msgspec.Struct, frozen=True):
     Attributes:
         template: the source.
         admission: the admission state at that time; see `PodMaker.is_current`.
-        namespace, labels, annotations, finalizers, owner_references, spec: of every pod.
+        namespace, labels, annotations, finalizers, owner_references, spec: the namespace, labels, annotations, finalizers, owner
+            references and spec of every pod.
         name_prefix: prefix of generated names.
     """
 

@@ -83,8 +83,9 @@ class Writer(Protocol):
         Args:
             item: the stored object.
             now_ns: when.
-            grace_seconds: for pods; None takes the pod's own.
-            propagation: for owners. Background deletes dependents after the owner, Foreground before it; Orphan leaves them.
+            grace_seconds: the grace period of pods; None for their own.
+            propagation: the propagation policy. Background deletes dependents after the owner, Foreground before it; Orphan
+                leaves them.
         """
         ...
 
@@ -97,8 +98,8 @@ class Writer(Protocol):
 
         Args:
             item: the object.
-            reason, message: in the words of kube-controller-manager.
-            component: that reports it, e.g. ``replicaset-controller``.
+            reason, message: the reason and message in the words of kube-controller-manager.
+            component: the component that reports it, e.g. ``replicaset-controller``.
             type_: `NORMAL` or `WARNING`.
         """
         ...

@@ -18,7 +18,7 @@ class ExtenderConnections:
     """The extenders of a configuration, connected; close it when no cycle is run any more.
 
     Args:
-        configurations: in calling order.
+        configurations: the configurations in calling order.
         kind: what they are to the engine.
 
     Attributes:

@@ -36,7 +36,7 @@ def extender_application(extender: PluginExtender, *, asked: Asked | None = None
 
     Args:
         extender: answers.
-        asked: called for each request.
+        asked: the function to call for each request.
     """
 
     verbs: Mapping[str, Answering] = {

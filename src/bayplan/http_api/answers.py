@@ -19,8 +19,8 @@ def json_answer(request: Request, document: msgspec.Struct | None, status: int =
 
     Args:
         request: being answered.
-        document: of the type that `Operation.answer` names.
-        status: of HTTP.
+        document: the document, of the type in `Operation.answer`.
+        status: the HTTP status.
     """
     return bytes_answer(request, _encoder.encode(document), status)
 

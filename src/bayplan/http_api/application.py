@@ -39,10 +39,10 @@ class Service:
 
     Args:
         subject: the server.
-        token: that clients must send; if empty, every client on this machine is allowed.
+        token: the token that clients must send; if empty, every client on this machine is allowed.
         allowed_origins: see `Access`.
-        settled: returns an awaitable that completes once a revision of the store is durable, or None; writes are answered after
-            it.
+        settled: the function that returns an awaitable that completes once a revision of the store is durable, or None; writes
+            are answered after it.
     """
 
     def __init__(

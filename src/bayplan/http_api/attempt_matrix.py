@@ -64,11 +64,11 @@ def attempt_matrix(
     """Return the matrix of an attempt, or the reason why there is no record of it.
 
     Args:
-        page: of the pod.
+        page: the page of the pod.
         attempt: its number or ``latest``.
-        wanted: returns the query for a decision's matrix.
+        wanted: the function that returns the query for a decision's matrix.
         asked: see `asked_plugins`.
-        decisions: of the running server, for the plugin results after the choice of a node; None for a fork.
+        decisions: the decisions of the running server, for the plugin results after the choice of a node; None for a fork.
 
     Raises:
         Refusal: there is no such attempt.

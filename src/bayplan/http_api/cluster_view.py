@@ -50,7 +50,7 @@ class ClusterView:
     Attributes:
         pods, nodes: the tables.
         node_changes: the newest changes of nodes.
-        timeline: of all decisions in memory.
+        timeline: the timeline of all decisions in memory.
         workloads: the owner of each pod.
     """
 

@@ -23,7 +23,7 @@ class MatrixOutput:
     """Plugin results from another server's matrix in columns. Nodes beyond its last row are unknown.
 
     Args:
-        matrix: in the format of this API.
+        matrix: the matrix in the format of this API.
 
     Raises:
         ValueError: it is in rows, or its columns have different lengths.
@@ -62,8 +62,8 @@ class Side:
     Attributes:
         facts: a description of the run, including its name.
         nodes: the node of each pod by ``namespace/name``, "" if it waits.
-        output: returns the plugin results of the decision that placed a pod, or of its last one; None if this server has no
-            record.
+        output: the function that returns the plugin results of the decision that placed a pod, or of its last one; None if this
+            server has no record.
     """
 
     facts: ComparedRun
@@ -109,7 +109,7 @@ def comparison_document(a: Side, b: Side, kind: str, offset: int, limit: int) ->
     Args:
         a, b: the runs.
         kind: one of `KINDS`, or "" for all.
-        offset, limit: of the page.
+        offset, limit: the offset and limit of the page.
     """
     found, pods = differences(a, b)
     counts = {each: sum(one.kind == each for one in found) for each in KINDS}

@@ -28,8 +28,8 @@ async def load_into(backend: Backend, documents: Sequence[dict[str, object]], *,
     """Store documents as files are loaded.
 
     Args:
-        backend: of the API.
-        documents: of any kind.
+        backend: the backend of the API.
+        documents: documents of any kind.
         replace: whether everything else is removed first.
 
     Raises:

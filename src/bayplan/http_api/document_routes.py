@@ -80,7 +80,7 @@ class ImportRequest(msgspec.Struct):
 
     Attributes:
         items: documents of any kind.
-        configuration: of the scheduler; if empty, it stays unchanged.
+        configuration: the configuration of the scheduler; if empty, it stays unchanged.
     """
 
     items: list[dict[str, object]] = []

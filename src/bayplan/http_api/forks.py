@@ -74,7 +74,7 @@ class ForkRequest(msgspec.Struct, forbid_unknown_fields=True, rename={"origin": 
         config: another configuration; None for the server's.
         objects: documents to create or to replace existing ones with.
         delete: objects to delete.
-        seed: for tie-breaking; None for the server's.
+        seed: the seed for tie-breaking; None for the server's.
         until: when to end, in seconds of virtual time: long enough for graceful evictions, while few pods finish; null: when
             nothing is left to do.
         reschedule: placed pods to decide again: none (the default), ``["*"]`` for all from an empty cluster, or pods and
@@ -97,10 +97,11 @@ class ForkSetup:
     """Everything that a fork is created from.
 
     Attributes:
-        objects: returns the initial objects; called on the fork's thread.
-        configuration, registry, feature_gates: of the scheduler; custom plugins get the fork's own guard.
+        objects: the function that returns the initial objects; called on the fork's thread.
+        configuration, registry, feature_gates: the configuration, registry and feature gates of the scheduler; custom plugins
+            get the fork's own guard.
         assemble, connect: see `Settings`.
-        seed: of all random streams.
+        seed: the seed of all random streams.
         start_ns: when it starts, in virtual time.
         until_ns: when it ends, relative to the start; or None.
     """
@@ -128,10 +129,10 @@ class Fork:
         created_ns: when, by the server's clock.
         state: ``running``, ``done`` or ``failed``.
         message: why it failed.
-        progress: of the run.
+        progress: the progress of the run.
         result, facts: its outcome.
-        reading: of the outcome, once a request has read it.
-        feature_gates: that it runs with.
+        reading: the data of the outcome, once a request has read it.
+        feature_gates: the feature gates that it runs with.
     """
 
     id: str

@@ -46,9 +46,9 @@ class MatrixQuery:
 
     Attributes:
         only: one of `ONLY`.
-        text: that node names must contain.
+        text: the text that node names must contain.
         sort: one of `SORTS` or a plugin, and whether the largest come first.
-        offset, limit: of the page.
+        offset, limit: the offset and limit of the page.
         columns: one list per column instead of one object per row.
         exhaustive: also show what each filter returns after the first that failed.
     """
@@ -68,7 +68,7 @@ class MatrixPage(NamedTuple):
     Attributes:
         pre_filters: names of the PreFilter plugins that were not skipped.
         total: number of rows.
-        rows: of the page.
+        rows: the rows of the page.
     """
 
     pre_filters: list[str]
@@ -81,7 +81,7 @@ class MatrixLayout:
 
     Args:
         source: the run.
-        number: of the decision in it.
+        number: the number of the decision in the run.
         decision: its full record.
         pod: the pod that was tried.
     """

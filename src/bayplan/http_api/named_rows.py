@@ -82,7 +82,7 @@ class NameOrder:
         """Return the rows that have a name, ordered by name, by merging the changes since the previous version.
 
         Args:
-            version, names, used, born: of `NamedRows`, all from the same version.
+            version, names, used, born: the attributes of `NamedRows`, all from the same version.
         """
         with self._lock:
             if version < self._version:

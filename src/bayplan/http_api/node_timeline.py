@@ -23,7 +23,7 @@ class Lives(NamedTuple):
     Attributes:
         node: code of its node.
         began_ns, ended_ns: when it was bound, and when it left; int64.
-        names: of the nodes, by code.
+        names: the names of the nodes, by code.
     """
 
     node: Ints
@@ -57,11 +57,11 @@ def node_lanes(
     """Return lanes of nodes, those with the most changes in the span first.
 
     Args:
-        lives: of pods.
-        words: that must all occur in a node's name.
+        lives: the timelines of pods.
+        words: the words that a node's name must contain, all of them.
         span_ns: first and last instant.
         bins: number of parts.
-        offset, limit: of the page.
+        offset, limit: the offset and limit of the page.
     """
     begin, end = span_ns
     edges = np.linspace(begin, end + 1, bins + 1)

@@ -42,9 +42,9 @@ class Observation:
         events: by object.
         queue: copies of it.
         summaries, rows: decisions and pods as lists show them.
-        history: of utilisation.
-        forks: of the cluster.
-        questions: about the present cluster.
+        history: the history of utilisation.
+        forks: the forks of the cluster.
+        questions: the questions about the present cluster.
         what_ifs: kept answers by id.
         batches: the batch writer.
         start_ns: when the service started, by the clock.

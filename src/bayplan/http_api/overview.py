@@ -81,8 +81,8 @@ def overview_document(
         subject: the server.
         pods, nodes: frozen.
         queue: a copy; None if the engine does not respond.
-        history: of utilisation.
-        summaries: of decisions.
+        history: the history of utilisation.
+        summaries: the summaries of decisions.
         sources: the clusters that this one follows.
     """
     status = subject.engine.status()

@@ -88,7 +88,7 @@ class PeerApi:
     """The operations.
 
     Args:
-        observation: of the server.
+        observation: the observation of the server.
         access: the access check.
     """
 

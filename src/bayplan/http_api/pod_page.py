@@ -80,7 +80,7 @@ class PodPage:
     Args:
         source: a snapshot of the server.
         key: ``namespace/name``.
-        summaries: of decisions.
+        summaries: the summaries of decisions.
 
     Raises:
         Refusal: there is no such pod.

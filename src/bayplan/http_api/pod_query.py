@@ -46,7 +46,7 @@ class Found:
     """The result of a query.
 
     Attributes:
-        rows: of the page, in order.
+        rows: the rows of the page, in order.
         total: number of matches.
         is_exact: False if `total` is only a lower bound.
         facets: the number of matching pods per value, by facet; None if not requested.
@@ -74,7 +74,7 @@ def find_pods(
         pods: frozen.
         wanted: the filter.
         sort: one of `SORTS`, and whether the largest come first; ties are ordered by name.
-        offset, limit: of the page.
+        offset, limit: the offset and limit of the page.
         facets: whether to count values.
         deadline: when to end the search; matches up to then are returned, with `is_exact` False.
     """

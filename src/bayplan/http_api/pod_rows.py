@@ -21,7 +21,7 @@ class PodRows:
 
     Args:
         decisions: the records.
-        summaries: of them.
+        summaries: their summaries.
     """
 
     def __init__(self, decisions: Decisions, summaries: DecisionSummaries) -> None:

@@ -144,7 +144,7 @@ class PodTable:
 
     Args:
         gates: which requests count.
-        profiles: returns the names of the schedulers that have a profile; None if that is not known.
+        profiles: the function that returns the names of the schedulers that have a profile; None if that is not known.
 
     Attributes:
         version: changes with every write.

@@ -65,9 +65,9 @@ class QuestionScheduler:
     """Creates the schedulers of a question's trials; see `bayplan.answers.question_cluster.SchedulerMaker`.
 
     Args:
-        settings: of the server.
+        settings: the settings of the server.
         configuration: the server's, or the one to try.
-        runner: of custom plugins.
+        runner: the runner of custom plugins.
         extenders: connected ones.
     """
 
@@ -115,8 +115,8 @@ class Inquiry:
 
     Args:
         cluster: the present one.
-        settings: of the server.
-        runner: of custom plugins.
+        settings: the settings of the server.
+        runner: the runner of custom plugins.
 
     Attributes:
         cluster: as given.
@@ -242,7 +242,7 @@ class Questions:
         """Return the result of a function, called on the question thread.
 
         Args:
-            request: that asks; if its client disconnects, the question ends.
+            request: the client's request; if the client disconnects, the question ends.
             work: it may only use what it is given.
 
         Raises:

@@ -38,13 +38,13 @@ class WaitingPod(NamedTuple):
 
     Attributes:
         key: ``namespace/name``.
-        scheduler_name: of its scheduler.
+        scheduler_name: the name of its scheduler.
         priority, attempts: numbers.
         tier: one of `TIERS`.
         since_ns: when it entered the tier, or last failed.
         retry_ns: when its backoff ends, or None.
         rejected_by: plugins that rejected it or hold it back.
-        message: of the plugin that holds it back, or "".
+        message: the message of the plugin that holds it back, or "".
     """
 
     key: str
@@ -86,7 +86,7 @@ class QueueView:
     """Cached copies of the queue; use on any thread except the loop's.
 
     Args:
-        engine: that owns the queue.
+        engine: the engine that owns the queue.
     """
 
     def __init__(self, engine: Engine) -> None:
@@ -186,7 +186,7 @@ def queue_document(queue: QueueCopy, tier: str, offset: int, limit: int, now_ns:
     Args:
         queue: a copy.
         tier: one of `TIERS`, or "" for all of them, one after the other.
-        offset, limit: of the page.
+        offset, limit: the offset and limit of the page.
         now_ns: the time.
     """
     tiers = (tier,) if tier else TIERS

@@ -79,7 +79,7 @@ class RemoteServer:
         """Return the matrix of the last attempt of one of its pods.
 
         Args:
-            namespace, name: of the pod.
+            namespace, name: the namespace and name of the pod.
             query: parameters to send.
         """
         path = f"/pods/{quote(namespace, safe='')}/{quote(name, safe='')}/attempts/latest/matrix?{query}"

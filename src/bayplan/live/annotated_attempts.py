@@ -117,7 +117,7 @@ def annotated_attempt(
         pod: ``namespace/name``.
         attempt: 1-based number.
         time_ns: when it was read.
-        scheduler_name: of the pod.
+        scheduler_name: the scheduler name of the pod.
         nodes: the nodes of the cluster at that time; those without a row were not examined.
         message: why there is no node, if the pod's condition has it; otherwise it is built from the results.
     """

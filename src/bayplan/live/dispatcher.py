@@ -32,10 +32,10 @@ class Dispatcher:
     """Executes actions over connections; the `Channel` of its executor.
 
     Args:
-        connection: for bindings, patches and deletions.
-        events: for events.
+        connection: the connection for bindings, patches and deletions.
+        events: the connection for events.
         objects: the cached objects of the cluster.
-        host_name: of this machine, for events.
+        host_name: the host name of this machine, for events.
         now_ns: the time.
 
     Attributes:

@@ -68,7 +68,7 @@ class Agreement(Struct):
     Attributes:
         placed, placed_alike: pods that the cluster bound, and those whose node is one of our best.
         refused, refused_alike: attempts that found no node, and those for which we find none either.
-        same_message: of these, those with the same wording.
+        same_message: the number of these with the same message.
         differences: counts by kind of difference.
     """
 
@@ -148,7 +148,7 @@ class _Open(Struct, eq=False):
 
     Attributes:
         heard_ns: when it arrived.
-        place: of the pod in queue order.
+        place: the place of the pod in queue order.
         asked: the waiting pod.
         pod: its current version.
         message: the rejection message.
@@ -166,7 +166,7 @@ class DryRun:
 
     Args:
         scheduler: ours, for an empty cluster; it scores all nodes.
-        on_verdict: called with every comparison.
+        on_verdict: the function to call with every comparison.
 
     Attributes:
         agreement: the figures so far.

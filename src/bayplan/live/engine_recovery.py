@@ -84,7 +84,7 @@ def refill(
     """Give a scheduler all objects, and the attempt numbers of the pods.
 
     Args:
-        scheduler: for an empty cluster.
+        scheduler: the scheduler for an empty cluster.
         before: the previous scheduler.
         mirror: the objects.
         quarantine: objects to skip; one that breaks the scheduler is added.

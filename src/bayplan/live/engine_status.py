@@ -40,7 +40,7 @@ class EngineStatus:
         now_ns: its time, by the engine's clock.
         generation: how often the scheduler was replaced or rebuilt.
         decisions: cycles so far; of these scheduled, unschedulable, errors, skipped.
-        decisions_per_second: in the last seconds.
+        decisions_per_second: the rate of decisions in the last seconds.
         p50_ms, p99_ms: how long the latest cycles took.
         paused: whether its clock is paused.
         queue: pods ``active``, in ``backoff``, ``unschedulable``, ``gated``.

@@ -32,10 +32,10 @@ class HealthServer:
 
     Args:
         checks: by path (``healthz``, ``livez``, ``readyz``) and name.
-        metrics: returns the metrics; called on a thread of its own.
+        metrics: the function that returns the metrics; called on a thread of its own.
         listen, port: where; port 0 takes a free one.
-        certificate, key: of TLS, as files in PEM; None for plain HTTP.
-        protocol: of uvicorn, for one with limits.
+        certificate, key: the TLS certificate and key, as PEM files; None for plain HTTP.
+        protocol: the HTTP protocol class of uvicorn, to set limits.
 
     Attributes:
         url: where it listens.

@@ -103,7 +103,7 @@ class SchedulerMetrics:
 
     Args:
         figures: reads figures from the scheduler at a scrape; returns None if it does not run, or on a timeout.
-        feature_gates: of the scheduler.
+        feature_gates: the feature gates of the scheduler.
     """
 
     def __init__(self, figures: Callable[[], QueueFigures | None], feature_gates: FeatureGates | None = None) -> None:

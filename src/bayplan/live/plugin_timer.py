@@ -66,8 +66,8 @@ class PluginTimer(EngineCalls):
 
     Args:
         receiver: gets the durations.
-        share: of sampled cycles.
-        draw: returns a random number in [0, 1); seeded by default.
+        share: the share of sampled cycles.
+        draw: the function that returns a random number in [0, 1); seeded by default.
     """
 
     def __init__(self, receiver: TimeTaken, *, share: float = SAMPLED, draw: Callable[[], float] | None = None) -> None:

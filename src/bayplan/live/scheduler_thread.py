@@ -52,15 +52,15 @@ class SchedulerThread:
     """Runs a scheduler.
 
     Args:
-        scheduler: for an empty cluster; only the host may use it from now on.
+        scheduler: the scheduler for an empty cluster; afterwards only the host may use it.
         clock: the time; while it is paused, pods are only scheduled by steps.
-        on_actions: called on the engine's thread with the actions of the current scheduler, in order.
-        remake: makes an equivalent scheduler after a failure; if None, scheduling stops.
+        on_actions: the function to call on the engine's thread with the actions of the current scheduler, in order.
+        remake: the function that makes an equivalent scheduler after a failure; if None, scheduling stops.
         runner: runs the custom plugins; read for the status.
 
     Attributes:
         generation: how often the scheduler was replaced or rebuilt. Outcomes of earlier generations are ignored.
-        on_cycle: called on the engine's thread after each cycle, with the scheduler, the report, and its seconds.
+        on_cycle: the function to call on the engine's thread after each cycle, with the scheduler, the report, and its seconds.
         calls: the calls to the scheduler.
     """
 
@@ -230,7 +230,8 @@ class SchedulerThread:
         """Replace the scheduler as a whole; all waiting pods are retried, and records continue.
 
         Args:
-            make: makes the new scheduler, for an empty cluster; called immediately on this thread, and again after a failure.
+            make: the function that makes the new scheduler, for an empty cluster; called immediately on this thread, and again
+                after a failure.
             timeout: maximum seconds until the new scheduler runs.
 
         Raises:

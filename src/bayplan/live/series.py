@@ -27,7 +27,7 @@ class Distribution(Collector):
     """A histogram; see the module.
 
     Args:
-        name: of the metric.
+        name: the name of the metric.
         text: its help text.
         labels: names of its labels.
         buckets: upper bounds, without the infinite one.
@@ -76,7 +76,7 @@ class Tally(Collector):
     """A counter; see the module.
 
     Args:
-        name: of the metric, without ``_total``.
+        name: the name of the metric, without ``_total``.
         text: its help text.
         labels: names of its labels.
         registry: where it is registered.

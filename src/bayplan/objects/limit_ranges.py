@@ -23,7 +23,7 @@ class Limit(msgspec.Struct, frozen=True):
     """One entry of a limit range.
 
     Attributes:
-        type: of what is limited: ``Container``, ``Pod`` or ``PersistentVolumeClaim``.
+        type: the type of the limit: ``Container``, ``Pod`` or ``PersistentVolumeClaim``.
         min, max, default, default_request, ratio: amounts by resource.
     """
 

@@ -22,7 +22,7 @@ class ContainerAmounts(msgspec.Struct, frozen=True):
     """The resources of one container.
 
     Attributes:
-        name: of the container.
+        name: the name of the container.
         requests, limits: by resource.
         sidecar: an init container that keeps running.
     """
@@ -37,10 +37,10 @@ class PodAmounts(msgspec.Struct, frozen=True):
     """The resources of a pod.
 
     Attributes:
-        containers: in order.
-        init_containers: in order.
-        requests, limits: of the pod itself.
-        overhead: of the runtime.
+        containers: the containers, in order.
+        init_containers: the init containers, in order.
+        requests, limits: the pod-level requests and limits.
+        overhead: the overhead of the runtime class.
         best_effort: the pod asks for nothing, which is its quality of service.
         terminating: the pod has a deadline.
         priority_class: or empty.

@@ -57,8 +57,8 @@ class Usage(msgspec.Struct, frozen=True):
     Attributes:
         amounts: by resource.
         covers: says whether a resource of a quota is one that objects of the kind use.
-        pod: for scopes, and for containers that must state amounts; None for other kinds.
-        attributes_class: of a claim, for scopes.
+        pod: the pod, for scopes and for containers that must have amounts; None for other kinds.
+        attributes_class: the VolumeAttributesClass of a claim, for scopes.
     """
 
     amounts: Amounts
@@ -120,7 +120,7 @@ def claim_usage(storage: Quantity | None, storage_class: str, attributes_class: 
     """Return what a claim uses.
 
     Args:
-        storage: that it asks for.
+        storage: the requested amount of storage.
         storage_class: its class, or empty.
         attributes_class: its VolumeAttributesClass, or empty.
     """
@@ -213,9 +213,9 @@ def check_quotas(quotas: Iterable[Quota], usage: Usage, before: Usage | None) ->
     """Return whether quotas have room for an object, and what is in use with it.
 
     Args:
-        quotas: of the namespace, in the order of their names.
-        usage: of the object.
-        before: of the object as it was, None for a new one.
+        quotas: the quotas of the namespace, sorted by name.
+        usage: the usage of the object.
+        before: the usage of the old object, None for a new one.
     """
     counting: list[Quota] = []
     for quota in quotas:
@@ -280,7 +280,7 @@ def recount(quota: Quota, usages: Iterable[Usage]) -> dict[str, Quantity]:
 
     Args:
         quota: with the wanted hard amounts.
-        usages: of all objects in the namespace that a quota may count.
+        usages: the usages of all objects in the namespace that a quota may count.
     """
     total = dict.fromkeys(sorted(quota.hard), _ZERO)
     for usage in usages:

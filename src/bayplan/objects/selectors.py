@@ -395,8 +395,8 @@ def tolerates(toleration: Toleration, taint: Taint, *, comparison_operators: boo
     """Return whether a toleration tolerates a taint.
 
     Args:
-        toleration: of a pod.
-        taint: of a node.
+        toleration: the toleration of a pod.
+        taint: the taint of a node.
         comparison_operators: whether Gt and Lt are known (gate TaintTolerationComparisonOperators); where they are
             not, such a toleration tolerates nothing. Gt tolerates taints with a greater value than its own.
     """

@@ -63,7 +63,7 @@ class Delete(msgspec.Struct, frozen=True):
         kind: the struct, e.g. ``Pod``.
         key: ``namespace/name``, or ``name`` for objects without namespace.
         propagation: what happens to its dependents.
-        grace_seconds: for pods, instead of their own grace period.
+        grace_seconds: the grace period of pods; None for their own.
     """
 
     kind: Kind

@@ -104,7 +104,7 @@ class ResourceUsage(msgspec.Struct, frozen=True, kw_only=True):
         peak_ns: when it was first reached.
         peak_allocatable: the allocatable amount at that time.
         allocatable_ns, requested_ns: integrals over the run, amount times nanoseconds.
-        duration_ns: of the run.
+        duration_ns: the duration of the run.
     """
 
     resource: str
@@ -209,18 +209,18 @@ class SimulationResult(msgspec.Struct, kw_only=True):
     """The result of a simulation.
 
     Attributes:
-        seed: of all random streams.
+        seed: the seed of all random streams.
         digest: hash of all decisions in order, see `Records.digest`.
         start_ns, end_ns: virtual time of the beginning and of the last instant at which something happened, or the instant given
             as the end of the run.
         stopped: why the run ended before the cluster was idle, in words; "" if it was idle.
-        scheduler: in its final state: state, records, queue, profiles.
-        cluster: in its final state: all objects.
+        scheduler: the scheduler in its final state: state, records, queue, profiles.
+        cluster: the cluster in its final state: all objects.
         pods: timelines, in the order of arrival.
         nodes: lifetimes, in the order of arrival.
-        usage: of every resource that some node has or some pod requests: the whole cluster first, then zones by name.
+        usage: the usage of every resource that some node has or some pod requests: the whole cluster first, then zones by name.
         counters: the amount of work.
-        tell_events: returns the Kubernetes events about pods, in the order of their first occurrence.
+        tell_events: the function that returns the Kubernetes events about pods, in the order of their first occurrence.
         moves: each pod's way through the scheduling queue, if it was recorded.
         failures: errors of controllers, by ``Kind key``.
         scaling: what an autoscaler did, and what nodes cost; None if none ran.

@@ -42,8 +42,8 @@ class ScalingEvent(msgspec.Struct, frozen=True, kw_only=True):
         kind: see `ScalingKind`.
         group: the node group.
         nodes: names.
-        pods: for which nodes are added, or that have to move.
-        reason: in words.
+        pods: the pods for which nodes are added, or that must move.
+        reason: the reason, in words.
     """
 
     time_ns: int
@@ -59,7 +59,7 @@ class GroupCost(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         group: the node group.
-        nodes: that it had in all.
+        nodes: the total number of its nodes.
         peak: at once.
         node_hours: their lifetimes.
         cost: at the group's price.
@@ -90,10 +90,10 @@ def group_costs(
     """Return the costs of groups, in the order of `prices`. A node costs from when it is ready until it is removed.
 
     Args:
-        lifetimes: of all nodes of the run.
+        lifetimes: the lifetimes of all nodes of the run.
         group_of: by name of a node.
-        prices: of a node for an hour, by group.
-        end_ns: of the run.
+        prices: the price of a node per hour, by group.
+        end_ns: the end of the run.
     """
     found = []
     for group, price in prices.items():

@@ -56,7 +56,7 @@ class Simulator:
     Args:
         scheduler: created with `start_ns` as its start; its cluster must be empty.
         cluster: empty, too; only the simulator may write to it.
-        seed: of the random streams of both, for the result.
+        seed: the seed of the random streams of both, for the result.
         start_ns: virtual time of the beginning, nanoseconds since 1970.
         check: check the invariants of state, queue and store after every event. Slow.
         strict: raise if the cluster rejects an object, instead of recording it in `failures`.
@@ -161,7 +161,7 @@ class Simulator:
 
         Args:
             until_ns: the time, nanoseconds since 1970.
-            stop: called after every instant; True ends the call there.
+            stop: the function to call after every instant; True ends the call there.
         """
         while (time_ns := self._next_instant()) is not None and time_ns <= until_ns:
             self._instant(time_ns)

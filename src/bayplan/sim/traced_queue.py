@@ -47,7 +47,7 @@ class QueueMove(msgspec.Struct):
         attempt: how often the pod had been popped.
         cause: the event that moved it, by upstream's label (``BackoffComplete``, ``AssignedPodDelete``, ...), or what happened.
         plugins: those that rejected its last attempt, or hold it back.
-        backoff_end_ns: for a backoff tier: the end of the backoff; the pod is ready at the next tick of its timer.
+        backoff_end_ns: the end of the backoff for a pod in a backoff tier; the pod is ready at the next tick of its timer.
         note: the message of a failed attempt, or the node that it was bound to.
     """
 
@@ -67,8 +67,8 @@ class TracedQueue(SchedulingQueue):
     """A `SchedulingQueue` that keeps a list of moves. Arguments as there.
 
     Attributes:
-        moves: in the order in which they happened.
-        clock: returns virtual time; set by the simulator.
+        moves: the moves, in the order in which they happened.
+        clock: the function that returns virtual time; set by the simulator.
     """
 
     def __init__(

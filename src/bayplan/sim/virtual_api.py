@@ -56,7 +56,7 @@ class Arrival:
         store: where they go.
         kubelet: takes charge of pods that arrive on a node, and of the pods of a node that arrives.
         admission: admits new pods.
-        names: makes names for objects that have only a prefix.
+        names: the function that generates names from a prefix.
     """
 
     def __init__(

@@ -148,7 +148,7 @@ class VirtualCluster:
             key: ``namespace/name``, or ``name`` for objects of the cluster.
             now_ns: when.
             propagation: see `Propagation`.
-            grace_seconds: for pods, instead of their own grace period; 0 removes at once.
+            grace_seconds: the grace period of pods; None for their own, 0 to delete at once.
         """
         item = self.store.get(kind, key)
         if item is not None:
@@ -190,7 +190,7 @@ class VirtualCluster:
         Args:
             item: a volume with the claim that it is meant for, or a claim with the node that was selected for it; a resource
                 claim with its allocation and users, which is made where it has no uid yet.
-            node_name: that node.
+            node_name: the name of the node.
             now_ns: when.
 
         Returns:
@@ -213,7 +213,7 @@ class VirtualCluster:
         Args:
             pod_key: the victim.
             now_ns: when.
-            preemptor: for whom it goes; named in the condition DisruptionTarget.
+            preemptor: the preempting pod; named in the condition DisruptionTarget.
             grace_seconds: instead of the pod's own grace period.
         """
         reason = text = ""

@@ -34,7 +34,7 @@ class AffinityTerm(msgspec.Struct, frozen=True):
         selector: which labels it matches.
         namespaces: names; the pod's own where the term names none and has no selector of namespaces.
         namespace_selector: which namespaces it matches by their labels.
-        weight: of a preferred term; 0 of a required one.
+        weight: the weight of a preferred term; 0 of a required one.
     """
 
     kind: TermKind

@@ -177,7 +177,7 @@ class Eligibility:
 
     Args:
         key: identifies everything that the mask depends on except the nodes.
-        make: returns bool[rows in use].
+        make: the function that returns bool[rows in use].
     """
 
     __slots__ = ("_make", "_mask", "_node_position", "key")
@@ -202,13 +202,13 @@ class DomainTable:
     Args:
         key: the topology key.
         counter: what is summed up.
-        nodes, node_log: of the state.
+        nodes, node_log: the nodes and the change log of the state.
         eligibility: which nodes count; None: all.
 
     Attributes:
         codes: intp[capacity], the domain of each row; -1 if the node lacks the key.
         values: int64[domains + 1], pods per domain; the last place, of nodes without the key, stays 0.
-        last: that place. These four are as of the last `refresh`.
+        last: the index of that last place. These four are as of the last `refresh`.
         version: moves with every change.
         positive_version: moves when a domain gets its first pod or loses its last, or when nodes change.
         positive: how many domains have pods.

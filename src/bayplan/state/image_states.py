@@ -10,7 +10,7 @@ class ImageState:
     """An image name: its size on the first node that was known to hold it, and the rows that hold it.
 
     Attributes:
-        rows: for each row that holds the image, how many did when that one came (or last changed), itself included.
+        rows: for each row with the image, how many had it when this row was added (or last changed), itself included.
     """
 
     __slots__ = ("_column", "rows", "size_bytes")

@@ -54,7 +54,7 @@ def noted(kind: FollowedKind, document: Document, wanted: Document) -> Document:
     """Return a document to write, with the annotation for its fields.
 
     Args:
-        kind: of the object.
+        kind: the kind of the object.
         document: the document to write.
         wanted: the source's object, translated.
     """
@@ -69,7 +69,7 @@ def unless_changed_here(
     """Return the desired object, with the local value of each field that has not changed in the source.
 
     Args:
-        kind: of the object.
+        kind: the kind of the object.
         here: the local object.
         wanted: the source's object, translated.
         before: `from_annotation` of the local object; None takes all fields from the source.

@@ -18,7 +18,7 @@ class DocumentFeed:
     """See `bayplan.sync.feed.Feed`.
 
     Args:
-        documents: of any kinds; those that are not synced are counted in `left_out`. Namespaces may be missing.
+        documents: documents of any kinds; those that are not synced are counted in `left_out`. Namespaces may be missing.
     """
 
     def __init__(self, documents: Iterable[Document]) -> None:

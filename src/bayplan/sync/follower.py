@@ -59,9 +59,9 @@ class Follower:
 
     Args:
         policy: what to sync.
-        memory: of earlier runs, or empty.
-        kinds: plural names of the source's kinds. Nothing is written until all of them are listed locally, nor
-            of a rank until the lower ranks are listed in the source; nothing is deleted until everything is.
+        memory: the state of earlier runs, or empty.
+        kinds: plural names of the source's kinds. Nothing is written until all of them are listed locally, nor of a rank until
+            the lower ranks are listed in the source; nothing is deleted until everything is.
     """
 
     def __init__(self, policy: SyncPolicy, memory: Memory, kinds: Iterable[str]) -> None:
@@ -94,7 +94,7 @@ class Follower:
         """Process a list of a kind: at the start, and whenever events may have been lost.
 
         Args:
-            plural: of the kind.
+            plural: the plural of the kind.
             documents: objects.
             emitted: objects that `source_part_listed` has processed already.
         """
@@ -421,8 +421,8 @@ class Follower:
         """Record a successful write; deleting an object that is gone already is a success.
 
         Args:
-            write: from `next_writes`.
-            uid, revision: of the created object.
+            write: a write from `next_writes`.
+            uid, revision: the uid and revision of the created object.
         """
         ref = write.ref
         if ref in self._merging:
@@ -455,7 +455,7 @@ class Follower:
         """Record a refused write.
 
         Args:
-            write: from `next_writes`.
+            write: a write from `next_writes`.
             message: the reason.
             retry: reconcile the object immediately, after a conflict; otherwise when it changes in the source.
         """

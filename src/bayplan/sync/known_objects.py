@@ -18,7 +18,7 @@ class SourceObject(Struct):
     """An object of the source.
 
     Attributes:
-        uid: in the source.
+        uid: the uid in the source.
         raw: the newest version, as JSON.
         version: its hash.
         initial: whether it existed when the sync began.

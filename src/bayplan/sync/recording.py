@@ -107,7 +107,7 @@ class RecordingWriter:
     """Write a recording.
 
     Args:
-        path: of the file, which is replaced; compressed if it ends in ``.gz``.
+        path: the path of the file, which is replaced; compressed if it ends in ``.gz``.
         header: the description of the recording.
 
     Raises:
@@ -187,7 +187,7 @@ class BayplanRecording:
     """Read one of Bayplan's recordings.
 
     Args:
-        path: of the file.
+        path: the path of the file.
         header: its first line.
     """
 

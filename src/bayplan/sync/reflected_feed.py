@@ -69,7 +69,7 @@ class ReflectedFeed:
         connection: to the cluster.
         policy: which namespaces and pods to read.
         kinds: plural names; all synced kinds by default.
-        name: of the cluster, for messages.
+        name: the name of the cluster, for messages.
         once: end when everything is listed.
         read: decodes the required fields of an object.
         parts: also emit parts of lists while they arrive.

@@ -104,10 +104,11 @@ class ApplyReplay:
     """Apply and delete the workloads of a trace; the target's controllers create the pods.
 
     Args:
-        recording: of workloads.
+        recording: the recording of workloads.
         playback: the playback position; it can't go back.
         send: sends requests to the target.
-        path_of: returns the path of a collection, by apiVersion, kind and namespace; None for a kind that is not served.
+        path_of: the function that returns the path of a collection, by apiVersion, kind and namespace; None for a kind that is
+            not served.
 
     Attributes:
         applied, deleted: numbers of objects so far.

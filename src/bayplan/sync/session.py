@@ -84,7 +84,7 @@ class SyncSession:
         here: the feed of the target, with the same kinds.
         send: sends requests to the target.
         policy: what to sync.
-        name: of the source, for users of the target.
+        name: the name of the source, as shown to users of the target.
         kind: import, sync or replay, likewise.
         at_once: maximum number of concurrent writes, except batches.
     """
@@ -322,8 +322,8 @@ def status_document(name: str, status: SyncStatus, *, kind: str = "sync", end: s
     Figures are whole seconds and counts, so it is written only after a change.
 
     Args:
-        name, kind: of the source; see `SyncSession`.
-        status: of the session.
+        name, kind: the name and kind of the source; see `SyncSession`.
+        status: the status of the session.
         end: `DONE` or `STOPPED` once it has ended.
     """
     data: Document = {

@@ -74,7 +74,7 @@ class SimKubeRecording:
     """Read a trace of SimKube.
 
     Args:
-        path: of the file, for messages.
+        path: the path of the file, for messages.
         trace: its content.
 
     Raises:
@@ -126,7 +126,7 @@ def read_simkube(path: Path, first: bytes) -> SimKubeRecording | None:
     """Return the trace in a file, or None if the file is not a trace.
 
     Args:
-        path: of the file.
+        path: the path of the file.
         first: its first bytes, unpacked.
     """
     packed = first[:1] and (first[0] & 0xF0 == 0x80 or first[0] in (0xDE, 0xDF))

@@ -24,7 +24,7 @@ class SyncWrite(Struct, frozen=True):
     Attributes:
         verb: the operation.
         ref: the object.
-        uid: of the object in the source; for a deletion, of the local object.
+        uid: the uid of the object in the source; for a deletion, of the local object.
         document: to be created; otherwise None.
         version: the hash of the source's version that the document was translated from.
     """

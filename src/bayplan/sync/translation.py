@@ -64,7 +64,7 @@ def translate(kind: FollowedKind, source: Document, here: LocalObjects, *, keeps
     """Return a new document to create, with its status.
 
     Args:
-        kind: of the object.
+        kind: the kind of the object.
         source: the source's object; it is not modified.
         here: the local objects.
         keeps_node: whether a pod keeps its node.

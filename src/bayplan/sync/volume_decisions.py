@@ -51,7 +51,7 @@ class VolumeDecisions:
 
         Args:
             ref: a claim or a volume.
-            uid: in the source; the result is False for an unknown object.
+            uid: the uid in the source; the result is False for an unknown object.
         """
         known = self._memory.get(uid)
         if known is not None:
@@ -66,7 +66,7 @@ class VolumeDecisions:
         """Return an object of the source without local decisions; None if it is not copied, or not yet.
 
         Args:
-            ref, uid: of the object.
+            ref, uid: the reference and uid of the object.
             document: the source's object; returned unchanged unless it is a claim or a volume.
         """
         if ref.plural == CLAIMS:

@@ -193,7 +193,7 @@ class PodBuilder(Builder):
         """Add a pod anti-affinity term: away from pods with these labels.
 
         Args:
-            labels: of the other pods.
+            labels: the labels of the other pods.
             topology: ``hostname``, ``zone``, or a label key of nodes.
             more: ``weight``: preferred, not required. ``namespaces``: names. Else fields of the term as a manifest writes them.
         """
@@ -218,7 +218,7 @@ class PodBuilder(Builder):
         """Add a topology spread constraint over the pods with these labels; soft ones only lower scores.
 
         Args:
-            labels: of the pods that are spread.
+            labels: the labels of the pods that are spread.
             topology: ``hostname``, ``zone``, or a label key of nodes.
             max_skew: by how many pods domains may differ.
             soft: ScheduleAnyway.

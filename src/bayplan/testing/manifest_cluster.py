@@ -61,7 +61,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """What becomes of objects in a cluster.
 
     Attributes:
-        nodes: of the pods that are placed, by key.
+        nodes: the node of each placed pod, by key.
         waiting: those that wait, by workload.
         evicted: pods of others that were preempted.
         refused: why the cluster refuses objects, by ``Kind key``.
@@ -83,11 +83,11 @@ class ManifestCluster:
 
     Args:
         what: objects that are in the cluster.
-        root: that relative paths start from.
+        root: the root that relative paths start from.
         config: a KubeSchedulerConfiguration; None for the default one.
         feature_gates: as ``--feature-gates`` of kube-scheduler.
         plugins: as ``--plugin`` of bayplan.
-        seed: for tie-breaking.
+        seed: the seed for tie-breaking.
     """
 
     def __init__(

@@ -46,7 +46,7 @@ def check_plugin(
         resources: amounts of extended resources by name, for nodes; pods ask for the first half of them.
         worlds: clusters of your own, instead of random ones.
         clusters: how many random ones.
-        seed: of them.
+        seed: the seed of these choices.
 
     Raises:
         PluginFault: the contract is broken; the text says how, on the smallest cluster that was found to show it.

@@ -43,7 +43,7 @@ class Subject:
 
     Args:
         kind: its class.
-        arguments: of the plugin.
+        arguments: the arguments of the plugin.
         gates: feature gates.
         world: the cluster and the pod.
 

@@ -106,7 +106,7 @@ def modules_of(page: str, texts: Mapping[str, str]) -> list[str]:
 
     Args:
         page: the name of its module; "" for those of all pages.
-        texts: of all modules by name.
+        texts: the source texts of all modules, by name.
     """
     found = dict.fromkeys([_FIRST_MODULE, f"pages/{page}.js"] if page else [_FIRST_MODULE])
     waiting = [*found]

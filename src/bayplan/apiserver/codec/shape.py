@@ -92,7 +92,7 @@ class Shape:
         name: the name of the Go type without package, as in error messages.
         go_type: the name with package, e.g. ``v1.PodSpec``.
         fields: the fields by JSON name, with embedded structs flattened.
-        shown: for each field that is shown when absent, a function that creates the shown value.
+        shown: functions that create the shown values of absent fields, by field.
     """
 
     __slots__ = ("fields", "go_type", "name", "shown", "type_name")

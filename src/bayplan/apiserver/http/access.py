@@ -24,7 +24,7 @@ class Access:
 
     Args:
         allowed_origins: the origins of web pages that may write, in addition to the server's own.
-        allowed_origins: of web pages that may write, in addition to those of the server itself.
+        allowed_origins: the origins of web pages that may write, in addition to the server's own.
     """
 
     def __init__(self, token: str, *, allowed_origins: Collection[str] = ()) -> None:

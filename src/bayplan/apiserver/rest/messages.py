@@ -44,7 +44,7 @@ class Response(msgspec.Struct):
         body: the whole body.
         content_type: the media type; empty if there is no body.
         headers: additional headers.
-        revision: of the store when the response was created; send it once that revision is durable.
+        revision: the revision of the store when the response was created; send it once that revision is durable.
     """
 
     status: int

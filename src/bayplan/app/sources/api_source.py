@@ -231,7 +231,7 @@ class ApiReader:
 
     Args:
         connection: to its API.
-        name: of the cluster, for messages.
+        name: the name of the cluster, for messages.
 
     Attributes:
         requests: sent so far.

@@ -23,7 +23,7 @@ def configuration_assumption(
 
     Args:
         options: what the user says.
-        objects: of the source.
+        objects: the objects of the source.
         found: what a source says that knows its configuration; else "".
     """
     if options.config is not None:

@@ -35,11 +35,11 @@ class SourceOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         paths: manifests, dumps and traces; or one result directory; or the URL of one running Bayplan. Empty with `context`.
-        context: of a kubeconfig: a live cluster, which is only read. "" for none.
-        kubeconfig: of the context; None looks where kubectl looks.
+        context: the context of a kubeconfig: a live cluster, which is only read. "" for none.
+        kubeconfig: the kubeconfig of the context; None looks where kubectl looks.
         mode, config, algorithm_provider, feature_gates, plugins: see `bayplan.app.scheduler_setup.read_setup`. A `config` takes
             the place of the configuration of the source.
-        seed: for tie-breaking and generated names.
+        seed: the seed for tie-breaking and generated names.
         applied_ns: virtual time for manifests that never were in a cluster.
         max_pods: maximum number of pods that such manifests may make.
         strict: refuse what is otherwise a warning.
@@ -92,11 +92,11 @@ class ClusterSource(msgspec.Struct, frozen=True, kw_only=True):
         name: what the user called it: paths, a URL, a context.
         kind: see `SourceKind`.
         objects: all typed objects: first what others refer to, then pods with a node, then pods that wait. No Secrets.
-        scheduler: that decides. The source owns its connections: `close` ends them.
+        scheduler: the scheduler that decides. The source owns its connections: `close` ends them.
         now_ns: time of the cluster, nanoseconds since 1970; 0 if it is unknown.
         assumptions: what answers take for granted, the most important first.
         unread: kinds that could not be read.
-        warnings: about the input, see `bayplan.formats.manifest.LoadWarning`.
+        warnings: the warnings about the input, see `bayplan.formats.manifest.LoadWarning`.
         requests: sent to a server, in order, e.g. ``GET /api/v1/pods?limit=500``.
     """
 

@@ -245,7 +245,7 @@ def source_of(result: SimulationResult, options: SourceOptions) -> ClusterSource
     """Return the cluster at the end of a simulation as a source.
 
     Args:
-        result: of the simulation.
+        result: the result of the simulation.
         options: it was run with.
     """
     setup = read_setup_of(options)

@@ -33,7 +33,7 @@ class VolumeKind(msgspec.Struct, frozen=True):
         plugin: the name of the in-tree plugin that provisions it.
         limit_key: the resource in which a node declares its limit.
         limit: the limit of a node that declares none.
-        identify: returns the name of a volume in a pod or in a persistent volume, None if it is of another kind.
+        identify: the function that returns the name of a volume in a pod or in a persistent volume, None if it is of another kind.
     """
 
     plugin: str

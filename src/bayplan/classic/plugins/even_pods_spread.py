@@ -53,8 +53,8 @@ class EvenSpec:
     """The constraints of one kind.
 
     Attributes:
-        namespace: of the pods that count; None for all.
-        constraints: in the order of the pod.
+        namespace: the namespace of the pods that count; None for all.
+        constraints: the constraints in the order of the pod.
         error: why one of them can't be read, or the empty text.
         node_selector: nodes that the pod could not go to don't count.
     """
@@ -171,7 +171,7 @@ class ConstraintTest:
         constraint: the constraint.
         sums: int64[domains].
         exists: bool[domains].
-        column: of the topology key.
+        column: the column of the topology key.
     """
 
     def __init__(self, constraint: Constraint, sums: Ints, exists: Bools, column: LabelColumn) -> None:

@@ -87,7 +87,7 @@ class General(FilterRule):
     """The union of what the four rules say.
 
     Args:
-        spec: of the pod.
+        spec: the spec of the pod.
         room: the rule about resources.
         cluster: the state.
     """

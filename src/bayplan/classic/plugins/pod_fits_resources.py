@@ -109,7 +109,7 @@ class ResourceShortage(FilterRule):
     """The resources that a node lacks: a bit for pods and one for each request, or the number of such a set.
 
     Args:
-        requests: of the pod.
+        requests: the requests of the pod.
         sets: the sets that have numbers, in the order of the numbers; the first is that nothing is short.
         cluster: the state.
     """

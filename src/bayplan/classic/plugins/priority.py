@@ -36,7 +36,7 @@ class ReducedScoreRule(ScoreRule):
     """A rule with upstream's NormalizeReduce: the largest count becomes 10, or 0 if few are better.
 
     Args:
-        columns: of the cluster.
+        columns: the columns of the cluster.
         reverse: whether few are better.
     """
 

@@ -36,10 +36,10 @@ class WeighedResource(msgspec.Struct, frozen=True):
     """A resource that a score weighs.
 
     Attributes:
-        number: of the resource, or None if nodes don't count it.
+        number: the number of the resource, or None if nodes don't count it.
         basic: whether requests count with defaults (CPU, memory).
         request: what the pod asks for.
-        weight: in the mean.
+        weight: the weight in the mean.
     """
 
     number: int | None
@@ -162,7 +162,7 @@ class ResourceAmounts(ScoreRule):
     Both are 0 for a resource that nodes don't count.
 
     Args:
-        resources: that are weighed.
+        resources: the resources that are weighed.
         cluster: the state.
     """
 

@@ -24,7 +24,7 @@ class ListAnswer(Answer, frozen=True, kw_only=True):
     Attributes:
         total: number of items in all.
         total_is_exact: False if there may be more because counting ran out of time.
-        offset, limit: of the page.
+        offset, limit: the offset and limit of the page.
     """
 
     total: int
@@ -59,10 +59,10 @@ class Refused(Answer, frozen=True, kw_only=True):
 
     Attributes:
         what: the error.
-        where: in the request.
+        where: the location in the request.
         got, wanted: the actual and the expected value.
         hint: what to try.
-        request_id: of the request, as in the log.
+        request_id: the ID of the request, as in the log.
     """
 
     what: str

@@ -13,7 +13,7 @@ class Root(Answer, frozen=True, kw_only=True):
     """The server that responds.
 
     Attributes:
-        build: of the compiled modules.
+        build: the build ID of the compiled modules.
         instance: different after each start.
         links: paths by name.
     """
@@ -49,7 +49,7 @@ class ReasonRow(Answer, frozen=True, kw_only=True):
 
     Attributes:
         pods: how many have it among their reasons.
-        mainly: for how many of them it rejects most nodes.
+        mainly: the number of these for which it rejects most nodes.
     """
 
     text: str
@@ -141,7 +141,7 @@ class Overview(Answer, frozen=True, kw_only=True):
         version: changes with pods, nodes and decisions.
         sentence: the overview in one line.
         utilisation: by resource and zone.
-        utilisation_history: of the last five minutes, the oldest first.
+        utilisation_history: the utilisation in the last five minutes, the oldest first.
         latest: decisions, the newest first.
         source: the cluster that this one follows.
     """

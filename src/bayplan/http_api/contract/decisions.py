@@ -9,15 +9,15 @@ class DecisionSummary(Answer, frozen=True, kw_only=True):
     """A decision in a list.
 
     Attributes:
-        number: of the decision since the server started.
+        number: the number of the decision since the start of the server.
         at: when.
-        namespace, name: of the pod.
+        namespace, name: the namespace and name of the pod.
         attempt: 1-based number of the pod's attempt.
         outcome: scheduled, unschedulable, error or skipped.
         node, feasible_nodes, evaluated_nodes, ties, total, message, nominated_node, victims: as in the record.
         margin: how many points the chosen node was ahead of the runner-up; null if there is none or it isn't known.
         runner_up: the best node outside the tie set, or "".
-        tier: of the queue that the pod came from.
+        tier: the tier of the queue that the pod came from.
         woken_by: the event that moved it to the active queue.
         annotated: whether another scheduler decided.
         text: the decision in a sentence.
@@ -49,7 +49,7 @@ class AttemptSummary(DecisionSummary, frozen=True, kw_only=True):
     """A decision in the list of one pod's attempts.
 
     Attributes:
-        difference: from the previous attempt, in words.
+        difference: the difference from the previous attempt, in words.
     """
 
     difference: str
@@ -71,7 +71,7 @@ class DecisionList(Answer, frozen=True, kw_only=True):
         oldest: number of the oldest full record.
         oldest_summary: number of the oldest record.
         next: number of the next decision.
-        limit: of the list.
+        limit: the limit of the list.
     """
 
     version: int
@@ -103,7 +103,7 @@ class Density(Answer, frozen=True, kw_only=True, rename={"first": "from", "last"
         oldest, newest: numbers of the decisions in memory.
         bins: number of parts.
         lanes: the counts.
-        numbers: of the first decision of each part.
+        numbers: the number of the first decision in each part.
     """
 
     first: int
@@ -166,7 +166,7 @@ class DecisionsChanged(Answer, frozen=True, kw_only=True):
 
     Attributes:
         version: number of the next decision.
-        oldest: of the oldest full record.
+        oldest: the number of the oldest full record.
         items: the newest ones.
         left_out: number of decisions since the last frame that are not among the items.
     """

@@ -20,8 +20,8 @@ class AppliedItem(Answer, frozen=True, kw_only=True):
 
     Attributes:
         index: its position among all.
-        line: on which it begins.
-        path: of the object in the Kubernetes API, or "".
+        line: the line on which it begins.
+        path: the path of the object in the Kubernetes API, or "".
         action: created, replaced or refused.
         message: why it was refused.
     """

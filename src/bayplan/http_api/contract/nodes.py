@@ -119,7 +119,7 @@ class CellGroup(Answer, frozen=True, kw_only=True):
     """A group of the heat map.
 
     Attributes:
-        name: of the zone or other group.
+        name: the name of the zone or other group.
         nodes: names.
         cells: percent in use, 101 for a full node, 255 if it has nothing of the resource.
         flags: bit 0 cordoned, bit 1 not ready.
@@ -157,7 +157,7 @@ class CellsChanged(Answer, frozen=True, kw_only=True):
         version, layout, metric: as in `Cells`.
         known: whether some node offers the resource.
         whole: whether it contains all nodes or only those that changed.
-        names, cells, flags: of the nodes, as in `CellGroup`.
+        names, cells, flags: the names, cells and flags of the nodes, as in `CellGroup`.
     """
 
     version: int

@@ -64,7 +64,7 @@ class PodFacts(Answer, frozen=True, kw_only=True):
         cpu, memory: requests in milli-CPU and bytes.
         requests: all of them, by resource.
         imported: whether it was imported with its node set.
-        created_at: from its metadata.
+        created_at: the creation time in its metadata.
         bound_at, ended_at: null if it isn't bound, or hasn't ended.
     """
 
@@ -115,12 +115,12 @@ class PodPage(Answer, frozen=True, kw_only=True):
     Attributes:
         sentence: its node, or why it waits.
         short: the same without the pod's name.
-        message: of a pod that waits, in upstream's words.
+        message: the message of a waiting pod, in upstream's words.
         status: as in `PodRow`, or ``deleted``.
         deleted: whether it has been deleted.
         pod: its properties.
         attempts: all, the newest last.
-        rejections: of the newest attempt.
+        rejections: the rejections in the newest attempt.
         events: Kubernetes events.
         queue: its entry in the queue, if any.
         manifest: the object, null if it has been deleted.
@@ -184,7 +184,7 @@ class QueueChanged(Answer, frozen=True, kw_only=True):
     """A frame of the stream about the queue.
 
     Attributes:
-        version: of the queue; 0 if the engine is busy.
+        version: the version of the queue; 0 if the engine is busy.
         busy: whether it is; then only counts are known.
     """
 

@@ -14,7 +14,7 @@ class WaitingReasons(ListAnswer, frozen=True, kw_only=True):
 
     Attributes:
         judged, waiting: number of pods that were judged, and of those that wait.
-        assumptions: that the answer makes.
+        assumptions: the assumptions that the answer makes.
     """
 
     items: list[WaitingReason]
@@ -31,7 +31,7 @@ class Capacity(Answer, frozen=True, kw_only=True):
         copies, mixes, reached_limit, stopped_by, message, runs_out: as there.
         workloads, groups, victims: rows.
         seeds: copies by seed, if several were requested.
-        assumptions: that it makes.
+        assumptions: the assumptions that it makes.
     """
 
     sentence: str
@@ -52,18 +52,18 @@ class WhatIfReport(Answer, frozen=True, kw_only=True):
     """The effects of changes.
 
     Attributes:
-        id: of a kept one; "" otherwise.
+        id: the ID of a kept answer; "" otherwise.
         name: a label for people.
         at: when it was answered, by the clock.
         changes, configuration, reschedule: as requested.
         sentence: the answer in one line.
         effect: the same without the changes.
-        pods: on both sides.
+        pods: the numbers of pods on both sides.
         counts: pods by kind of difference.
         differences: the worst first.
         left_out: number of differences beyond those.
         measures, evictions: rows.
-        assumptions: that the answer makes.
+        assumptions: the assumptions that the answer makes.
     """
 
     id: str

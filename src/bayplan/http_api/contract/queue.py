@@ -22,11 +22,11 @@ class QueueRow(Answer, frozen=True, kw_only=True):
     """A pod in the queue.
 
     Attributes:
-        position: in the list.
+        position: the position in the list.
         since: when it entered its tier, or last failed.
         retry_at: when its backoff ends.
         rejected_by: plugins that rejected it or hold it back.
-        message: of the plugin that holds it back.
+        message: the message of the plugin that holds it back.
         wakes_on: labels of the events that make those plugins reconsider it.
     """
 

@@ -47,7 +47,7 @@ class ForkStatus(Answer, frozen=True, kw_only=True, rename={"origin": "from"}):
         state: running, done or failed.
         message: why it failed.
         progress: null before it starts.
-        facts: of its run, once it is done.
+        facts: the facts of its run, once it is done.
     """
 
     id: str
@@ -72,9 +72,9 @@ class ComparedRun(Answer, frozen=True, kw_only=True):
     Attributes:
         kind: ``now``, ``fork`` or ``server``.
         at: its time; not for another server.
-        sources: that it follows; not for a fork.
-        url, instance: of another server.
-        digest, id: of a fork.
+        sources: the sources that it follows; not for a fork.
+        url, instance: the URL and instance of another server.
+        digest, id: the digest and ID of a fork.
     """
 
     name: str
@@ -149,7 +149,7 @@ class Placements(Answer, frozen=True, kw_only=True):
     Attributes:
         pods: ``namespace/name``.
         nodes: their nodes, "" for pods that wait.
-        instance: of the server.
+        instance: the instance of the server.
     """
 
     pods: list[str]
