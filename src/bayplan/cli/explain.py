@@ -53,7 +53,7 @@ from bayplan.sim.pod_count import DEFAULT_MAX_PODS
 from bayplan.sim.result import PodTimeline
 
 BEST_NODES = 5
-"""Nodes whose scores are compared, without --nodes."""
+"""Number of nodes whose scores are compared, without --nodes."""
 
 
 def explain(
@@ -210,7 +210,7 @@ class _Question:
         return self._of_run(pod, shown, SimulationSource(result), lambda: source_of(result, self._source))
 
     def _result(self) -> RunSource:
-        """Return a stored result, which was simulated with options of its own."""
+        """Return a stored result, which has its own options."""
         path = self._options.paths[0]
         if self._options != SimulationOptions(paths=self._options.paths, record_level=RecordLevel.FULL):
             got = "a result, which was simulated with its own"
@@ -223,7 +223,7 @@ class _Question:
     def _of_run(
         self, pod: str, shown: Shown, source: RunSource, end: Callable[[], ClusterSource]
     ) -> Explanation | Workload:
-        """Explain a pod of a run; what would help one that waits is tried on the cluster of its `end`."""
+        """Explain a pod of a run; changes that would help a waiting pod are tried on the cluster of its `end`."""
         lives = find_pods(pod, source.pods)
         if len({life.key for life in lives}) > 1:
             return Workload(source, lives, "", [], [])

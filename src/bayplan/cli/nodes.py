@@ -21,14 +21,14 @@ from bayplan.cli.source_options import AsJson, Context, Kubeconfig, Sources, sou
 
 
 class Bound(StrEnum):
-    """How the bound of an answer is found."""
+    """The method for the lower bound of an answer."""
 
     RELAXATION = "relaxation"
     PACKING = "packing"
 
 
 class Action(StrEnum):
-    """Questions about nodes."""
+    """The actions on nodes."""
 
     ADD = "add"
     REMOVE = "remove"
@@ -143,7 +143,7 @@ def nodes(
 
 
 def _offers(texts: list[str], files: list[str], cluster: QuestionCluster, prices: dict[str, float]) -> list[NodeOffer]:
-    """Return the shapes that can be had: those that are given, or else those of the cluster."""
+    """Return the available node shapes: the given ones, or else those of the cluster."""
     found = [parse_offer(text, cluster) for text in texts]
     if files:
         # Only catalogues need it.
