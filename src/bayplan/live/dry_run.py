@@ -1,4 +1,4 @@
-"""Dry runs: compare our decisions with those of a cluster's scheduler, pod by pod, without writing to the cluster.
+"""Dry runs: compare Bayplan's decisions with those of a cluster's scheduler, pod by pod, without writing to the cluster.
 
 Our scheduler does not see a waiting pod until the cluster's scheduler has bound it or rejected it. Then ours decides on the
 cluster before that, and the cluster's decision is applied, so one difference does not cause others. If
@@ -39,11 +39,11 @@ class Verdict(Struct, frozen=True, gc=False):
 
     Attributes:
         pod: ``namespace/name``.
-        at: when it was seen, nanoseconds since 1970.
+        at: the time when it was seen, nanoseconds since 1970.
         node: the cluster's choice; "" if it found no node.
-        message: its reasons for finding no node.
+        message: the cluster's reasons for finding no node.
         agrees: the node is one of our best, or neither found a node.
-        same_message: our reasons have the same wording; True if there is a node.
+        same_message: whether our reasons have the same wording; True if there is a node.
         our_node: our choice; the cluster's node if that is one of the best.
         ties: the number of best nodes.
         best: the first of their names.

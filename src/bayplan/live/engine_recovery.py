@@ -110,7 +110,7 @@ def hold_back_broken_cycle(scheduler: Scheduler, quarantine: Quarantine, text: s
 
     Args:
         scheduler: the one that failed.
-        quarantine: gets the pod.
+        quarantine: the quarantine that the pod is added to.
         text: the exception.
         now_ns: the time.
     """

@@ -65,7 +65,7 @@ class PluginTimer(EngineCalls):
     """Runs cycles, and times the plugins in some of them. Used by the engine's thread only.
 
     Args:
-        receiver: gets the durations.
+        receiver: the receiver of the durations.
         share: the share of sampled cycles.
         draw: the function that returns a random number in [0, 1); seeded by default.
     """

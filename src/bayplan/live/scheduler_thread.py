@@ -53,13 +53,13 @@ class SchedulerThread:
 
     Args:
         scheduler: the scheduler for an empty cluster; afterwards only the host may use it.
-        clock: the time; while it is paused, pods are only scheduled by steps.
+        clock: the clock; while it is paused, pods are only scheduled by steps.
         on_actions: the function to call on the engine's thread with the actions of the current scheduler, in order.
         remake: the function that makes an equivalent scheduler after a failure; if None, scheduling stops.
-        runner: runs the custom plugins; read for the status.
+        runner: the runner of the custom plugins; read for the status.
 
     Attributes:
-        generation: how often the scheduler was replaced or rebuilt. Outcomes of earlier generations are ignored.
+        generation: the number of times the scheduler was replaced or rebuilt. Outcomes of earlier generations are ignored.
         on_cycle: the function to call on the engine's thread after each cycle, with the scheduler, the report, and its seconds.
         calls: the calls to the scheduler.
     """
@@ -232,7 +232,7 @@ class SchedulerThread:
         Args:
             make: the function that makes the new scheduler, for an empty cluster; called immediately on this thread, and again
                 after a failure.
-            timeout: maximum seconds until the new scheduler runs.
+            timeout: the maximum seconds until the new scheduler runs.
 
         Raises:
             InputError: raised by `make`; then nothing has changed.

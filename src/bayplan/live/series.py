@@ -28,10 +28,10 @@ class Distribution(Collector):
 
     Args:
         name: the name of the metric.
-        text: its help text.
-        labels: names of its labels.
-        buckets: upper bounds, without the infinite one.
-        registry: where it is registered.
+        text: the help text.
+        labels: the names of the labels.
+        buckets: the upper bounds, without the infinite one.
+        registry: the registry of the metric.
     """
 
     def __init__(
@@ -77,9 +77,9 @@ class Tally(Collector):
 
     Args:
         name: the name of the metric, without ``_total``.
-        text: its help text.
-        labels: names of its labels.
-        registry: where it is registered.
+        text: the help text.
+        labels: the names of the labels.
+        registry: the registry of the metric.
     """
 
     def __init__(self, name: str, text: str, labels: Sequence[str] = (), *, registry: CollectorRegistry) -> None:

@@ -33,7 +33,7 @@ def check_pod_count(objects: Iterable[KubernetesObject], max_pods: int, *, hint:
         hint: how to raise the limit; ``{}`` is replaced by the number of pods.
 
     Raises:
-        InputError: they have more.
+        InputError: they have more than the limit.
     """
     total, most, largest = 0, 0, ""
     workloads = [item for item in objects if isinstance(item, _WORKLOADS)]

@@ -119,7 +119,7 @@ class Bridge:
         """Return the time, nanoseconds since 1970."""
         return int(self.backend.clock() * SECOND_NS)
 
-    # # --- synchronization ------------------------------------------------------------------------------------------------
+    # --- synchronization ----------------------------------------------------------------------------------------------
 
     def listen(self, listener: Listener) -> None:
         """Call a function with every typed change, in the order of revisions; first with all existing objects as added ones."""

@@ -28,8 +28,8 @@ class DocumentOwners(OwnerGraph[Place]):
     """The owners of documents.
 
     Args:
+        documents: the API's store.
         writer: the writer to the API.
-        writer: writes to the API.
     """
 
     def __init__(self, documents: Store, writer: ObjectWriter) -> None:

@@ -64,7 +64,7 @@ class Kubelet(VirtualKubelet):
         self._killing: dict[str, int] = {}
         self.foreign: dict[str, None] = {}
 
-    # # --- planning -----------------------------------------------------------------------------------------------------
+    # --- planning -----------------------------------------------------------------------------------------------------
 
     def observe(self, event: ChangeEvent, now_ns: int) -> None:
         """Plan the tasks that a change requires."""

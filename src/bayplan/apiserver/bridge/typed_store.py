@@ -51,7 +51,7 @@ class TypedStore(ObjectStore):
         self.undecodable: dict[str, InputError] = {}
         self.read_all()
 
-    # # --- synchronization ------------------------------------------------------------------------------------------------
+    # --- synchronization ----------------------------------------------------------------------------------------------
 
     def follow(self, write: Write) -> None:
         """Apply a write of the API."""
@@ -130,7 +130,7 @@ class TypedStore(ObjectStore):
         self.resource_version = revision - 1
         super().remove(kind, key)
 
-    # # --- reading ------------------------------------------------------------------------------------------------------
+    # --- reading ------------------------------------------------------------------------------------------------------
 
     def initial_events(self) -> list[ChangeEvent]:
         """Return an event for every object, in the order of revisions: the initial events of a new listener."""

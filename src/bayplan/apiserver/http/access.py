@@ -23,7 +23,7 @@ class Access:
     """The check of every request.
 
     Args:
-        allowed_origins: the origins of web pages that may write, in addition to the server's own.
+        token: the token that clients must send; empty allows every client on this machine.
         allowed_origins: the origins of web pages that may write, in addition to the server's own.
     """
 

@@ -197,7 +197,7 @@ class LimitedProtocol(HttpToolsProtocol):
         else:
             self._leave_table()
 
-    # # --- receiving ----------------------------------------------------------------------------------------------------
+    # --- receiving ----------------------------------------------------------------------------------------------------
 
     def data_received(self, data: bytes) -> None:
         """Receive a part of a request, and check the limits if the request is still incomplete."""

@@ -84,7 +84,7 @@ class Backend:
         self.outgoing = Outgoing()
         self.admission = Admission(self)
 
-    # # --- for strategies -------------------------------------------------------------------------------------------------
+    # --- for strategies -----------------------------------------------------------------------------------------------
 
     def find(self, table: str, namespace: str, name: str) -> Document | None:
         """Return a decoded document, or None."""

@@ -101,7 +101,7 @@ def open_store(path: Path) -> sqlite3.Connection:
         raise store_problem(problem, path) from problem
 
 
-# # --- before SQLite opens it ---------------------------------------------------------------------------------------------
+# --- before SQLite opens it -------------------------------------------------------------------------------------------
 
 
 def _check_folder(path: Path) -> None:

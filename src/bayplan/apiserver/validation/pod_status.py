@@ -198,7 +198,7 @@ def _addresses(status: Document, before: Document, name: str, out: Causes) -> No
         out.append(invalid_value(f"status.{name}", texts, "may specify no more than one IP for each IP family"))
 
 
-# # --- containers as kubelets report them -------------------------------------------------------------------------------
+# --- containers as kubelets report them -------------------------------------------------------------------------------
 
 
 def _users(status: Document, statuses: str, system: object, out: Causes) -> None:
