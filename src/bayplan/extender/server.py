@@ -26,7 +26,7 @@ MAX_REQUEST_BYTES = 256 << 20
 Answering: TypeAlias = Callable[[Mapping[str, object]], object]
 
 Asked: TypeAlias = Callable[[str, Mapping[str, object], object], None]
-"""Called for each request with the verb, the arguments and the response; if it failed, an object whose field ``Error`` is the reason."""
+"""Called for each request with the verb, the arguments and the response; if it failed, an object with the reason in ``Error``."""
 
 
 def extender_application(extender: PluginExtender, *, asked: Asked | None = None) -> Starlette:

@@ -203,7 +203,7 @@ class ClusterState:
         return found
 
     def matching_counter(self, key: Hashable, matches: Matches) -> Counter:
-        """Return the counter of pods that a selector and its namespaces match; `key` contains everything that `matches` depends on."""
+        """Return the counter of pods that a selector and its namespaces match; `key` has everything that `matches` depends on."""
         return self.counters.matching(key, matches, self._classes.values())
 
     def domain_table(self, topology_key: str, counter: Counter, eligibility: Eligibility | None = None) -> DomainTable:

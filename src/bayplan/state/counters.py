@@ -112,7 +112,7 @@ class Counters:
         return counter
 
     def meet(self, pod_class: PodClass) -> None:
-        """Find the counters that a new class counts for."""
+        """Find the counters that match a new class."""
         pod_class.counters += [
             item for item in self._matching.values() if item.matches is not None and item.matches(pod_class)
         ]

@@ -72,7 +72,7 @@ def unless_changed_here(
         kind: the kind of the object.
         here: the local object.
         wanted: the source's object, translated.
-        before: `from_annotation` of the local object; None takes all fields from the source.
+        before: `from_annotation` of the local object; None for all fields from the source.
     """
     if before is None:
         return wanted
@@ -91,7 +91,7 @@ def unless_changed_here(
         if last in found:
             into[last] = found[last]
         elif outer != ["status"]:
-            # A missing status was not written yet, or was lost: users don't remove it on purpose.
+            # A missing status was not written yet, or was lost: users do not remove it on purpose.
             into.pop(last, None)
     own = {name: value for name, value in part(part(wanted, "metadata"), "annotations").items() if name == SOURCE_UID}
     metadata = part(merged, "metadata")

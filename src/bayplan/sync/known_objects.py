@@ -20,7 +20,7 @@ class SourceObject(Struct):
     Attributes:
         uid: the uid in the source.
         raw: the newest version, as JSON.
-        version: its hash.
+        version: the hash of the object.
         initial: whether it existed when the sync began.
         scheduled, gated, finished: its state if it is a pod.
     """

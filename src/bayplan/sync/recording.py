@@ -188,7 +188,7 @@ class BayplanRecording:
 
     Args:
         path: the path of the file.
-        header: its first line.
+        header: the first line of the file.
     """
 
     def __init__(self, path: Path, header: HeaderLine) -> None:
@@ -224,7 +224,7 @@ def read_lines(path: Path) -> Iterator[bytes]:
     """Yield the complete lines of a file, compressed or not; an incomplete last line is skipped.
 
     Raises:
-        InputError: it can't be read.
+        InputError: it cannot be read.
     """
     try:
         with path.open("rb") as file:

@@ -37,7 +37,7 @@ class VolumeDecisions:
 
     Args:
         policy: the options of the sync.
-        memory: earlier decisions.
+        memory: the earlier decisions.
         source: the objects of the source.
     """
 
@@ -50,7 +50,7 @@ class VolumeDecisions:
         """Return whether a claim or volume is bound locally.
 
         Args:
-            ref: a claim or a volume.
+            ref: the reference of a claim or a volume.
             uid: the uid in the source; the result is False for an unknown object.
         """
         known = self._memory.get(uid)
