@@ -47,11 +47,11 @@ class ClusterFacts:
     """The facts of the report.
 
     Attributes:
-        nodes, zones: their numbers.
-        placed, waiting, gated: pods that are not finished.
-        decisions: cycles so far, by outcome.
+        nodes, zones: the number of nodes and zones.
+        placed, waiting, gated: the number of unfinished pods with each status.
+        decisions: the number of cycles so far, by outcome.
         messages: the last messages about waiting pods, with the pods' keys; the most frequent first.
-        resources: those that some pod requests, and the usual ones.
+        resources: the resources that any pod requests, and the usual ones.
     """
 
     nodes: int

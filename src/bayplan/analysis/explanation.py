@@ -14,7 +14,7 @@ class Remedy(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         kind: the kind of change, e.g. ``add node``.
         text: the change.
-        nodes: where the pod then goes.
+        nodes: the nodes that the pod is placed on.
     """
 
     kind: str
@@ -27,8 +27,8 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         number: the number of the decision in the run.
-        attempt: 1-based number of the pod's attempt.
-        time_ns: since the start of the run.
+        attempt: the 1-based number of the pod's attempt.
+        time_ns: the time since the start of the run.
         outcome, node, feasible_nodes, evaluated_nodes, ties, total, message, nominated_node, victims: as in `Record`.
     """
 
@@ -103,10 +103,10 @@ class ExtenderReport(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         extender: its URL prefix.
-        asked, rejected: number of nodes sent to its filter, and number that it rejected.
+        asked, rejected: the number of nodes sent to its filter, and the number that it rejected.
         scored: whether it returned scores.
         filter_error: why its filter failed, or "".
-        ignored: whether the attempt continued in spite of it.
+        ignored: whether the attempt continued despite the failure.
         prioritize_error: why it returned no scores, which never ends an attempt; or "".
     """
 
@@ -152,7 +152,7 @@ class PreemptionRefusal(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         plugin, code, reasons: as in `Rejection`.
-        nodes: names.
+        nodes: the names of the nodes.
         count: number of nodes.
     """
 
@@ -169,12 +169,12 @@ class PreemptionReport(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         attempt: the attempt that the search belongs to.
         chosen: the node, or "".
-        candidates: nodes where preemption could make room, the best first; truncated if there are many.
-        candidate_count: their number.
-        refusals: nodes where the pod would not fit in any case; each reason once.
-        struck_out: candidates that extenders removed.
-        untried: number of nodes that were not examined because enough candidates were found.
-        not_helpful: number of nodes on which preemption can't help (UnschedulableAndUnresolvable).
+        candidates: the nodes on which preemption could make room, the best first; truncated if there are many.
+        candidate_count: the number of candidates.
+        refusals: the nodes on which the pod would not fit in any case; each reason once.
+        struck_out: the candidates that extenders removed.
+        untried: the number of nodes that were not examined because enough candidates were found.
+        not_helpful: the number of nodes on which preemption cannot help (UnschedulableAndUnresolvable).
     """
 
     attempt: int
@@ -192,9 +192,9 @@ class AttemptDetail(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         attempt: the attempt.
-        nodes: nodes in the cluster at that time.
-        examined: those that filters ran on.
-        feasible: those that passed.
+        nodes: the number of nodes in the cluster at that time.
+        examined: the number of nodes that filters ran on.
+        feasible: the number of nodes that passed.
         ended_early: whether the search ended before all nodes were evaluated (percentageOfNodesToScore).
         tried_alone: the node that was tried first and alone because the pod was nominated to it, or "".
         rejections: the other nodes, the largest group first.
@@ -203,9 +203,9 @@ class AttemptDetail(msgspec.Struct, frozen=True, kw_only=True):
         best: the best nodes.
         tie_set: the names of the nodes that share the best score.
         runner_up: the best node outside the tie set, or "".
-        margin: by how many points it was beaten.
+        margin: the number of points by which it was beaten.
         advantages: the plugins' contributions to the margin, the largest first; plugins without one are left out.
-        remedies: what would get the pod placed, if requested.
+        remedies: the changes that would get the pod placed, if requested.
         extenders: the results of HTTP extenders, in the order of their calls.
     """
 
@@ -285,7 +285,7 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
         node_detail: one node of it, if requested.
         preemption: the search for victims in that attempt, or otherwise in the last one before it that found some.
         events: Kubernetes events.
-        notes: what is missing from the explanation, and how to find it out.
+        notes: what is missing from the explanation, and how to get it.
         assumptions: the assumptions that the explanation makes.
         age_ns: age of the pod if the present state of a cluster is explained; None for a run.
     """

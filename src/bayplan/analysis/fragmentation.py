@@ -40,7 +40,7 @@ from bayplan.state.cluster_state import ClusterState
 from bayplan.state.pod_info import FIRST_RESOURCE
 
 COMMON_SHAPES = 20
-"""The workload is represented by this many of its commonest shapes."""
+"""Number of the most common shapes that represent the workload."""
 
 FIT = "NodeResourcesFit"
 """The plugin that checks for room."""
@@ -55,8 +55,8 @@ class PodShape(msgspec.Struct, kw_only=True):
     Attributes:
         pod: the first of them, without its node.
         example: the key of the first that waits, or else of the first.
-        pods: how many there were in the run.
-        waiting: how many have no node at the end.
+        pods: the number of such pods in the run.
+        waiting: the number of those without a node at the end.
     """
 
     pod: Pod
@@ -157,8 +157,8 @@ def shapes_fragmentation(common: Sequence[PodShape], scheduler: Scheduler) -> li
     """Return the current fragmentation of the cluster for every resource that a workload requests.
 
     Args:
-        common: the shapes that represent the workload; those without a profile are left out.
-        scheduler: whose filters are run.
+        common: the shapes that represent the workload; those without a profile are ignored.
+        scheduler: the scheduler whose filters are run.
     """
     state = scheduler.state
     common = [shape for shape in common if shape.pod.spec.scheduler_name in scheduler.profiles]

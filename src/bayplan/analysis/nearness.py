@@ -1,4 +1,4 @@
-"""Rank rejecting nodes by nearness to fitting a pod: first the nodes it may use, then by failing filters, then by missing room."""
+"""Rank rejecting nodes by nearness: first the nodes that the pod may use, then by failing filters, then by missing room."""
 
 from __future__ import annotations
 

@@ -113,7 +113,7 @@ def _arrow_type(name: str, hint: object) -> pa.DataType | None:
 
 
 def _column(cells: list[object]) -> list[object]:
-    """Return a column as Arrow takes it: JSON texts if a cell is a document or has documents."""
+    """Return a column for Arrow: JSON texts if a cell is a document or has documents."""
     if any(isinstance(each, dict) for cell in cells for each in (cell if isinstance(cell, list) else [cell])):
         return [msgspec.json.encode(cell).decode() for cell in cells]
     return cells

@@ -1,4 +1,4 @@
-"""Bodies of HTTP answers within a limit, also when they are compressed."""
+"""Bodies of HTTP responses with a size limit, even if they are compressed."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class BoundedBody:
         self._decoder = zlib.decompressobj(_GZIP) if encoding.strip().lower() == "gzip" else None
 
     def add(self, piece: bytes) -> None:
-        """Add a piece as it came.
+        """Add a received piece.
 
         Raises:
             BodyTooLarge: the limit is passed.

@@ -58,7 +58,7 @@ def compile_fit(pod: Pod, cluster: ClusterState, arguments: ClassicArguments) ->
 
 
 class Shortages:
-    """Explains missing resources of nodes by numbers below 0x200: bits, or numbers of sets if there are more resources than bits."""
+    """Explains missing resources of nodes by numbers below 0x200: bits, or numbers of sets if there are too many for bits."""
 
     def __init__(self) -> None:
         self._sets: dict[FitSpec, list[tuple[bool, ...]]] = {}
