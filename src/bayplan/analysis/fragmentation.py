@@ -41,7 +41,7 @@ from bayplan.state.cluster_state import ClusterState
 from bayplan.state.pod_info import FIRST_RESOURCE
 
 COMMON_SHAPES = 20
-"""The workload is represented by this many of its commonest shapes."""
+"""Number of the most common shapes that represent the workload."""
 
 FIT = "NodeResourcesFit"
 """The plugin that checks for room."""
@@ -54,8 +54,10 @@ class PodShape(msgspec.Struct, kw_only=True):
     """Pods with the same requests, node selector, affinity, tolerations, ports and scheduler.
 
     Attributes:
-        pod: the first of them, without its node. example: the key of the first that waits, or else of the first.
-        pods: how many there were in the run. waiting: how many have no node at the end.
+        pod: the first of them, without its node.
+        example: the key of the first that waits, or else of the first.
+        pods: the number of such pods in the run.
+        waiting: the number of those without a node at the end.
     """
 
     pod: Pod
@@ -68,10 +70,13 @@ class ShapeFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Node counts and idle amounts for one more pod of a shape.
 
     Attributes:
-        example: a pod of this shape. pods, waiting: number of pods, and of waiting pods.
+        example: a pod of this shape.
+        pods, waiting: number of pods, and of waiting pods.
         requests: amounts in units of the state.
-        allowed: nodes that pass all filters except NodeResourcesFit. fits: those of them on which one more pod would fit.
-        idle: idle amount on the allowed nodes, by requested resource. idle_on_one: the most on one of them.
+        allowed: nodes that pass all filters except NodeResourcesFit.
+        fits: those of them on which one more pod would fit.
+        idle: idle amount on the allowed nodes, by requested resource.
+        idle_on_one: the most on one of them.
     """
 
     example: str
@@ -90,10 +95,12 @@ class ResourceFragmentation(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         resource: its name.
         idle: idle amount on all nodes.
-        stranded: mean part of it that a pod drawn from the workload can't use. share: `stranded` divided by `idle`.
+        stranded: mean part of it that a pod drawn from the workload can't use.
+        share: `stranded` divided by `idle`.
         unusable: idle amount on nodes where no shape of the workload that requests the resource fits.
         unusable_share: `unusable` divided by `idle`.
-        shapes: shapes of the workload that request it. pods: their pods.
+        shapes: shapes of the workload that request it.
+        pods: their pods.
     """
 
     resource: str
@@ -112,7 +119,8 @@ class FragmentationFacts(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         resources: every resource that the workload requests, in the order of the state.
         waiting: the commonest shapes of waiting pods.
-        shapes: number of shapes in all. common_pods: pods of the shapes that represent the workload.
+        shapes: number of shapes in all.
+        common_pods: pods of the shapes that represent the workload.
         pods: pods of all shapes.
     """
 
@@ -150,7 +158,8 @@ def shapes_fragmentation(common: Sequence[PodShape], scheduler: Scheduler) -> li
     """Return the current fragmentation of the cluster for every resource that a workload requests.
 
     Args:
-        common: the shapes that represent the workload; those without a profile are left out. scheduler: whose filters are run.
+        common: the shapes that represent the workload; those without a profile are ignored.
+        scheduler: the scheduler whose filters are run.
     """
     state = scheduler.state
     common = [shape for shape in common if shape.pod.spec.scheduler_name in scheduler.profiles]

@@ -1,4 +1,4 @@
-"""The cluster that questions are about, and the scheduler with configuration changes applied."""
+"""The cluster of a question, and the scheduler with configuration changes applied."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bayplan.app.scheduler_setup import SchedulerSetup, SetupOrigin
 from bayplan.app.sources.cluster_source import ClusterSource
 
 CONFIGURATION_CHANGES = ("config", "weight", "disable", "plugin", "feature-gates")
-"""Changes that make another scheduler: ``config=FILE``, ``weight=PLUGIN:N``, ``disable=PLUGIN``, ``plugin=FILE.py:CLASS``."""
+"""Changes of the scheduler: ``config=FILE``, ``weight=PLUGIN:N``, ``disable=PLUGIN``, ``plugin=FILE.py:CLASS``."""
 
 
 def question_cluster(source: ClusterSource, *, seed: int = 0) -> QuestionCluster:
@@ -28,13 +28,14 @@ def is_configuration_change(text: str) -> bool:
 
 
 def changed_setup(setup: SchedulerSetup, changes: Sequence[str]) -> SchedulerSetup:
-    """Return another scheduler: with another configuration, further plugins, other gates, other weights, or plugins left out.
+    """Return a changed scheduler: with another configuration, further plugins, other gates or weights, or without some plugins.
 
     Args:
-        setup: of the source. changes: see `CONFIGURATION_CHANGES`.
+        setup: the setup of the source.
+        changes: see `CONFIGURATION_CHANGES`.
 
     Raises:
-        InputError: a file can't be read, or a plugin is not there.
+        InputError: a file cannot be read, or a plugin does not exist.
     """
     split = [change.partition("=")[::2] for change in changes]
     config = next((Path(rest) for kind, rest in split if kind == "config"), None)

@@ -1,4 +1,4 @@
-"""The scheduler of simulations and questions: configuration, plugins and gates in, schedulers out."""
+"""The scheduler setup of simulations and questions: reads configuration, plugins and gates, and makes schedulers."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ class SetupOrigin(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SchedulerSetup(msgspec.Struct, frozen=True, kw_only=True):
-    """A scheduler that is configured.
+    """A configured scheduler.
 
     Attributes:
-        mode: which scheduler decides.
-        configuration: custom plugins included.
-        registry: where plugins come from.
-        feature_gates: settings that change decisions.
+        mode: the scheduler mode.
+        configuration: the configuration, including custom plugins.
+        registry: the registry of plugins.
+        feature_gates: the gates that change decisions.
         custom_plugins: the enabled ones.
-        connections: with the extenders of the configuration; closed by the owner.
-        origin: what it was read from.
+        connections: the connections to the extenders of the configuration; the owner closes them.
+        origin: what the setup was read from.
     """
 
     mode: Mode
@@ -70,10 +70,10 @@ class SchedulerSetup(msgspec.Struct, frozen=True, kw_only=True):
         """Return a scheduler; arguments as for `bayplan.engine.assemble.assemble_scheduler`.
 
         Args:
-            without: plugins that are switched off, at all their extension points.
+            without: the plugins to disable, at all their extension points.
 
         Raises:
-            PluginError: a plugin is unknown or stands where it can't.
+            PluginError: a plugin is unknown or enabled at the wrong extension point.
         """
         extenders = self.connections.extenders
         configuration = self.configuration.without_plugins(without) if without else self.configuration
@@ -162,13 +162,14 @@ def read_setup(
     """Read the configuration of a scheduler and its plugins.
 
     Args:
-        mode: which scheduler decides.
+        mode: the scheduler mode.
         config: a KubeSchedulerConfiguration, in classic mode a Policy; None for the default one.
-        algorithm_provider: in classic mode, instead of a Policy; "" for the default provider.
-        feature_gates: as ``--feature-gates`` of kube-scheduler.
-        plugins: custom ones, see `bayplan.app.custom_plugins.load_custom_plugins`.
-        text: a KubeSchedulerConfiguration, if there is no `config`. where: its origin, for errors.
-        registry: the plugins that there are; by default those of kube-scheduler.
+        algorithm_provider: the algorithm provider in classic mode, instead of a Policy; "" for the default provider.
+        feature_gates: the gates, as for ``--feature-gates`` of kube-scheduler.
+        plugins: the custom plugins, see `bayplan.app.custom_plugins.load_custom_plugins`.
+        text: a KubeSchedulerConfiguration, if there is no `config`.
+        where: the origin of `text`, for errors.
+        registry: the known plugins; by default those of kube-scheduler.
 
     Raises:
         InputError: a file, an option or a plugin is invalid.
@@ -177,11 +178,11 @@ def read_setup(
         return _read_classic(config, algorithm_provider, feature_gates, plugins)
     if algorithm_provider:
         raise InputError("--algorithm-provider", got=f"'{algorithm_provider}'", hint="--mode classic with it")
-    # Plugins first, because the configuration may name them.
+    # Load plugins first, because the configuration may name them.
     gates = FeatureGates.from_text(feature_gates, where="--feature-gates")
     registry, custom_plugins = registry or in_tree_registry(), list[CustomPlugin]()
     if plugins or config is not None or text:
-        # Only these enable custom plugins; looking through all installed packages takes its time.
+        # Only these enable custom plugins; searching all installed packages is slow.
         registry, custom_plugins = load_custom_plugins(plugins, registry)
     if config is None and text:
         found = _load(text.encode(), where, gates, registry)
@@ -222,7 +223,7 @@ def read_configuration(path: Path | None, gates: FeatureGates, registry: Registr
     """Return the scheduler's configuration from a file, or the default one.
 
     Raises:
-        ConfigurationError: the file can't be read, or upstream would refuse it.
+        ConfigurationError: the file cannot be read, or the configuration is invalid.
     """
     if path is None:
         return default_configuration(gates, extension_points_of=registry.extension_points_for_configuration)

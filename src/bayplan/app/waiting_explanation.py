@@ -1,4 +1,4 @@
-"""Why a pod of a simulation waits now: decided again in a copy of the cluster, in the words of `bayplan explain`."""
+"""Why a pod of a simulation waits: decided again in a copy of the cluster, in the words of `bayplan explain`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ def why_waiting(simulator: Simulator, setup: SchedulerSetup, key: str) -> str:
     """Return why a pod waits, in one sentence; the simulation does not change.
 
     Args:
-        simulator: with the cluster. setup: the scheduler that decides in it. key: of the pod.
+        simulator: the simulator with the cluster.
+        setup: the scheduler that decides in it.
+        key: the key of the pod.
     """
 
     state = simulator.scheduler.state.fork()

@@ -62,7 +62,7 @@ def extender(
 
 def serve(served: ServedExtender, host: str, port: int, *, quiet: bool, by_name: bool) -> None:
     """Serve requests until the process is terminated, and print a line for each on standard output."""
-    # Servers take a while to import, and only this function needs one.
+    # Servers are slow to import, and only this function needs one.
     import uvicorn
 
     from bayplan.apiserver.http.graceful import GracefulServer

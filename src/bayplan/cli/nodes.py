@@ -22,14 +22,14 @@ from bayplan.objects.node import Node
 
 
 class Bound(StrEnum):
-    """How the bound of an answer is found."""
+    """The method for the lower bound of an answer."""
 
     RELAXATION = "relaxation"
     PACKING = "packing"
 
 
 class Action(StrEnum):
-    """Questions about nodes."""
+    """The actions on nodes."""
 
     ADD = "add"
     REMOVE = "remove"
@@ -145,7 +145,7 @@ def nodes(
 
 
 def _shapes(texts: list[str], files: list[str], cluster: QuestionCluster, prices: dict[str, float]) -> list[NodeShape]:
-    """Return the shapes that can be had: those that are given, or else those of the cluster."""
+    """Return the available node shapes: the given ones, or else those of the cluster."""
     found = [parse_shape(text, cluster.state) for text in texts]
     if files:
         # Only catalogues need it.

@@ -104,10 +104,10 @@ def parse_duration(text: str) -> int:
 
 
 def configuration_file(mode: Mode, config: Path | None, policy: Path | None) -> Path | None:
-    """Return the file that configures the scheduler: either option names it, the second one in classic mode only.
+    """Return the scheduler's configuration file: either option names it, the second one in classic mode only.
 
     Raises:
-        InputError: both are given, or a Policy for today's scheduler.
+        InputError: both are given, or a Policy without classic mode.
     """
     if policy is None:
         return config
@@ -119,7 +119,7 @@ def configuration_file(mode: Mode, config: Path | None, policy: Path | None) -> 
 
 
 def run(options: SimulationOptions, inputs: Inputs | None = None) -> SimulationResult:
-    """Run a simulation with a progress bar on standard error, if that is a terminal; `inputs`: what was read already."""
+    """Run a simulation with a progress bar on standard error, if that is a terminal; `inputs`: the input if it has been read."""
     with _progress_bar() as (loaded, simulated):
         prepared = prepare_simulation(options, stdin=sys.stdin.buffer, load_progress=loaded, inputs=inputs)
         return prepared.run(simulated)
@@ -132,7 +132,7 @@ def _progress_bar() -> Iterator[tuple[LoadProgress | None, Callable[[SimulatorPr
     if not console.is_terminal:
         yield None, None
         return
-    # Only people who watch wait for these to be loaded.
+    # Imported only if a terminal shows the bar.
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())

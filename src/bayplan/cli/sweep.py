@@ -13,7 +13,7 @@ from bayplan.base.extras import named_extras
 
 
 class ExecutorName(StrEnum):
-    """Where trials run."""
+    """The executors of trials."""
 
     LOCAL = "local"
     PROCESSES = "processes"

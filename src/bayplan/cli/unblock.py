@@ -77,10 +77,10 @@ def unblock(
 
 
 def _shapes(paths: list[str]) -> list[Node]:
-    """Return the nodes of a catalogue.
+    """Return the node shapes of a catalogue.
 
     Raises:
-        InputError: there are none in its files.
+        InputError: its files have none.
     """
     if not paths:
         return []

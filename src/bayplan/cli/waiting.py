@@ -17,7 +17,7 @@ from bayplan.engine.records import RecordLevel
 from bayplan.library import Cluster
 
 SHOWN = 3
-"""Pods named for each reason."""
+"""Maximum number of pods named for each reason."""
 
 
 def waiting(
@@ -67,7 +67,7 @@ def waiting(
 
 
 def _lines(cluster: Cluster, rows: Iterable[WaitingReason], *, everything: bool) -> list[str]:
-    """Return the reasons as text; one that several filters report is shown once."""
+    """Return the reasons as text; a reason that several filters report is shown once."""
     reasons: dict[str, list[WaitingReason]] = {}
     for row in rows:
         reasons.setdefault(row.sentence, []).append(row)

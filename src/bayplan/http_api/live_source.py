@@ -60,7 +60,7 @@ class LiveSource:
         start_ns: when it started, by its clock.
         table: the pods, for those that were deleted.
         pods, nodes: frozen copies.
-        events: about the pod to explain.
+        events: the events about the pod to explain.
     """
 
     def __init__(

@@ -22,8 +22,10 @@ class NamedRows:
 
     Attributes:
         version: changes when a name is added or removed.
-        names: by row, "" if the row is free. rows: by name.
-        used: bool[capacity], whether the row has a name. born: int64[capacity], the version in which the name was added.
+        names: by row, "" if the row is free.
+        rows: by name.
+        used: bool[capacity], whether the row has a name.
+        born: int64[capacity], the version in which the name was added.
     """
 
     def __init__(self, first_rows: int, *tables: dict[str, Ints]) -> None:
@@ -80,7 +82,7 @@ class NameOrder:
         """Return the rows that have a name, ordered by name, by merging the changes since the previous version.
 
         Args:
-            version, names, used, born: of `NamedRows`, all from the same version.
+            version, names, used, born: the attributes of `NamedRows`, all from the same version.
         """
         with self._lock:
             if version < self._version:

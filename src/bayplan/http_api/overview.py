@@ -79,8 +79,12 @@ def overview_document(
     """Return the overview. On a worker thread.
 
     Args:
-        subject: the server. pods, nodes: frozen. queue: a copy; None if the engine does not respond.
-        history: of utilisation. summaries: of decisions. sources: the clusters that this one follows.
+        subject: the server.
+        pods, nodes: frozen.
+        queue: a copy; None if the engine does not respond.
+        history: the history of utilisation.
+        summaries: the summaries of decisions.
+        sources: the clusters that this one follows.
     """
     status = subject.engine.status()
     reasons = waiting_reasons(pods, pods.used)

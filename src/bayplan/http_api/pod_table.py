@@ -66,14 +66,18 @@ class PodColumns:
 
     Attributes:
         version: changes with every write; keys_version: when pods are added or removed.
-        keys: ``namespace/name`` by row. lives: their timelines. rows: row by key.
-        used: bool[rows], whether there is a pod. born: int64[rows], the `keys_version` in which it was added.
+        keys: ``namespace/name`` by row.
+        lives: their timelines.
+        rows: row by key.
+        used: bool[rows], whether there is a pod.
+        born: int64[rows], the `keys_version` in which it was added.
         status, node, namespace, message: int64[rows], the last three codes of `nodes`, `namespaces`, `messages`.
         cpu, memory, priority, attempts, created_ns: int64[rows].
-        scheduler: int64[rows], codes of `schedulers`. configured: the schedulers that have a profile; None if that is not
-            known.
+        scheduler: int64[rows], codes of `schedulers`.
+        configured: the schedulers that have a profile; None if that is not known.
         bound_ns, ended_ns: int64[rows], when the pod got its node and when it released it; `NEVER` if that has not happened.
-        imported: int64[rows], 1 for pods that were imported with their node. shape: int64[rows], codes of `shapes`.
+        imported: int64[rows], 1 for pods that were imported with their node.
+        shape: int64[rows], codes of `shapes`.
         shapes: the distinct requests of pods.
     """
 
@@ -138,7 +142,7 @@ class PodTable:
 
     Args:
         gates: which requests count.
-        profiles: returns the names of the schedulers that have a profile; None if that is not known.
+        profiles: the function that returns the names of the schedulers that have a profile; None if that is not known.
 
     Attributes:
         version: changes with every write.

@@ -144,9 +144,11 @@ class WhatIfRequest(msgspec.Struct, forbid_unknown_fields=True):
 
     Attributes:
         changes: as for ``bayplan what-if``: ``drain=NODE``, ``scale=WORKLOAD:N``, ``weight=PLUGIN:N``, ``disable=PLUGIN``.
-        config: another configuration of the scheduler; None for the server's. objects: documents to create or replace.
+        config: another configuration of the scheduler; None for the server's.
+        objects: documents to create or replace.
         reschedule: placed pods to decide again on both sides: none (the default), ``["*"]`` for all, or pods and workloads.
-        name: a label for people. keep: whether to keep the answer, for a later look.
+        name: a label for people.
+        keep: whether to keep the answer, for a later look.
     """
 
     changes: list[str] = []

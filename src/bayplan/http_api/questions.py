@@ -64,7 +64,9 @@ class QuestionScheduler:
     """Creates the schedulers of a question's trials; see `bayplan.answers.question_cluster.SchedulerMaker`.
 
     Args:
-        settings: of the server. configuration: the server's, or the one to try. runner: of custom plugins.
+        settings: the settings of the server.
+        configuration: the server's, or the one to try.
+        runner: the runner of custom plugins.
         extenders: connected ones.
     """
 
@@ -111,7 +113,9 @@ class Inquiry:
     """One question: the cluster that it is about, and the scheduler that decides. On the question thread.
 
     Args:
-        cluster: the present one. settings: of the server. runner: of custom plugins.
+        cluster: the present one.
+        settings: the settings of the server.
+        runner: the runner of custom plugins.
 
     Attributes:
         cluster: as given.
@@ -218,7 +222,8 @@ class Questions:
         """Return the result of a function, called on the question thread.
 
         Args:
-            request: that asks; if its client disconnects, the question ends. work: it may only use what it is given.
+            request: the client's request; if the client disconnects, the question ends.
+            work: it may only use what it is given.
 
         Raises:
             Refusal: too many questions are pending, or this one took too long.

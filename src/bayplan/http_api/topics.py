@@ -33,8 +33,8 @@ class Frame(NamedTuple):
     """A change of a topic.
 
     Attributes:
-        change: for clients that have received all frames before; None if nothing changed.
-        whole: for all other clients.
+        change: the frame for clients that have received all previous frames; None if nothing changed.
+        whole: the frame for all other clients.
     """
 
     change: Answer | None
@@ -74,7 +74,7 @@ class _Whole:
     """A topic that is sent as a whole whenever it differs from the previous frame.
 
     Args:
-        make: returns the document to send.
+        make: the function that returns the document to send.
     """
 
     def __init__(self, make: Callable[[], Awaitable[Answer]]) -> None:

@@ -25,7 +25,7 @@ class TrialRunner(PluginRunner):
 
     Args:
         deadline_seconds: how long one call may take.
-        is_wanted: returns whether the result is still needed.
+        is_wanted: the function that returns whether the result is still needed.
 
     Attributes:
         over: whether the trial is over; failures are then reported without ending anything.

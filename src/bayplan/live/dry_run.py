@@ -1,4 +1,4 @@
-"""Dry runs: compare our decisions with those of a cluster's scheduler, pod by pod, without writing to the cluster.
+"""Dry runs: compare Bayplan's decisions with those of a cluster's scheduler, pod by pod, without writing to the cluster.
 
 Our scheduler does not see a waiting pod until the cluster's scheduler has bound it or rejected it. Then ours decides on the
 cluster before that, and the cluster's decision is applied, so one difference does not cause others. If
@@ -40,13 +40,14 @@ class Verdict(Struct, frozen=True, gc=False):
 
     Attributes:
         pod: ``namespace/name``.
-        at: when it was seen, nanoseconds since 1970.
+        at: the time when it was seen, nanoseconds since 1970.
         node: the cluster's choice; "" if it found no node.
-        message: its reasons for finding no node.
+        message: the cluster's reasons for finding no node.
         agrees: the node is one of our best, or neither found a node.
-        same_message: our reasons have the same wording; True if there is a node.
+        same_message: whether our reasons have the same wording; True if there is a node.
         our_node: our choice; the cluster's node if that is one of the best.
-        ties: the number of best nodes. best: the first of their names.
+        ties: the number of best nodes.
+        best: the first of their names.
         our_message: our reasons for finding no node, or "".
     """
 
@@ -68,7 +69,7 @@ class Agreement(Struct):
     Attributes:
         placed, placed_alike: pods that the cluster bound, and those whose node is one of our best.
         refused, refused_alike: attempts that found no node, and those for which we find none either.
-        same_message: of these, those with the same wording.
+        same_message: the number of these with the same message.
         differences: counts by kind of difference.
     """
 
@@ -133,7 +134,9 @@ class _Waiting(Struct):
     """A waiting pod of the cluster.
 
     Attributes:
-        pod: its current version. place: its place in queue order. last_message: the last known rejection message.
+        pod: its current version.
+        place: its place in queue order.
+        last_message: the last known rejection message.
     """
 
     pod: Pod
@@ -145,7 +148,10 @@ class _Open(Struct, eq=False):
     """A verdict of the cluster's scheduler that has not been compared yet.
 
     Attributes:
-        heard_ns: when it arrived. place: of the pod in queue order. asked: the waiting pod. pod: its current version.
+        heard_ns: when it arrived.
+        place: the place of the pod in queue order.
+        asked: the waiting pod.
+        pod: its current version.
         message: the rejection message.
     """
 
@@ -161,7 +167,7 @@ class DryRun:
 
     Args:
         scheduler: ours, for an empty cluster; it scores all nodes.
-        on_verdict: called with every comparison.
+        on_verdict: the function to call with every comparison.
 
     Attributes:
         agreement: the figures so far.

@@ -18,7 +18,7 @@ class Timelines:
     """Timelines of all pods and nodes of a run.
 
     Args:
-        store: used to look up the owners of pods.
+        store: the store in which owners of pods are looked up.
     """
 
     def __init__(self, store: ObjectStore) -> None:
@@ -97,7 +97,7 @@ class Timelines:
 
 
 def _disruption(pod: Pod) -> str:
-    """Return why a pod is evicted; "" if it is not."""
+    """Return why a pod is evicted, or "" if it is not."""
     for condition in pod.status.conditions:
         if condition.type == "DisruptionTarget" and condition.status == "True":
             return condition.reason
