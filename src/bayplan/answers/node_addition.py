@@ -404,6 +404,10 @@ class _Addition:
 
     def _assumptions(self) -> list[str]:
         found = ["shapes without a zone can be had in every zone of the cluster"]
+        if missing := self._missing_resources():
+            found.append(
+                f"no shape offers {' or '.join(missing)}, which some pods ask for; a shape has only the resources that it names"
+            )
         if all(shape.price == self._shapes[0].price for shape in self._shapes):
             found.append("all shapes cost the same, so the answer has few nodes")
         if self._daemons:
@@ -416,6 +420,18 @@ class _Addition:
             else "no pod is evicted for what waits (--preempt)"
         )
         return found
+
+    def _missing_resources(self) -> list[str]:
+        """Return the resources that a pod requests and no shape has, by name."""
+        names = self._cluster.state.nodes.resources.names
+        offered = {name for shape in self._shapes for name in shape.allocatable}
+        asked = set[str]()
+        for items in dict(zip(self._alike, self._items, strict=True)).values():
+            pod = items[-1]
+            assert isinstance(pod, Pod)
+            vector = self._cluster.state.footprint(pod).vector[FIRST_RESOURCE:]
+            asked.update(names[number] for number in np.flatnonzero(vector).tolist())
+        return sorted(asked - offered)
 
 
 def _ask(items: Sequence[KubernetesObject]) -> bytes:
