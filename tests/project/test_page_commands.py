@@ -103,6 +103,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     scheduler = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
     (made / "scheduler.yaml").write_text(yaml.safe_dump(scheduler), encoding="utf-8")
     shutil.copy(ROOT / "src" / "bayplan" / "contrib" / "gang.py", made)
+    plugin = re.findall(r"```python\n(.*?)^nodes = ", (ROOT / "docs" / "plugins.md").read_text(encoding="utf-8"), re.S | re.M)
+    (made / "my_plugin.py").write_text(plugin[0], encoding="utf-8")
     for name in ("examples", "conformance"):
         (made / name).symlink_to(ROOT / name)
     command = [sys.executable, "-m", "bayplan", "simulate", str(example_path()), "--out", "result"]
