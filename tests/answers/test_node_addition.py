@@ -34,6 +34,12 @@ def test_shapes(cpus: list[str], shapes: list[str], want: dict[str, int]) -> Non
     assert answer.still_waiting == (0 if want or not cpus else len(cpus))
 
 
+def test_a_pod_that_no_shape_helps_does_not_make_the_others_more_expensive() -> None:
+    pods = [waiting(f"p{number}", cpu=cpu) for number, cpu in enumerate(["2"] * 4 + ["9"])]
+    answer = nodes_to_add(cluster_of(*FULL, *pods), [parse_offer(SMALL), parse_offer(LARGE)])
+    assert (answer.by_shape, answer.still_waiting) == ({"large/a": 1}, 1)
+
+
 def test_new_nodes_run_the_pods_of_daemon_sets_first() -> None:
     agent = running("agent-1", "n1", owner="agent", kind="DaemonSet", cpu="500m").obj()
     pods = [waiting(f"p{number}", cpu="1") for number in range(2)]

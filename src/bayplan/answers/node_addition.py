@@ -195,10 +195,15 @@ class _Addition:
                     shape, value = self._best_shape(trial, waiting, chosen, shapes)
                     if shape is None:
                         break
-                chosen.append(shape)
-                before = waiting
-                add_node(trial, shape.node(f"added-{len(chosen)}"), self._daemons, self._cluster)
+                before, name = waiting, f"added-{len(chosen) + 1}"
+                daemons = add_node(trial, shape.node(name), self._daemons, self._cluster)
                 waiting = self._place(trial, waiting)
+                if len(waiting) == len(before):
+                    # A further node of the last shape, which takes no pod.
+                    _remove_node(trial, name, daemons)
+                    shape = None
+                    continue
+                chosen.append(shape)
                 worth = self._taken(trial, before, waiting) / max(shape.price, 1e-9)
                 shape = self._next_of_family(shape, chosen) if worth >= value * (1 - 1e-9) else None
         return chosen, frozenset(waiting)
@@ -238,9 +243,7 @@ class _Addition:
         size = self._taken(trial, waiting, left)
         gone = frozenset(left)
         placed = [key for key in waiting if key not in gone]
-        for key in (*placed, *daemons):
-            trial.remove_pod(key)
-        trial.remove_node(name)
+        _remove_node(trial, name, [*placed, *daemons])
         return size / max(shape.price, 1e-9)
 
     def _taken(self, trial: Trial, before: Sequence[str], after: Sequence[str]) -> float:
@@ -439,6 +442,13 @@ def _ask(items: Sequence[KubernetesObject]) -> bytes:
     pod = items[-1]
     assert isinstance(pod, Pod)
     return msgspec.msgpack.encode((pod.metadata.namespace, pod.metadata.labels, pod.spec))
+
+
+def _remove_node(trial: Trial, name: str, pods: Sequence[str]) -> None:
+    """Remove a node that was added, and its pods."""
+    for key in pods:
+        trial.remove_pod(key)
+    trial.remove_node(name)
 
 
 def _looks_at_zones(items: Sequence[KubernetesObject]) -> bool:
