@@ -241,13 +241,12 @@ def apply(
         request: the apply.
         zero: the zero document of the kind.
         live: the document before; the zero document for a create.
-        config: the applied configuration.
+        config: the applied configuration; no list of it names an item twice.
         managers: before.
         force: take ownership of conflicting fields.
 
     Raises:
         ApplyConflict: others set a field to something else, and `force` is off.
-        DuplicateItemError: the configuration names an item of a list twice.
     """
     live = _bare(live)
     if not managers and live != zero:
@@ -260,7 +259,7 @@ def apply(
     managers = {**managers, who: Owned(mine, request.api_version, last.time if last else "")}
     merged = cast("Document", merge(kind, live, config))
     # Nothing is pruned if the configuration still names every field that it named before, which is the usual case.
-    if last is not None and last.fields != mine and difference(last.fields, mine):
+    if last is not None and last.fields != difference(mine, _NEVER_OWNED) and difference(last.fields, mine):
         merged = _prune(kind, merged, managers, last.fields, request.api_version)
     found = _filtered(compare(kind, live, merged), request.reset_fields)
     took = union(found.added, found.modified)

@@ -10,9 +10,8 @@ from bayplan.apiserver.codec.decode_error import DecodeError, go_kind
 from bayplan.apiserver.codec.unstructured import unstructured_problem
 from bayplan.apiserver.fields import managed
 from bayplan.apiserver.fields.compare import fields_of
-from bayplan.apiserver.fields.field_declarations import mistyped_field, undeclared_field
+from bayplan.apiserver.fields.field_declarations import configuration_problem
 from bayplan.apiserver.fields.field_set import paths
-from bayplan.apiserver.fields.merging import DuplicateItemError
 from bayplan.apiserver.model.errors import ApiError, Cause, bad_request, internal, invalid, not_found, too_large
 from bayplan.apiserver.model.object_meta import drop_repeated_owners, shown
 from bayplan.apiserver.model.requests import RequestInfo, WriteOptions
@@ -119,16 +118,15 @@ def _strategic_patched(target: Target, whole: Document, body: bytes, validation:
         raise ApiError(500, str(problem), reason="") from problem
     except StrategicPatchError as problem:
         raise ApiError(400, str(problem)) from problem
-    given = go_map({} if changes is None else changes)
     why = unstructured_problem(target.type_name, value)
     if why:
-        raise _unfit(given, why)
+        raise _unfit(go_map(changes or {}), why)
     try:
         new, problems = read_value(target, value, duplicates, validation)
     except DecodeError as unreadable:
-        raise _unfit(given, str(unreadable)) from unreadable
+        raise _unfit(go_map(changes or {}), str(unreadable)) from unreadable
     if problems and validation == "Strict":
-        raise _unfit(given, f"strict decoding error: {', '.join(problems)}")
+        raise _unfit(go_map(changes or {}), f"strict decoding error: {', '.join(problems)}")
     return new, problems
 
 
@@ -186,8 +184,6 @@ def _apply(backend: Backend, info: RequestInfo, request: Request, options: Write
         merged, managers = _applied(request_facts, zero, old, config, managers, force=options.force)
     except managed.ApplyConflict as problem:
         raise conflicting(problem) from problem
-    except DuplicateItemError as problem:
-        raise internal(f"failed to create typed patch object ({_identity(info, config)}): {problem}") from problem
     new, warnings = _reread(target_of(resource), merged, options.validation)
     metadata = part(new, "metadata")
     if metadata.get("name") not in (None, "", info.name):
@@ -221,7 +217,6 @@ def _applied(
 
     Raises:
         ApplyConflict: others set a field to something else.
-        DuplicateItemError: the configuration names an item of a list twice.
     """
     before = part(old, "metadata", "annotations").get(_LAST_APPLIED)
     by_kubectl = request.manager == _KUBECTL and isinstance(before, str) and bool(before)
@@ -272,9 +267,7 @@ def _check_configuration(info: RequestInfo, config: Document) -> None:
         raise bad_request(f"invalid object type: {group}/{version}, Kind={kind}")
     if part(config, "metadata").get("managedFields") is not None:
         raise bad_request("metadata.managedFields must be nil")
-    problem = undeclared_field(resource.fields, config) or mistyped_field(
-        target_of(resource).type_name, config, resource.fields
-    )
+    problem = configuration_problem(target_of(resource).type_name, resource.fields, config)
     if problem:
         raise internal(f"failed to create typed patch object ({_identity(info, config)}): {problem}")
 
