@@ -24,6 +24,17 @@ def pod(**spec: object) -> dict[str, object]:
             pod(hostname=1), ".spec.hostname: expected string, got &value.valueUnstructured{Value:1}", id="a number"
         ),
         pytest.param(pod(priority="1"), ".spec.priority: expected numeric (int or float), got string", id="a text"),
+        pytest.param(
+            pod(nodeSelector={"a": [1, None, {"b": True}]}),
+            ".spec.nodeSelector.a: expected string, got &value.valueUnstructured{Value:"
+            '[]interface {}{1, interface {}(nil), map[string]interface {}{"b":true}}}',
+            id="a list where a text must be",
+        ),
+        pytest.param(
+            pod(overhead={"cpu": {"a": 1}}),
+            ".spec.overhead.cpu: expected any scalar, got &{map[a:1]}",
+            id="no quantity",
+        ),
         pytest.param(pod(containers={}), ".spec.containers: expected list, got &{map[]}", id="a map"),
         pytest.param(pod(securityContext=[]), ".spec.securityContext: expected map, got &{[]}", id="a list"),
         pytest.param(
@@ -64,7 +75,13 @@ def pod(**spec: object) -> dict[str, object]:
         pytest.param(
             pod(tolerations=[{"nope": 1}], hostNetwork="x"),
             "errors:\n  .spec.hostNetwork: expected boolean, got &{x}\n  .spec.tolerations[0].nope: field not declared in schema",
-            id="several, in the order of the type's fields",
+            id="several, in the order of their names",
+        ),
+        pytest.param(
+            pod(zzz=1, hostname=1, nope=1),
+            "errors:\n  .spec.hostname: expected string, got &value.valueUnstructured{Value:1}"
+            "\n  .spec.nope: field not declared in schema",
+            id="nothing after a field that the type lacks",
         ),
     ],
 )

@@ -17,6 +17,8 @@ Problems: TypeAlias = "list[str] | tuple[()]"
 _LEAF, _STRUCT, _MAP, _SET, _KEYED = Merge.LEAF, Merge.STRUCT, Merge.MAP, Merge.SET, Merge.KEYED_LIST
 _NONE: Problems = ()
 _NO_FIELDS: Mapping[str, PlacedField] = {}
+_TEXTS = ("string", "[]uint8")
+_QUANTITY = "io.k8s.apimachinery.pkg.api.resource.Quantity"
 _NUMBERS = frozenset(("int32", "int64", "float64"))
 _GO_TYPES: Mapping[type, str] = {
     str: "string", bool: "bool", dict: "map[string]interface {}", list: "[]interface {}",
@@ -38,14 +40,18 @@ def configuration_problem(type_name: str, kind: FieldType, config: dict[str, obj
 
 
 def _struct(fields: Mapping[str, PlacedField], value: dict[str, object], kind: FieldType) -> Problems:
-    """Return the problems of an object, after its path; structured merge reads no further after an undeclared field."""
+    """Return the problems of an object, after its path.
+
+    Structured merge reads no further after an undeclared field. It takes fields in the order of a Go map, this in that of names.
+    """
     merge, own = kind.merge, kind.fields
     element = kind.element or (UNTYPED if merge is not _STRUCT else None)
-    order: dict[int, Problems] = {}
+    wrong: dict[str, Problems] = {}
     for name, item in value.items():
         inner = own.get(name, element)
         if inner is None:
-            return [*_in_order(order), f".{name}: field not declared in schema"]
+            wrong[name] = _NONE
+            continue
         if item is None:
             continue
         field = fields.get(name)
@@ -56,12 +62,18 @@ def _struct(fields: Mapping[str, PlacedField], value: dict[str, object], kind: F
         else:
             continue
         if found:
-            order[field.position if field is not None else len(fields) + len(order)] = _after(f".{name}", found)
-    return _in_order(order) if order else _NONE
+            wrong[name] = found
+    return _by_name(wrong) if wrong else _NONE
 
 
-def _in_order(found: dict[int, Problems]) -> list[str]:
-    return [problem for position in sorted(found) for problem in found[position]]
+def _by_name(wrong: dict[str, Problems]) -> list[str]:
+    """Return the problems of fields, up to the first that is not declared: it has none."""
+    found: list[str] = []
+    for name in sorted(wrong):
+        if not wrong[name]:
+            return [*found, f".{name}: field not declared in schema"]
+        found += _after(f".{name}", wrong[name])
+    return found
 
 
 def _after(path: str, found: Problems) -> Problems:
@@ -77,13 +89,17 @@ def _typed(field: PlacedField, containers: tuple[str, ...], value: object, kind:
             return _items(field, containers[1:], value, kind)
         return _members(field, containers[1:], cast("dict[str, object]", value), kind)
     type_name = field.facts.type
-    if type_name == "string":
-        return _NONE if isinstance(value, str) else [f": expected string, got {_unstructured(value)}"]
+    if type_name in _TEXTS:
+        if isinstance(value, str):
+            return _NONE
+        return [f": expected string, got &value.valueUnstructured{{Value:{_literal(value)}}}"]
     if type_name == "bool":
         return _NONE if isinstance(value, bool) else [f": expected boolean, got &{{{_printed(value)}}}"]
     if type_name in _NUMBERS:
         fits = isinstance(value, int | float) and not isinstance(value, bool)
         return _NONE if fits else [f": expected numeric (int or float), got {_GO_TYPES[type(value)]}"]
+    if type_name == _QUANTITY and isinstance(value, dict | list):
+        return [f": expected any scalar, got &{{{_printed(value)}}}"]
     if isinstance(value, dict):
         return _struct(placed_fields(type_name), value, kind)
     return [f": expected map, got &{{{_printed(value)}}}"] if field.is_struct else _NONE
@@ -172,7 +188,11 @@ def _printed(value: object) -> str:
     return "<nil>" if value is None else str(value)
 
 
-def _unstructured(value: object) -> str:
-    """Return a value as Go prints it when structured merge wraps it."""
-    text = json.dumps(value) if not isinstance(value, dict | list) else "..."
-    return f"&value.valueUnstructured{{Value:{text}}}"
+def _literal(value: object) -> str:
+    """Return a value as Go writes it in source text."""
+    if isinstance(value, dict):
+        members = ", ".join(f"{json.dumps(name)}:{_literal(item)}" for name, item in sorted(value.items()))
+        return f"map[string]interface {{}}{{{members}}}"
+    if isinstance(value, list):
+        return f"[]interface {{}}{{{', '.join(map(_literal, value))}}}"
+    return "interface {}(nil)" if value is None else json.dumps(value)
