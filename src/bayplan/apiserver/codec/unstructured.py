@@ -83,3 +83,27 @@ def _scalar_problem(facts: GoField, value: object) -> str:
     if (found == "int64" and wanted == "string") or (found == "float64" and wanted in _GO_NUMBERS):
         return f"cannot convert {found} to {go_type}"
     return f"unrecognized type: {wanted}"
+
+
+_INT32 = 2**32
+
+
+def wrapped(type_name: str, value: object) -> object:
+    """Return a document whose numbers of 32 bits wrap around: Go's converter of unstructured objects cuts them off."""
+    if not isinstance(value, dict):
+        return value
+    fields = placed_fields(type_name)
+    return {
+        name: item if (field := fields.get(name)) is None else _wrapped_field(field, field.containers, item)
+        for name, item in value.items()
+    }
+
+
+def _wrapped_field(field: PlacedField, containers: tuple[str, ...], value: object) -> object:
+    if containers and isinstance(value, list):
+        return [_wrapped_field(field, containers[1:], item) for item in value]
+    if containers and isinstance(value, dict):
+        return {name: _wrapped_field(field, containers[1:], item) for name, item in value.items()}
+    if field.facts.type == "int32" and type(value) is int:
+        return (value + _INT32 // 2) % _INT32 - _INT32 // 2
+    return wrapped(field.facts.type, value) if field.is_struct else value

@@ -7,7 +7,7 @@ from typing import cast
 
 from bayplan.apiserver.codec.bodies import BodyError, Parsed, parse_json
 from bayplan.apiserver.codec.decode_error import DecodeError, go_kind
-from bayplan.apiserver.codec.unstructured import unstructured_problem
+from bayplan.apiserver.codec.unstructured import unstructured_problem, wrapped
 from bayplan.apiserver.fields import managed
 from bayplan.apiserver.fields.compare import fields_of
 from bayplan.apiserver.fields.field_declarations import configuration_problem
@@ -24,7 +24,7 @@ from bayplan.apiserver.rest.messages import Request
 from bayplan.apiserver.rest.options import write_options
 from bayplan.apiserver.rest.updates import check_place, managers_after
 from bayplan.apiserver.rest.writing import Written
-from bayplan.base.plain_data import Document, part
+from bayplan.base.plain_data import Document, part, text
 from bayplan.objects.selectors import quote
 
 JSON_PATCH = "application/json-patch+json"
@@ -98,16 +98,32 @@ def patched(target: Target, old: Document, body: bytes, media_type: str, validat
         value = merge_patch(whole, changes)
     if not isinstance(value, dict):
         raise ApiError(422, _REJECTED, details={})
+    # The library that patches writes the fields of an object by their names.
+    value = dict(sorted(value.items()))
     problem = kind_problem(target, value.get("apiVersion"), value.get("kind"))
     if problem:
         raise _unfit(shown(value), problem)
     try:
-        new, problems = read_value(target, value, duplicates, validation)
+        new, problems = _read_patched(target, value, duplicates, validation)
     except DecodeError as unreadable:
         raise _unfit(shown(value), str(unreadable)) from unreadable
     if problems and validation == "Strict":
         raise _unfit(shown(value), f"strict decoding error: {', '.join(problems)}")
     return new, problems
+
+
+def _read_patched(
+    target: Target, value: Document, duplicates: list[str], validation: str
+) -> tuple[Document, list[str]]:
+    """Return the object in the JSON that a patch has made; see `read_value`.
+
+    Without a version the decoder reads it as Go's internal type, whose fields have other names: nothing of it is known.
+    """
+    if value.get("apiVersion") or not target.type_name:
+        return read_value(target, value, duplicates, validation)
+    names = [name for name in value if name not in ("apiVersion", "kind")]
+    unknown = [f'unknown field "{name}"' for name in names] if validation != "Ignore" else []
+    return {"metadata": {}}, unknown
 
 
 def _strategic_patched(target: Target, whole: Document, body: bytes, validation: str) -> tuple[Document, list[str]]:
@@ -122,12 +138,22 @@ def _strategic_patched(target: Target, whole: Document, body: bytes, validation:
     if why:
         raise _unfit(go_map(changes or {}), why)
     try:
-        new, problems = read_value(target, value, duplicates, validation)
+        new, problems = _read_wrapped(target, value, duplicates, validation)
     except DecodeError as unreadable:
         raise _unfit(go_map(changes or {}), str(unreadable)) from unreadable
     if problems and validation == "Strict":
         raise _unfit(go_map(changes or {}), f"strict decoding error: {', '.join(problems)}")
     return new, problems
+
+
+def _read_wrapped(
+    target: Target, value: Document, duplicates: list[str], validation: str
+) -> tuple[Document, list[str]]:
+    """Return the object in a document that came as Go maps, not as JSON; see `read_value`."""
+    try:
+        return read_value(target, value, duplicates, validation)
+    except DecodeError:
+        return read_value(target, cast("Document", wrapped(target.type_name, value)), duplicates, validation)
 
 
 def _unfit(given: str, why: str) -> ApiError:
@@ -261,7 +287,7 @@ def applied_value(request: Request) -> Document:
 
 def _check_configuration(info: RequestInfo, config: Document) -> None:
     resource = info.resource
-    api_version, kind = str(config.get("apiVersion") or ""), str(config.get("kind") or "")
+    api_version, kind = text(config, "apiVersion"), text(config, "kind")
     if (api_version, kind) != (resource.api_version, resource.kind):
         group, _, version = api_version.rpartition("/")
         raise bad_request(f"invalid object type: {group}/{version}, Kind={kind}")
@@ -275,12 +301,12 @@ def _check_configuration(info: RequestInfo, config: Document) -> None:
 def _identity(info: RequestInfo, config: Document) -> str:
     metadata, resource = part(config, "metadata"), info.resource
     gvk = f"{resource.group}/{resource.version}, Kind={resource.kind}"
-    return f"{metadata.get('namespace') or ''}/{metadata.get('name') or ''}; {gvk}"
+    return f"{text(metadata, 'namespace')}/{text(metadata, 'name')}; {gvk}"
 
 
 def _reread(target: Target, merged: Document, validation: str) -> tuple[Document, list[str]]:
     try:
-        return read_value(target, merged, [], validation)
+        return _read_wrapped(target, merged, [], validation)
     except DecodeError as problem:
         text = f"failed to convert new typed object to object: {problem}"
         raise internal(text) from problem
