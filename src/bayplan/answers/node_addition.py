@@ -426,7 +426,7 @@ class _Addition:
     def _missing_resources(self) -> list[str]:
         """Return the resources that a pod requests and no shape has, by name."""
         names = self._cluster.state.nodes.resources.names
-        offered = {name for shape in self._shapes for name in shape.allocatable}
+        offered = {name for shape in self._shapes for name in shape.template.status.allocatable}
         asked = set[str]()
         for items in dict(zip(self._alike, self._items, strict=True)).values():
             pod = items[-1]
