@@ -13,10 +13,12 @@ class WaitingReasons(ListAnswer, frozen=True, kw_only=True):
     """Why pods wait, the reasons with the most pods that nothing else blocks first.
 
     Attributes:
+        sentence: how many pods wait, and the first reason; "" if no pod that was judged waits.
         judged, waiting: number of pods that were judged, and of those that wait. assumptions: that the answer makes.
     """
 
     items: list[WaitingReason]
+    sentence: str
     judged: int
     waiting: int
     assumptions: list[str]
@@ -48,7 +50,8 @@ class WhatIfReport(Answer, frozen=True, kw_only=True):
     """The effects of changes.
 
     Attributes:
-        id: of a kept one; "" otherwise. name: a label for people. at: when it was answered, by the clock.
+        id: of a kept one; "" otherwise. fork: its fork, which starts from the changed cluster; "" if it is not kept.
+        name: a label for people. at: when it was answered, by the clock.
         changes, configuration, reschedule: as requested.
         sentence: the answer in one line. effect: the same without the changes.
         pods: on both sides. counts: pods by kind of difference. differences: the worst first.
@@ -56,6 +59,7 @@ class WhatIfReport(Answer, frozen=True, kw_only=True):
     """
 
     id: str
+    fork: str
     name: str
     at: Instant
     changes: list[str]
