@@ -186,6 +186,11 @@ class InstantHost:
         info = self.state.pods.get(key)
         return "" if info is None else self.state.nodes.names[info.row] or ""
 
+    def objects(self) -> list[KubernetesObject]:
+        """Return everything as it is now: other objects first, then nodes, pods with a node, pods without one."""
+        pods = sorted(self.scheduler.pods.values(), key=lambda pod: not pod.spec.node_name)
+        return [*self.state.catalog.everything(), *self.nodes(), *pods]
+
     # The scheduler's requests.
 
     def carry_out(self, actions: Iterable[Action]) -> None:
