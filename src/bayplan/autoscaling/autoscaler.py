@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from bayplan.answers.node_offers import add_node, daemon_models
 from bayplan.answers.question_cluster import QuestionCluster, SchedulerMaker
 from bayplan.answers.trial import Trial
-from bayplan.autoscaling.configuration import GROUP_LABEL, AutoscalerConfiguration, NodeGroup
+from bayplan.autoscaling.configuration import AutoscalerConfiguration, NodeGroup
 from bayplan.autoscaling.expander import Option, best_option
 from bayplan.autoscaling.scale_down import ScaleDown
 from bayplan.base.go_text.times import parse_time_ns
@@ -26,7 +26,7 @@ from bayplan.objects.node import Node, NodeCondition
 from bayplan.objects.pod import Pod
 from bayplan.objects.requests import Amounts, accounted_requests, node_amounts
 from bayplan.sim.operations import Apply, Operation
-from bayplan.sim.scaling import NodeLifetime, ScalingEvent, ScalingKind, ScalingSummary, group_costs
+from bayplan.sim.scaling import GROUP_LABEL, NodeLifetime, ScalingEvent, ScalingKind, ScalingSummary, group_costs
 from bayplan.sim.simulator import Simulator
 
 HOSTNAME = "kubernetes.io/hostname"
@@ -57,7 +57,6 @@ class ClusterAutoscaler:
         self._next_scan_ns = simulator.start_ns
         self._starting: dict[str, tuple[int, Node]] = {}
         self._names: dict[str, int] = {}
-        self._group_of: dict[str, str] = {}
         self._waits_until_ns: int | None = None
         self._last_added_ns: int | None = None
         self._scale_down = ScaleDown(configuration, self.events)
@@ -86,8 +85,6 @@ class ClusterAutoscaler:
         self._waits_until_ns = None
         store = self._simulator.cluster.store
         self._starting = {name: each for name, each in self._starting.items() if name not in store.nodes}
-        for name, node in store.nodes.items():
-            self._group_of[name] = node.metadata.labels.get(GROUP_LABEL, "")
         objects = [item for kind in store.kinds() for item in store.all(kind)]
         cluster = QuestionCluster(objects, self._scheduler(), now_ns=now_ns, seed=self._simulator.seed)
         found = self._scale_up(cluster, now_ns)
@@ -112,7 +109,7 @@ class ClusterAutoscaler:
     def summary(self, lifetimes: Sequence[NodeLifetime], end_ns: int) -> ScalingSummary:
         """Return what it did, and what the nodes of its groups cost until the end of a run."""
         prices = {group.name: group.price for group in self.configuration.groups}
-        return ScalingSummary(events=self.events, costs=group_costs(lifetimes, self._group_of, prices, end_ns))
+        return ScalingSummary(events=self.events, costs=group_costs(lifetimes, prices, end_ns))
 
     # --- scale-up -----------------------------------------------------------------------------------------------------
 
@@ -233,7 +230,6 @@ class ClusterAutoscaler:
             number = self._names[group.name] = self._names.get(group.name, 0) + 1
             node = _node_of(group, f"{group.name}-{number}")
             names.append(node.metadata.name)
-            self._group_of[node.metadata.name] = group.name
             self._starting[node.metadata.name] = (ready_ns, node)
             found.append((ready_ns, Apply(node)))
         self._last_added_ns = now_ns

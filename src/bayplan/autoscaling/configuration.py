@@ -23,9 +23,6 @@ from bayplan.objects.node import Node
 
 API_VERSION = "bayplan.io/v1alpha1"
 KIND = "Autoscaler"
-GROUP_LABEL = "bayplan.io/node-group"
-"""The label of nodes that names their group."""
-
 Expander = Literal["random", "least-waste", "most-pods", "price", "priority"]
 Number = Annotated[int, Meta(ge=0)]
 

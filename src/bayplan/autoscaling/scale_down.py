@@ -12,14 +12,14 @@ from msgspec.structs import replace
 from bayplan.answers.drain_rules import Budgets, Disruptions, stays_behind
 from bayplan.answers.node_removal import drain
 from bayplan.answers.question_cluster import QuestionCluster
-from bayplan.autoscaling.configuration import GROUP_LABEL, AutoscalerConfiguration
+from bayplan.autoscaling.configuration import AutoscalerConfiguration
 from bayplan.base.durations import MINUTE_NS
 from bayplan.objects.node import Node, Taint
 from bayplan.objects.pod import Pod
 from bayplan.objects.policy import PodDisruptionBudget
 from bayplan.objects.requests import accounted_requests, node_amounts
 from bayplan.sim.operations import Apply, Delete, Evict, Operation
-from bayplan.sim.scaling import ScalingEvent, ScalingKind
+from bayplan.sim.scaling import GROUP_LABEL, ScalingEvent, ScalingKind
 
 SCALE_DOWN_DISABLED = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
 SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
@@ -57,6 +58,10 @@ class TimeAxis:
     def times(self, points: int) -> Ints:
         """Return that many times from start to end, int64 nanoseconds."""
         return np.linspace(0, self.last_ns, points).astype(np.int64)
+
+    def text(self, time_ns: int) -> str:
+        """Return a time since the start in the unit of the axis."""
+        return f"{time_ns / SECOND_NS / self.seconds:,.2f}"
 
     def shown(self, times: Ints) -> list[float]:
         """Return times in the unit of the axis."""
@@ -147,6 +152,21 @@ def rejections(runs: Runs) -> Figure:
         mean, margin = mean_and_margin(np.array(shares).reshape(len(group), len(names)))
         data.append(_bars(label, number, names, mean, margin, len(group)))
     return figure(data, "plugin", "rejections of nodes (%)", barmode="group", xaxis=_categories("plugin"))
+
+
+def descheduled(runs: Runs) -> Figure:
+    """Return bars of the evictions by a descheduler, by plugin, with confidence intervals."""
+    counts = {
+        label: [Counter(each["plugin"] for each in run.descheduled or ()) for run in group]
+        for label, group in runs.items()
+    }
+    names = sorted({name for group in counts.values() for count in group for name in count})
+    data = []
+    for number, (label, group) in enumerate(counts.items()):
+        samples = np.array([[count[name] for name in names] for count in group], dtype=np.float64)
+        mean, margin = mean_and_margin(samples.reshape(len(group), len(names)))
+        data.append(_bars(label, number, names, mean, margin, len(group)))
+    return figure(data, "plugin", "evicted pods", barmode="group", xaxis=_categories("plugin"))
 
 
 def heat_map(run: RunData, axis: TimeAxis, resource: str) -> Figure:

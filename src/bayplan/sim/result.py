@@ -213,7 +213,7 @@ class SimulationResult(msgspec.Struct, kw_only=True):
         moves: each pod's way through the scheduling queue, if it was recorded.
         failures: errors of controllers, by ``Kind key``.
         scaling: what an autoscaler did, and what nodes cost; None if none ran.
-        descheduled: what a descheduler evicted, in order.
+        descheduled: what a descheduler evicted, in order; None if none ran.
         input: the input of the run.
         wall: real time.
     """
@@ -233,7 +233,7 @@ class SimulationResult(msgspec.Struct, kw_only=True):
     failures: dict[str, str]
     moves: list[QueueMove] | None = None
     scaling: ScalingSummary | None = None
-    descheduled: Sequence[Descheduled] = ()
+    descheduled: Sequence[Descheduled] | None = None
     input: InputSummary = msgspec.field(default_factory=InputSummary)
     wall: WallClock = msgspec.field(default_factory=WallClock)
 

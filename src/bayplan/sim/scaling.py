@@ -8,18 +8,24 @@ from enum import StrEnum
 import msgspec
 
 from bayplan.base.durations import HOUR_NS
+from bayplan.objects.node import Node
+from bayplan.objects.node_prices import price_of
+
+GROUP_LABEL = "bayplan.io/node-group"
+"""The label of nodes that names their group."""
 
 
 class NodeLifetime(msgspec.Struct, kw_only=True):
     """The lifetime of a node.
 
     Attributes:
-        name: its name. zone: its label ``topology.kubernetes.io/zone``, or "".
+        name: its name. zone: its label ``topology.kubernetes.io/zone``, or "". node: its last state.
         added_ns: when it was added. removed_ns: when it was removed; None while it exists.
     """
 
     name: str
     zone: str
+    node: Node
     added_ns: int
     removed_ns: int | None = None
 
@@ -52,10 +58,12 @@ class GroupCost(msgspec.Struct, frozen=True, kw_only=True):
     """What the nodes of a group cost over a run.
 
     Attributes:
-        group: the node group. nodes: that it had in all. peak: at once. node_hours: their lifetimes. cost: at the group's price.
+        group: the node group. price: of a node for an hour. nodes: that it had in all. peak: at once.
+        node_hours: their lifetimes. cost: at the group's price.
     """
 
     group: str
+    price: float
     nodes: int
     peak: int
     node_hours: float
@@ -74,25 +82,44 @@ class ScalingSummary(msgspec.Struct, frozen=True, kw_only=True):
         return sum(each.cost for each in self.costs)
 
 
-def group_costs(
-    lifetimes: Sequence[NodeLifetime], group_of: Mapping[str, str], prices: Mapping[str, float], end_ns: int
-) -> list[GroupCost]:
+def group_costs(lifetimes: Sequence[NodeLifetime], prices: Mapping[str, float], end_ns: int) -> list[GroupCost]:
     """Return the costs of groups, in the order of `prices`. A node costs from when it is ready until it is removed.
 
     Args:
-        lifetimes: of all nodes of the run. group_of: by name of a node.
-        prices: of a node for an hour, by group. end_ns: of the run.
+        lifetimes: of all nodes of the run. prices: of a node for an hour, by group. end_ns: of the run.
     """
     found = []
     for group, price in prices.items():
         spans = [
             (each.added_ns, end_ns if each.removed_ns is None else each.removed_ns)
             for each in lifetimes
-            if group_of.get(each.name) == group
+            if each.node.metadata.labels.get(GROUP_LABEL) == group
         ]
         hours = sum(removed_ns - added_ns for added_ns, removed_ns in spans) / HOUR_NS
-        found.append(GroupCost(group=group, nodes=len(spans), peak=_peak(spans), node_hours=hours, cost=hours * price))
+        found.append(
+            GroupCost(
+                group=group,
+                price=price,
+                nodes=len(spans),
+                peak=_peak(spans),
+                node_hours=hours,
+                cost=hours * price,
+            )
+        )
     return found
+
+
+def lifetime_price(lifetime: NodeLifetime, costs: Sequence[GroupCost]) -> float | None:
+    """Return the price of a node for an hour: its annotation, else that of its group; None if neither has one.
+
+    Args:
+        lifetime: of the node. costs: of the groups of the autoscaler.
+    """
+    price = price_of(lifetime.node)
+    if price is not None:
+        return price
+    group = lifetime.node.metadata.labels.get(GROUP_LABEL)
+    return next((each.price for each in costs if each.group == group and each.price), None)
 
 
 def _peak(spans: Sequence[tuple[int, int]]) -> int:
