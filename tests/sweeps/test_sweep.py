@@ -306,7 +306,9 @@ def test_an_autoscaler_and_a_descheduler_run_in_every_trial(folder: Path) -> Non
 
 def test_a_workload_shapes_the_trace_of_every_trial(folder: Path) -> None:
     tasks = "".join(f"p{number},1000,1000,0,0,,LS,Running,0,100,0\n" for number in range(8))
-    columns = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,scheduled_time"
+    columns = (
+        "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,scheduled_time"
+    )
     (folder / "tasks.csv").write_text(f"{columns}\n{tasks}")
     (folder / "nodes.csv").write_text("sn,cpu_milli,memory_mib,gpu,model\nn,8000,80000,0,\n")
     (folder / "workload.yaml").write_text(WORKLOAD)

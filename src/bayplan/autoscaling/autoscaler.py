@@ -127,7 +127,8 @@ class ClusterAutoscaler:
             return found
         options = self._options(cluster, waiting)
         if options:
-            chosen = best_option(options, self.configuration.options.expander, self._draw)
+            nodes = len(cluster.all(Node))
+            chosen = best_option(options, self.configuration.options, self._draw, cluster_nodes=nodes)
             found += self._add(chosen.group, chosen.nodes, chosen.pods, now_ns, "waiting pods")
         return found
 

@@ -25,6 +25,7 @@ API_VERSION = "bayplan.io/v1alpha1"
 KIND = "Autoscaler"
 Expander = Literal["random", "least-waste", "most-pods", "price", "priority"]
 Number = Annotated[int, Meta(ge=0)]
+Price = Annotated[float, Meta(ge=0.0)]
 
 
 class Part(ApiStruct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -36,6 +37,7 @@ class Options(Part, frozen=True, kw_only=True):
 
     Attributes:
         scan_interval: how often it looks at the cluster. expander: which group grows if several could.
+        cpu_price, memory_price, gpu_price: of a core, a GiB and a GPU for an hour, for the expander ``price``.
         max_nodes_total: of all groups and other nodes; 0: no limit. new_pod_scale_up_delay: age from which waiting pods count.
         expendable_pods_priority_cutoff: pods below it neither cause a scale-up nor stop a scale-down.
         scale_down_enabled: whether nodes are removed at all.
@@ -49,6 +51,9 @@ class Options(Part, frozen=True, kw_only=True):
 
     scan_interval: str = "10s"
     expander: Expander = "random"
+    cpu_price: Price = 0.033174
+    memory_price: Price = 0.004446
+    gpu_price: Price = 0.7
     max_nodes_total: Number = 0
     new_pod_scale_up_delay: str = "0s"
     expendable_pods_priority_cutoff: int = -10
@@ -75,7 +80,7 @@ class GroupSpec(Part, frozen=True, kw_only=True):
     name: str
     min_size: Number = 0
     max_size: Number
-    price: Annotated[float, Meta(ge=0.0)] = 0.0
+    price: Price = 0.0
     priority: int = 0
     start_up_delay: str = "2m"
     template: dict[str, Any]
