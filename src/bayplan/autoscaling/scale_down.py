@@ -91,7 +91,7 @@ class ScaleDown:
         minimum = {group.name: group.min_size for group in self._configuration.groups}
         budgets = Budgets(cluster.all(PodDisruptionBudget))
         candidates: list[tuple[bool, float, str]] = []
-        pods = _pods_by_node(cluster)
+        pods = pods_by_node(cluster)
         for node in cluster.all(Node):
             name = node.metadata.name
             group = node.metadata.labels.get(GROUP_LABEL, "")
@@ -203,7 +203,7 @@ class ScaleDown:
             node = cluster.get(Node, name)
             if node is None:
                 del self._draining[name]
-            elif not [pod for pod in _pods_by_node(cluster).get(name, []) if not stays_behind(pod)]:
+            elif not [pod for pod in pods_by_node(cluster).get(name, []) if not stays_behind(pod)]:
                 del self._draining[name]
                 self._last_deleted_ns = now_ns
                 found.append((now_ns, Delete(Node, name)))
@@ -229,11 +229,11 @@ class ScaleDown:
     def _evictions(self, cluster: QuestionCluster, name: str, now_ns: int) -> list[tuple[int, Operation]]:
         """Return evictions of pods on a node, of each disruption budget at most as many as it allows now."""
         disruptions = Disruptions(Budgets(cluster.all(PodDisruptionBudget)))
-        pods = [pod for pod in _pods_by_node(cluster).get(name, []) if not stays_behind(pod)]
+        pods = [pod for pod in pods_by_node(cluster).get(name, []) if not stays_behind(pod)]
         return [(now_ns, Evict(pod.key)) for pod in pods if disruptions.take(pod)]
 
 
-def _pods_by_node(cluster: QuestionCluster) -> dict[str, list[Pod]]:
+def pods_by_node(cluster: QuestionCluster) -> dict[str, list[Pod]]:
     """Return the unfinished pods on nodes, by node."""
     found: dict[str, list[Pod]] = {}
     for pod in cluster.all(Pod):
