@@ -61,9 +61,10 @@ def measure(
     run_sweep(plan, folder, executor, progress)
     seconds, used = time.perf_counter() - start, processor_seconds() - before
     trials = trial_count(plan)
+    # Workers of Ray are no children of this process.
+    processors = f", {used:.0f} s of processors" if name == "processes" else ""
     print(
-        f"{name}: {trials} configurations in {seconds:.0f} s, {60 * trials / seconds:.0f} a minute, "
-        f"{used:.0f} s of processors",
+        f"{name}: {trials} configurations in {seconds:.0f} s, {60 * trials / seconds:.0f} a minute{processors}",
         flush=True,
     )
     return seconds

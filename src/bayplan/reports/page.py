@@ -24,20 +24,39 @@ from bayplan.reports.run_data import RunData
 MAX_RESOURCES = 6
 
 _STYLE = """
-body{font:15px/1.5 system-ui,sans-serif;margin:0 auto;max-width:1200px;padding:1rem 1.5rem;color:#1f2937;background:#fff}
-h1{font-size:1.5rem;margin:.5rem 0}h2{font-size:1.15rem;margin:2rem 0 .25rem;border-top:1px solid #e5e7eb;padding-top:1rem}
-p{margin:.25rem 0;color:#4b5563}table{border-collapse:collapse;margin:.75rem 0;font-size:.9rem}
-th,td{padding:.25rem .75rem;border-bottom:1px solid #e5e7eb;text-align:right}th:first-child,td:first-child{text-align:left}
+:root{color-scheme:light dark;--text:#1f2937;--muted:#4b5563;--line:#e5e7eb;--page:#fff}
+@media (prefers-color-scheme:dark){:root{--text:#e5e7eb;--muted:#9ca3af;--line:#374151;--page:#111827}}
+body{font:15px/1.5 system-ui,sans-serif;margin:0 auto;max-width:1200px;padding:1rem 1.5rem;color:var(--text);
+background:var(--page)}
+h1{font-size:1.5rem;margin:.5rem 0}h2{font-size:1.15rem;margin:2rem 0 .25rem;border-top:1px solid var(--line);padding-top:1rem}
+h1,h2,p{overflow-wrap:anywhere}p{margin:.25rem 0;color:var(--muted)}
+table{border-collapse:collapse;margin:.75rem 0;font-size:.9rem}
+th,td{padding:.25rem .75rem;border-bottom:1px solid var(--line);text-align:right;white-space:nowrap}
+th:first-child,td:first-child{text-align:left}
 .chart{min-height:340px}.scroll{overflow-x:auto}
+@media (max-width:600px){body{padding:.75rem}}
 """
 
 _SCRIPT = """
-for (const element of document.querySelectorAll('.chart')) {
-  const figure = JSON.parse(document.getElementById(element.dataset.figure).textContent);
-  const layout = Object.assign({margin: {l: 70, r: 20, t: 40, b: 50}, height: 340, template: 'none',
-    legend: {orientation: 'h', y: 1, yanchor: 'bottom'}, font: {family: 'system-ui, sans-serif', size: 12}}, figure.layout);
-  Plotly.newPlot(element, figure.data, layout, {responsive: true, displaylogo: false});
+const dark = matchMedia('(prefers-color-scheme: dark)');
+function draw() {
+  const style = getComputedStyle(document.documentElement);
+  const [text, line] = ['--text', '--line'].map((name) => style.getPropertyValue(name));
+  for (const element of document.querySelectorAll('.chart')) {
+    const figure = JSON.parse(document.getElementById(element.dataset.figure).textContent);
+    const narrow = element.clientWidth < 500;
+    const layout = Object.assign({margin: {l: narrow ? 50 : 70, r: narrow ? 10 : 20, t: 40, b: 50}, height: 340,
+      template: 'none', paper_bgcolor: 'rgba(0,0,0,0)', plot_bgcolor: 'rgba(0,0,0,0)',
+      legend: {orientation: 'h', y: 1, yanchor: 'bottom'}}, figure.layout);
+    layout.font = {family: 'system-ui, sans-serif', size: 12, color: text};
+    for (const name of ['xaxis', 'yaxis']) {
+      layout[name] = Object.assign({gridcolor: line, linecolor: line, zerolinecolor: line}, layout[name]);
+    }
+    Plotly.react(element, figure.data, layout, {responsive: true, displaylogo: false});
+  }
 }
+draw();
+dark.addEventListener('change', draw);
 document.documentElement.dataset.drawn = 'true';
 """
 
@@ -99,7 +118,7 @@ def _sections(runs: Runs) -> Iterable[str]:
             f"utilisation-{number}",
             f"Utilisation over time: {resource}",
             "Requests of the pods on nodes, in percent of what the nodes offer.",
-            charts.curves(runs, axis, f"{resource} requested (%)", partial(RunData.utilisation, resource=resource)),
+            charts.curves(runs, axis, "requested (%)", partial(RunData.utilisation, resource=resource)),
         )
     yield chart_section(
         "queue", "Queue length", "Pods that wait for a node.", charts.curves(runs, axis, "pods", RunData.queue_length)
@@ -110,18 +129,13 @@ def _sections(runs: Runs) -> Iterable[str]:
         "Share of the pods that waited at most so long, of those that got a node.",
         charts.wait_distribution(runs),
     )
-    yield chart_section(
-        "waits-priority",
-        "Waiting times by priority",
-        "",
-        charts.waits_by(runs, "priority", lambda run: [str(each) for each in run.pods.priorities.tolist()]),
-    )
-    yield chart_section(
-        "waits-workload",
-        "Waiting times by workload",
-        f"The {charts.MAX_GROUPS} workloads with the most pods.",
-        charts.waits_by(runs, "workload", lambda run: run.pods.workloads),
-    )
+    by_priority = charts.waits_by(runs, "priority", lambda run: [str(each) for each in run.pods.priorities.tolist()])
+    if by_priority is not None:
+        yield chart_section("waits-priority", "Waiting times by priority", "", by_priority)
+    by_workload = charts.waits_by(runs, "workload", lambda run: run.pods.workloads)
+    if by_workload is not None:
+        text = f"The {charts.MAX_GROUPS} workloads with the most pods."
+        yield chart_section("waits-workload", "Waiting times by workload", text, by_workload)
     for number, resource in enumerate(resources[:3]):
         yield chart_section(
             f"fragmentation-{number}",
@@ -164,10 +178,27 @@ def _asked_for(runs: Runs) -> list[str]:
 
 
 def _seeds(runs: Runs) -> str:
-    parts = [f"{label}: seeds {', '.join(str(run.facts.seed) for run in group)}" for label, group in runs.items()]
+    seeds = {label: _ranges([run.facts.seed for run in group]) for label, group in runs.items()}
+    if len(set(seeds.values())) == 1 and len(seeds) > 1:
+        parts = [f"Seeds {next(iter(seeds.values()))} of each"]
+    else:
+        parts = [f"{label}: seeds {text}" for label, text in seeds.items()]
     several = any(len(group) > 1 for group in runs.values())
     text = "; ".join(parts) + "."
     return html.escape(text) + (" Bands and error bars are 95 % confidence intervals over seeds." if several else "")
+
+
+def _ranges(numbers: Sequence[int]) -> str:
+    """Return numbers as text, three or more that follow one another as a range: ``1 to 10, 42``."""
+    found: list[list[int]] = []
+    for number in sorted(numbers):
+        if found and number == found[-1][-1] + 1:
+            found[-1].append(number)
+        else:
+            found.append([number])
+    return ", ".join(
+        f"{each[0]} to {each[-1]}" if len(each) > 2 else ", ".join(str(number) for number in each) for each in found
+    )
 
 
 def _summary(runs: Runs) -> str:

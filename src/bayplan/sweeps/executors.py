@@ -40,7 +40,7 @@ class LocalExecutor:
     def run(self, trials: Sequence[Trial]) -> Iterator[Outcome]:
         """Yield the outcomes in order."""
         for trial in trials:
-            yield run_trial(self._plan, self._shared, trial)
+            yield _run_and_free(self._plan, self._shared, trial)
 
     def close(self) -> None:
         """Do nothing."""
@@ -59,7 +59,7 @@ def _start_worker(plan: SweepPlan) -> None:
 
 def _run_in_worker(trial: Trial) -> Outcome:
     assert _worker is not None
-    return run_trial(*_worker, trial)
+    return _run_and_free(*_worker, trial)
 
 
 class ProcessExecutor:
@@ -133,7 +133,18 @@ class RayExecutor:
 
 def _run_shared(shared: tuple[SweepPlan, SharedInput], trial: Trial) -> Outcome:
     """Run a trial on a worker of Ray, which keeps the input of the sweep in shared memory."""
-    return run_trial(*shared, trial)
+    return _run_and_free(*shared, trial)
+
+
+def _run_and_free(plan: SweepPlan, shared: SharedInput, trial: Trial) -> Outcome:
+    """Run a trial and free its memory.
+
+    A simulation is full of cycles, and the collector runs rarely: without this, each of OpenB's trials left 35 MB behind, and a
+    worker held 1.4 GB after fifty. It takes 0.1 s of the 1.7 s of such a trial.
+    """
+    outcome = run_trial(plan, shared, trial)
+    gc.collect()
+    return outcome
 
 
 def make_executor(name: str, plan: SweepPlan, *, workers: int = 0, address: str = "") -> Executor:
