@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -46,9 +47,15 @@ class Pods:
 
 @dataclass(frozen=True)
 class Nodes:
-    """The nodes of a run: their names, when they came and went, what they offer (int64[resources, nodes]), prices per hour."""
+    """The nodes of a run.
+
+    Attributes:
+        names: texts. groups: of an autoscaler, "" for none. added, removed: int64, as in `Pods`.
+        allocatable: int64[resources, nodes]. prices: float64, per hour, NaN without one.
+    """
 
     names: list[str]
+    groups: list[str]
     added: Ints
     removed: Ints
     allocatable: Ints
@@ -87,11 +94,15 @@ class RunData:
         for place, row in enumerate(order):
             for name, amount in rows["allocatable"][row]:
                 allocatable[self.resources.index(name), place] = amount
-            text = rows["object"][row]
-            price = price_of(msgspec.json.decode(text, type=Node)) if text else None
+            if "price" in rows:
+                price = rows["price"][row]
+            else:
+                text = rows["object"][row]
+                price = price_of(msgspec.json.decode(text, type=Node)) if text else None
             prices[place] = np.nan if price is None else price
         return Nodes(
             [str(rows["node"][row]) for row in order],
+            [rows["group"][row] if "group" in rows else "" for row in order],
             self._times([rows["added_ns"][row] for row in order]),
             self._times([rows["removed_ns"][row] for row in order]),
             allocatable,
@@ -131,7 +142,7 @@ class RunData:
         if not self.has(resource):
             return np.zeros(len(times))
         pods, nodes, number = self.pods, self.nodes, self.resources.index(resource)
-        # Results don't have what removed nodes offered, so that their pods are left out, too.
+        # Older results don't have what removed nodes offered; their pods are left out, too.
         placed = (pods.nodes >= 0) & nodes.allocatable[number, pods.nodes].astype(np.bool_)
         used = level(pods.bound[placed], pods.ended[placed], pods.requests[number, placed], times)
         offered = level(nodes.added, nodes.removed, nodes.allocatable[number], times)
@@ -147,10 +158,11 @@ class RunData:
         left = np.minimum(pods.bound, pods.ended)[waited]
         return level(pods.arrived[waited], left, np.ones(len(waited), dtype=np.int64), times)
 
-    def node_count(self, times: Ints) -> Floats:
-        """Return the number of nodes, at each time."""
+    def node_count(self, times: Ints, *, group: str | None = None) -> Floats:
+        """Return the number of nodes, at each time; of a group only if one is given."""
         nodes = self.nodes
-        return level(nodes.added, nodes.removed, np.ones(len(nodes.names), dtype=np.int64), times)
+        counted = np.array([group in (None, name) for name in nodes.groups], dtype=np.int64)
+        return level(nodes.added, nodes.removed, counted, times)
 
     def usage_of_nodes(self, time: int) -> Ints:
         """Return what the pods on each node request: int64[resources, nodes]."""
@@ -216,6 +228,19 @@ class RunData:
             text for outcome, text in zip(table["outcome"], table["message"], strict=True) if outcome == "unschedulable"
         )
         return rejections_by_plugin(failed)
+
+    @cached_property
+    def scaling_events(self) -> list[dict[str, Any]] | None:
+        """Return what an autoscaler did, a row of `result_layout.SCALING` each; None if there was none."""
+        return self._optional("scaling")
+
+    @cached_property
+    def descheduled(self) -> list[dict[str, Any]] | None:
+        """Return what a descheduler evicted, a row of `result_layout.DESCHEDULED` each; None if there was none."""
+        return self._optional("descheduled")
+
+    def _optional(self, name: str) -> list[dict[str, Any]] | None:
+        return self.result.table(name).to_pylist() if self.result.has_table(name) else None
 
     def node_hours(self) -> float:
         """Return how many hours all nodes ran together."""
