@@ -34,8 +34,11 @@ class NodeOffer(msgspec.Struct, frozen=True, kw_only=True):
     """A kind of node.
 
     Attributes:
-        name: of the shape. allocatable: its capacity. labels, taints: of every such node.
-        price: of one, in any unit. most: maximum number; None for any number.
+        name: the name of the shape.
+        allocatable: its capacity.
+        labels, taints: the labels and taints of every such node.
+        price: the price of one, in any unit.
+        most: maximum number; None for any number.
         declared_features: as nodes declare them.
     """
 
@@ -80,7 +83,8 @@ def offers_of(cluster: QuestionCluster, prices: Mapping[str, float] | None = Non
     """Return the distinct shapes of the nodes of a cluster, named by pool and zone.
 
     Args:
-        cluster: the current one. prices: by instance type or pool; 1 if there is none.
+        cluster: the current one.
+        prices: by instance type or pool; 1 if there is none.
     """
     prices = prices or {}
     found: dict[bytes, NodeOffer] = {}

@@ -43,9 +43,12 @@ class NodeShape(msgspec.Struct, frozen=True, kw_only=True):
     """A kind of node.
 
     Attributes:
-        name: for people. node: the template. count: number of nodes of this shape in the cluster.
-        price: of one; from a catalogue, or else by its size.
-        csi: the objects of its CSI drivers. slices: its devices.
+        name: the name for users.
+        node: the template.
+        count: number of nodes of this shape in the cluster.
+        price: the price of a node; from a catalogue, or else by its size.
+        csi: the objects of its CSI drivers.
+        slices: its devices.
         differs: how it differs from its template, in words; empty for a shape that exists.
     """
 
@@ -94,7 +97,8 @@ class ShapeCatalogue:
     """The shapes of a cluster, and those that a user names.
 
     Args:
-        trial: the cluster. catalogue: available nodes, one for each shape; their names are those of the shapes.
+        trial: the cluster.
+        catalogue: available nodes, one for each shape; their names are those of the shapes.
     """
 
     def __init__(self, trial: TrialCluster, catalogue: Sequence[Node] = ()) -> None:

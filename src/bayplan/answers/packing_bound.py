@@ -93,7 +93,9 @@ def packed_removal_bound(
     """Return how many of some nodes could be removed at most; `relaxed` if the model would be too large.
 
     Args:
-        cluster: the current one. candidates: nodes that no rule keeps. prices: by node, 1 if there is none.
+        cluster: the current one.
+        candidates: nodes that no rule keeps.
+        prices: by node, 1 if there is none.
         relaxed: the bound of the relaxation.
 
     Raises:
@@ -126,7 +128,10 @@ def packed_addition_bound(
     """Return the least that nodes for some waiting pods can cost, and how it was found; "" if the model would be too large.
 
     Args:
-        cluster: the current one. pods: that get nodes in the answer. shapes: available ones. price: of the answer.
+        cluster: the current one.
+        pods: the pods that the answer places.
+        shapes: available ones.
+        price: the price of the answer.
         relaxed: the bound of the relaxation.
 
     Raises:

@@ -31,8 +31,11 @@ class Eviction(Struct, frozen=True):
     """A pod that was evicted to make room.
 
     Attributes:
-        pod: ``namespace/name`` of the victim. node: of the victim. preemptor: the other pod. priority: of the victim.
-        controller: that recreates it, ``Kind/name``; "" if none does.
+        pod: ``namespace/name`` of the victim.
+        node: the node of the victim.
+        preemptor: the other pod.
+        priority: the priority of the victim.
+        controller: the controller that recreates it, ``Kind/name``; "" if none does.
     """
 
     pod: str
@@ -46,10 +49,10 @@ class Trial:
     """A scheduler whose decisions are executed at once.
 
     Args:
-        scheduler: on a state whose writes the caller undoes.
+        scheduler: the scheduler, on a state whose writes the caller undoes.
         now_ns: virtual time of the beginning.
         preempts: whether pods may evict others; otherwise no PostFilter plugin runs.
-        checkpoint: called between cycles; it may raise to end the trial.
+        checkpoint: the function to call between cycles; it may raise to end the trial.
 
     Attributes:
         placed: node by key of every pod that was placed in this trial and still exists.

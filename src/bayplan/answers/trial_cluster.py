@@ -39,7 +39,8 @@ class TrialResult(msgspec.Struct, frozen=True, kw_only=True):
     """The outcome of a trial.
 
     Attributes:
-        placed: the pods in question, in order. displaced: the pods that the changes took off their nodes.
+        placed: the pods in question, in order.
+        displaced: the pods that the changes took off their nodes.
         victims: pods that were preempted by the pods in question.
     """
 
@@ -62,7 +63,8 @@ class TrialHost:
     """Makes changes and takes them back. Bindings stay unfinished, so that plugins give back what they reserved.
 
     Args:
-        scheduler: of the fork. now_ns: the time.
+        scheduler: the scheduler of the fork.
+        now_ns: the time.
     """
 
     def __init__(self, scheduler: Scheduler, now_ns: int) -> None:
@@ -100,10 +102,11 @@ class TrialCluster:
         make: see `MakeScheduler`.
         waiting: all waiting pods; those nominated to a node are counted there, the rest is left out.
         now_ns: the time.
-        checkpoint: called between cycles; it may raise to end the question.
+        checkpoint: the function to call between cycles; it may raise to end the question.
 
     Attributes:
-        state: as given. nodes, catalog: its parts.
+        state: as given.
+        nodes, catalog: its parts.
         trials: number of trials made.
     """
 
@@ -243,7 +246,8 @@ class TrialCluster:
 
         Args:
             pods: waiting ones, in their changed form.
-            changes: in order. A pod with a node that is deleted comes back without one, if a controller would recreate it.
+            changes: the changes, in order. A pod with a node that is deleted comes back without one, if a controller would
+                recreate it.
             preempts: whether the pods may preempt others, which are then scheduled again, too.
         """
         self.trials += 1

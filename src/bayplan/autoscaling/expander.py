@@ -1,6 +1,6 @@
-"""Expanders: which node group grows if several would help waiting pods. Names as cluster-autoscaler's.
+"""Expanders: the choice among node groups that would help waiting pods. Names as in cluster-autoscaler.
 
-``price`` is simpler than upstream's: the price of the new nodes for each pod that they take, without preferred node sizes.
+``price`` is simpler than upstream's: the price of the new nodes per pod that they accept, without preferred node sizes.
 """
 
 from __future__ import annotations
@@ -14,11 +14,13 @@ from bayplan.objects.requests import Amounts
 
 
 class Option(msgspec.Struct, frozen=True, kw_only=True):
-    """What growing a group would do.
+    """The result of growing a node group.
 
     Attributes:
-        group: that grows. nodes: how many new ones. pods: keys of the waiting pods that they take.
-        offered, requested: of cpu and memory, by all new nodes and by these pods.
+        group: the group that grows.
+        nodes: the number of new nodes.
+        pods: the keys of the waiting pods that fit on them.
+        offered, requested: the CPU and memory of all new nodes, and of these pods.
     """
 
     group: NodeGroup
@@ -29,10 +31,12 @@ class Option(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def best_option(options: Sequence[Option], expander: Expander, draw: Callable[[], float]) -> Option:
-    """Return the option that an expander prefers; one of equally good ones is drawn.
+    """Return the option that an expander prefers; one of equally good ones is chosen at random.
 
     Args:
-        options: at least one. expander: its name. draw: returns a random number from 0 to 1.
+        options: at least one option.
+        expander: the name of the expander.
+        draw: the function that returns a random number from 0 to 1.
     """
     scores: dict[str, Callable[[Option], float]] = {
         "random": lambda option: 0.0,
@@ -48,7 +52,7 @@ def best_option(options: Sequence[Option], expander: Expander, draw: Callable[[]
 
 
 def waste(option: Option) -> float:
-    """Return the sum of the shares of cpu and memory of the new nodes that stay free."""
+    """Return the sum of the free shares of CPU and memory on the new nodes."""
     found = 0.0
     for resource in ("cpu", "memory"):
         offered = option.offered.get(resource, 0)

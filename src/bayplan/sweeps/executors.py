@@ -1,4 +1,4 @@
-"""Where the trials of a sweep run: in this process, in several processes of this machine, or on a Ray cluster."""
+"""Executors of trials: in this process, in several processes of this machine, or on a Ray cluster."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from bayplan.sweeps.trials import Outcome, Trial, load_plan_inputs, run_trial
 
 EXECUTORS = ("local", "processes", "ray")
 MAX_RETRIES = 10
-"""How often Ray runs a trial again whose machine or process was lost."""
+"""Maximum retries of a trial whose machine or process was lost."""
 
 
 class Executor(Protocol):
     """Runs trials, in any order."""
 
     def run(self, trials: Sequence[Trial]) -> Iterator[Outcome]:
-        """Yield the outcomes as they come."""
+        """Yield the outcomes as they arrive."""
         ...
 
     def close(self) -> None:
@@ -48,7 +48,7 @@ class LocalExecutor:
 
 
 _worker: tuple[SweepPlan, Inputs] | None = None
-"""In a worker process: what all of its trials share."""
+"""In a worker process: the data that all of its trials share."""
 
 
 def _start_worker(plan: SweepPlan) -> None:
@@ -64,10 +64,11 @@ def _run_in_worker(trial: Trial) -> Outcome:
 
 
 class ProcessExecutor:
-    """Runs trials in processes of this machine, which share the loaded input where the system can fork.
+    """Runs trials in processes of this machine, which share the loaded input if the system can fork.
 
     Args:
-        plan: of the sweep. workers: number of processes; 0 for one per processor.
+        plan: the plan of the sweep.
+        workers: the number of processes; 0 for one per processor.
     """
 
     def __init__(self, plan: SweepPlan, workers: int = 0) -> None:
@@ -85,7 +86,7 @@ class ProcessExecutor:
         gc.unfreeze()
 
     def run(self, trials: Sequence[Trial]) -> Iterator[Outcome]:
-        """Yield the outcomes as they come."""
+        """Yield the outcomes as they arrive."""
         return self._pool.imap_unordered(_run_in_worker, trials)
 
     def close(self) -> None:
@@ -95,11 +96,12 @@ class ProcessExecutor:
 
 
 class RayExecutor:
-    """Runs trials on a Ray cluster; those of a machine that is lost run again elsewhere.
+    """Runs trials on a Ray cluster; those of a lost machine run again elsewhere.
 
     Args:
-        plan: of the sweep. address: of the cluster; "" starts one on this machine.
-        workers: trials at a time; 0 for one per processor.
+        plan: the plan of the sweep.
+        address: the address of the Ray cluster; "" starts one on this machine.
+        workers: the number of concurrent trials; 0 for one per processor.
 
     Raises:
         MissingExtra: Ray is not installed.
@@ -117,7 +119,7 @@ class RayExecutor:
         self._run_trial = ray.remote(_run_shared).options(num_cpus=1, max_retries=MAX_RETRIES)
 
     def run(self, trials: Sequence[Trial]) -> Iterator[Outcome]:
-        """Yield the outcomes as they come."""
+        """Yield the outcomes as they arrive."""
         ray, waiting = self._ray, list(reversed(trials))
         running: list[Any] = []
         while waiting or running:
@@ -133,7 +135,7 @@ class RayExecutor:
 
 
 def _run_shared(shared: tuple[SweepPlan, Inputs], trial: Trial) -> Outcome:
-    """Run a trial on a worker of Ray, which keeps the input of the sweep in shared memory."""
+    """Run a trial on a worker of Ray, which stores the input of the sweep in shared memory."""
     return run_trial(*shared, trial)
 
 
@@ -141,7 +143,7 @@ def make_executor(name: str, plan: SweepPlan, *, workers: int = 0, address: str 
     """Return an executor by name.
 
     Raises:
-        InputError: an unknown name, or input that can't be read.
+        InputError: the name is unknown, or the input cannot be read.
         MissingExtra: Ray is not installed.
     """
     if name == "local":
