@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Self
 
+import msgspec
 from msgspec.structs import replace
 
 from bayplan.analysis.explain import BEST_NODES
@@ -18,7 +19,7 @@ from bayplan.analysis.pod_lookup import find_pods
 from bayplan.analysis.rows import Rows
 from bayplan.analysis.units import format_count
 from bayplan.analysis.waits import WAITING
-from bayplan.answers.capacity import DEFAULT_LIMIT, CapacityAnswer, capacity
+from bayplan.answers.capacity import DEFAULT_LIMIT, CapacityAnswer, capacity, parse_mix
 from bayplan.answers.changes import parse_change
 from bayplan.answers.cluster_tables import NodeRow, PodRow, node_rows, pod_rows
 from bayplan.answers.drain_rules import DrainOptions
@@ -27,20 +28,19 @@ from bayplan.answers.instant_host import InstantHost
 from bayplan.answers.node_removal import RemovalAnswer, nodes_to_remove
 from bayplan.answers.present import present_pods
 from bayplan.answers.question_cluster import QuestionCluster
-from bayplan.answers.share_text import parse_mix
-from bayplan.answers.trial_cluster import TrialCluster
+from bayplan.answers.trial import Trial
 from bayplan.answers.unblock import Unblocking, unblock
 from bayplan.answers.waiting_reasons import WaitingReason, waiting_reasons
 from bayplan.answers.what_if import Answer as WhatIfAnswer
 from bayplan.answers.what_if import Reschedule, what_if
+from bayplan.app.custom_plugins import CustomPlugin
 from bayplan.app.mode import Mode
 from bayplan.app.question_clusters import changed_setup
-from bayplan.app.scheduler_setup import SchedulerSetup
+from bayplan.app.scheduler_setup import SchedulerSetup, SetupOrigin
 from bayplan.app.sources.cluster_source import ClusterSource, SourceOptions
 from bayplan.app.sources.opening import open_source
 from bayplan.base.errors import InputError
 from bayplan.base.html_table import table
-from bayplan.engine.queued_pod import key_of
 from bayplan.engine.records import Decision, RecordLevel, Records
 from bayplan.engine.scheduler import Scheduler
 from bayplan.extender.connections import ExtenderConnections
@@ -98,6 +98,7 @@ class Cluster:
         seed: int = 0,
         record_level: RecordLevel = RecordLevel.FULL,
     ) -> None:
+        refuse_path(objects)
         try:
             listed = [*objects]
         except TypeError as problem:
@@ -113,7 +114,6 @@ class Cluster:
         self._setup = _setup_of(configuration, classic, registry, gates, plugins)
         weakref.finalize(self, self._setup.connections.close)
         self._start(None)
-        refuse_path(objects)
         self.add(*listed)
 
     @classmethod
@@ -190,13 +190,7 @@ class Cluster:
         """Add objects, or replace those of the same name; pods without a node wait for `schedule`."""
         for item in objects:
             check_object(item, "Cluster.add")
-            old: KubernetesObject | None = None
-            if isinstance(item, Pod):
-                old = self.scheduler.pods.get(key_of(item))
-            elif isinstance(item, Node):
-                row = self.state.nodes.row_of.get(item.metadata.name)
-                old = None if row is None else self.state.nodes.nodes[row]
-            self._host.handle(old, item)
+            self._host.put(item)
 
     def schedule(self, *pods: Pod) -> list[Decision]:
         """Add pods, then schedule until no pod is ready; return the decisions in order (full records only)."""
@@ -212,14 +206,12 @@ class Cluster:
         """Remove pods (``namespace/name``, or ``name`` in the namespace default) and nodes (``name``); pods first."""
         for name in names:
             key = name if "/" in name else f"default/{name}"
-            pod = self.scheduler.pods.get(key)
-            row = self.state.nodes.row_of.get(name)
-            if pod is not None:
-                self._host.handle(pod, None)
-            elif row is not None:
-                self._host.handle(self.state.nodes.nodes[row], None)
-            else:
+            if self._host.remove_pod(key) is not None:
+                continue
+            node = self._host.node(name)
+            if node is None:
                 raise InputError(f"no pod {key} and no node {name}")
+            self._host.handle(node, None)
 
     def node_of(self, pod: str) -> str | None:
         """Return the node of a pod (``namespace/name``, or ``name`` in the namespace default), or None."""
@@ -264,12 +256,8 @@ class Cluster:
             InputError: the pod or workload does not exist, or none of its pods waits.
         """
         waiting = self._waiting_pods(target)
-        found = unblock(self.trial(), waiting, shapes)
-        others = len(self.pending) - len(waiting)
-        limits = []
-        if others and not found.fits:
-            limits = [f"{format_count(others, 'other waiting pod')} left out, which may be scheduled first"]
-        return replace(found, assumptions=self.assumptions, limits=[*found.limits, *limits])
+        found = unblock(self.trial(), waiting, shapes, others=len(self.pending) - len(waiting))
+        return replace(found, assumptions=self.assumptions)
 
     def questions(self) -> QuestionCluster:
         """Return a snapshot of the cluster for the functions of `bayplan.answers`; it does not include later changes."""
@@ -307,7 +295,7 @@ class Cluster:
         Raises:
             InputError: a change is invalid.
         """
-        setup = changed_setup(self._setup, configuration, SourceOptions()) if configuration else None
+        setup = changed_setup(self._setup, configuration) if configuration else None
         these = () if isinstance(reschedule, str) else tuple(reschedule)
         return what_if(
             self.questions(),
@@ -350,17 +338,19 @@ class Cluster:
         got = f"{first.key}, which is on {first.node}" if first.node else f"{first.key}, {first.fate}"
         raise InputError("unblock", got=got, wanted="a pod that waits for a node", hint="bayplan explain")
 
-    def trial(self) -> TrialCluster:
+    def trial(self) -> Trial:
         """Return a fork of the cluster in which changes are tried and undone."""
 
-        def make(state: ClusterState, without: Collection[str]) -> Scheduler:
+        state = self.state.fork()
+
+        def make(without: Collection[str]) -> Scheduler:
             return self._setup.make(
                 seed=self.seed, record_level=RecordLevel.OFF, state=state, sampling=False, without=without
             )
 
         pods = self.scheduler.pods
         now_ns = 0 if self.source is None else self.source.now_ns
-        return TrialCluster(self.state.fork(), make, [pods[key] for key in self.pending], now_ns)
+        return Trial(make(()), now_ns, make, waiting=[pods[key] for key in self.pending])
 
     def _timelines(self, pods: Iterable[Pod]) -> list[PodTimeline]:
         """Return pods with their workloads."""
@@ -414,6 +404,9 @@ def _setup_of(
     """Return the scheduler for the arguments of a cluster."""
     points = registry.extension_points_for_configuration
     loaded: SchedulerConfiguration
+    text = "" if configuration is None else configuration
+    if not isinstance(text, str):
+        text = msgspec.json.encode(text).decode()
     if classic is not None:
         # A second scheduler, which most programs need not import.
         from bayplan.app.classic_mode import classic_scheduler_configuration, connect_extenders
@@ -425,13 +418,14 @@ def _setup_of(
         loaded = load_configuration(configuration, feature_gates=gates, extension_points_of=points)
     else:
         loaded = load_configuration_mapping(configuration, feature_gates=gates, extension_points_of=points)
-    loaded = loaded.with_plugins([(plugin.name, 1) for plugin in plugins], points)
     connections = ExtenderConnections(loaded.extenders) if classic is None else connect_extenders(loaded)
-    return SchedulerSetup(
+    setup = SchedulerSetup(
         mode=Mode.CURRENT if classic is None else Mode.CLASSIC,
         configuration=loaded,
         registry=registry,
         feature_gates=gates,
         custom_plugins=(),
         connections=connections,
+        origin=SetupOrigin(feature_gates=gates.text, text=text),
     )
+    return setup.enabling([CustomPlugin(plugin, 1, "") for plugin in plugins], registry)

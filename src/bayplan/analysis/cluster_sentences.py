@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from bayplan.analysis.nearness import INSUFFICIENT
 from bayplan.analysis.reasons import ReasonCount
 from bayplan.analysis.units import format_amount, format_count, format_duration
 
@@ -55,8 +56,8 @@ def _why(waiting: int, reasons: Sequence[ReasonCount], gaps: Sequence[Gap]) -> s
     if not reasons:
         return ", not tried yet"
     text, count = reasons[0].text, reasons[0].mainly
-    if text.startswith("Insufficient "):
-        resource = text.removeprefix("Insufficient ")
+    if text.startswith(INSUFFICIENT):
+        resource = text.removeprefix(INSUFFICIENT)
         gap = next((each for each in gaps if each.resource == resource), None)
         room = ""
         if gap is not None:

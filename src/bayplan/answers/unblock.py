@@ -12,13 +12,14 @@ from msgspec.structs import replace
 from bayplan.analysis.root_cause import RootCause
 from bayplan.analysis.rows import Rows
 from bayplan.analysis.units import format_count, format_list
+from bayplan.answers.displaced_pods import is_sibling
 from bayplan.answers.judgement import Judgement, judge
 from bayplan.answers.move_steps import move_steps
-from bayplan.answers.node_shapes import ShapeCatalogue
 from bayplan.answers.node_steps import added_nodes, node_steps
 from bayplan.answers.pod_steps import pod_steps
+from bayplan.answers.shape_catalogue import ShapeCatalogue
 from bayplan.answers.steps import RANKS, RISKS, Step, StepKind, changes_of, edited
-from bayplan.answers.trial_cluster import Placement, TrialCluster, TrialResult, is_sibling
+from bayplan.answers.trial import Placement, Trial, TrialResult
 from bayplan.framework.preemption.disruption_budgets import DisruptionBudgets
 from bayplan.objects.kinds import encode
 from bayplan.objects.node import Node
@@ -41,19 +42,13 @@ class Suggestion(msgspec.Struct, frozen=True, kw_only=True):
     """One way to get a pod placed. It was tried: the scheduler placed the pod.
 
     Attributes:
-        rank: 1 for the first.
-        kind: the kind of the change, see `StepKind`; of a pair the riskier one.
-        text: what to do.
-        risk: what it may cost others.
-        cost: the relative cost from 0 to 1, among suggestions of the same kind.
-        node: the node of the first waiting pod; "" if a different one gets the place.
-        placed: number of the waiting pods that get a node.
-        waiting: number of waiting pods.
-        moved: pods that leave their nodes and get other ones.
-        evicted: pods that leave and then wait, or do not come back.
-        commands: the commands that make the change, as far as kubectl can.
-        objects: documents that are new or changed.
-        deleted: keys of pods that are deleted.
+        rank: 1 for the first. kind: of the change, see `StepKind`; of a pair the riskier one.
+        text: what to do. risk: what it may cost others. cost: from 0 to 1, among suggestions of the same kind.
+        node: of the first waiting pod; "" if a different one gets the place.
+        placed: number of the waiting pods that get a node. waiting: number of waiting pods.
+        moved: pods that leave their nodes and get other ones. evicted: pods that leave and then wait, or do not come back.
+        commands: that make the change, as far as kubectl can.
+        objects: documents that are new or changed. deleted: keys of pods that are deleted.
     """
 
     rank: int
@@ -75,15 +70,14 @@ class Unblocking(msgspec.Struct, frozen=True, kw_only=True):
     """Why a pod, or the pods of a workload, wait, and suggestions to get them placed.
 
     Attributes:
-        verdict: the verdict, in one sentence.
-        pods: the pods in question.
-        waiting: those of them that fit nowhere now.
+        verdict: in one sentence.
+        pods: the pods in question. waiting: those of them that fit nowhere now.
         fits: whether all fit unchanged; then there is nothing to suggest.
         cause: why the first of them fits nowhere; None if all fit.
         suggestions: the least risky first.
         trials: number of trials made.
         limits: what was not tried.
-        assumptions: the assumptions that the answer makes, see `bayplan.app.sources`.
+        assumptions: that the answer makes, see `bayplan.app.sources`.
     """
 
     verdict: str
@@ -102,13 +96,12 @@ class Unblocking(msgspec.Struct, frozen=True, kw_only=True):
         return Rows(self.suggestions, Suggestion)
 
 
-def unblock(trial: TrialCluster, pods: Sequence[Pod], catalogue: Sequence[Node] = ()) -> Unblocking:
+def unblock(trial: Trial, pods: Sequence[Pod], catalogue: Sequence[Node] = (), *, others: int = 0) -> Unblocking:
     """Return suggestions to get some pods placed.
 
     Args:
-        trial: the cluster.
-        pods: the pods of one workload, or a single one; without nodes.
-        catalogue: available nodes; shapes of the cluster if there are none.
+        trial: the cluster. pods: of one workload, or a single one; without nodes.
+        catalogue: available nodes; shapes of the cluster if there are none. others: number of other waiting pods, for the limits.
 
     Raises:
         InputError: no profile has the scheduler name that a pod asks for.
@@ -127,6 +120,9 @@ def unblock(trial: TrialCluster, pods: Sequence[Pod], catalogue: Sequence[Node] 
         judged = judge(trial, waiting[0])
     search = _Search(trial, judged, pods, now.count, ShapeCatalogue(trial, catalogue))
     found = search.run()
+    limits = search.limits
+    if others:
+        limits.append(f"{format_count(others, 'other waiting pod')} left out, which may be scheduled first")
     ranked = [replace(each, rank=place) for place, each in enumerate(found, start=1)]
     return Unblocking(
         verdict=_verdict(judged, waiting, len(pods), ranked),
@@ -136,7 +132,7 @@ def unblock(trial: TrialCluster, pods: Sequence[Pod], catalogue: Sequence[Node] 
         cause=judged.cause,
         suggestions=ranked,
         trials=trial.trials - before,
-        limits=search.limits,
+        limits=limits,
     )
 
 
@@ -158,16 +154,11 @@ class _Search:
     """Tries steps one by one, then in pairs.
 
     Args:
-        trial: the cluster.
-        judged: the first pod that waits.
-        pods: all that were asked about.
-        fit: how many of them fit already.
-        shapes: the shapes of nodes that can be added.
+        trial: the cluster. judged: the first pod that waits. pods: all that were asked about. fit: how many of them fit already.
+        shapes: of nodes that can be added.
     """
 
-    def __init__(
-        self, trial: TrialCluster, judged: Judgement, pods: Sequence[Pod], fit: int, shapes: ShapeCatalogue
-    ) -> None:
+    def __init__(self, trial: Trial, judged: Judgement, pods: Sequence[Pod], fit: int, shapes: ShapeCatalogue) -> None:
         self.limits: list[str] = []
         self._trial = trial
         self._judged = judged

@@ -24,7 +24,7 @@ from bayplan.formats.result_annotations import HISTORY, PREFIX, SELECTED_NODE, d
 from bayplan.live.annotated_attempts import annotated_attempt
 from bayplan.live.decision_store import AnnotatedAttempt, DecisionStore
 from bayplan.live.object_mirror import Change
-from bayplan.objects.pod import Pod
+from bayplan.objects.pod import Pod, waiting_message
 
 MAX_PROBLEMS = 100
 """Maximum number of pods whose latest problem is stored."""
@@ -218,7 +218,4 @@ def _message(pod: Pod) -> str:
     """Return why a pod has no node, from its condition."""
     if pod.metadata.annotations.get(SELECTED_NODE):
         return ""
-    for condition in pod.status.conditions:
-        if condition.type == "PodScheduled" and condition.status == "False":
-            return condition.message
-    return ""
+    return waiting_message(pod)

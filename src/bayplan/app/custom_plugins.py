@@ -47,12 +47,14 @@ def load_custom_plugins(options: Sequence[str], registry: Registry) -> tuple[Reg
 
     Args:
         options: the values of ``--plugin``: ``FILE.py:Class``, or the name of an installed plugin; each may end in ``=WEIGHT``.
-        registry: the plugins that there are.
+        registry: the known plugins; it may already have installed ones.
 
     Raises:
         PluginError: a file or class does not exist or is invalid, a name is taken, or a weight is not a number.
     """
-    registry = _with_contrib(registry.with_plugins(*_installed_plugins()), options)
+    known = registry.plugins.values()
+    installed = [plugin for plugin in _installed_plugins() if plugin not in known]
+    registry = _with_contrib(registry.with_plugins(*installed), options)
     modules: dict[Path, ModuleType] = {}
     enabled: list[CustomPlugin] = []
     for option in options:

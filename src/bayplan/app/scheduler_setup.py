@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
 from bayplan.app.custom_plugins import CustomPlugin, load_custom_plugins
 from bayplan.app.mode import Mode
@@ -24,6 +25,16 @@ from bayplan.plugins.registry import in_tree_registry
 from bayplan.state.cluster_state import ClusterState
 
 
+class SetupOrigin(msgspec.Struct, frozen=True, kw_only=True):
+    """What a scheduler was read from; see `read_setup`."""
+
+    config: Path | None = None
+    algorithm_provider: str = ""
+    feature_gates: str = ""
+    text: str = ""
+    where: str = ""
+
+
 class SchedulerSetup(msgspec.Struct, frozen=True, kw_only=True):
     """A configured scheduler.
 
@@ -34,6 +45,7 @@ class SchedulerSetup(msgspec.Struct, frozen=True, kw_only=True):
         feature_gates: the gates that change decisions.
         custom_plugins: the enabled ones.
         connections: the connections to the extenders of the configuration; the owner closes them.
+        origin: what the setup was read from.
     """
 
     mode: Mode
@@ -42,6 +54,7 @@ class SchedulerSetup(msgspec.Struct, frozen=True, kw_only=True):
     feature_gates: FeatureGates
     custom_plugins: Sequence[CustomPlugin]
     connections: ExtenderConnections
+    origin: SetupOrigin = SetupOrigin()
 
     def make(
         self,
@@ -92,6 +105,40 @@ class SchedulerSetup(msgspec.Struct, frozen=True, kw_only=True):
             extenders=extenders,
         )
 
+    def read_again(self, origin: SetupOrigin) -> SchedulerSetup:
+        """Return the scheduler of another origin, with the mode and the custom plugins of this one.
+
+        Raises:
+            InputError: see `read_setup`.
+        """
+        found = read_setup(
+            mode=self.mode,
+            config=origin.config,
+            algorithm_provider=origin.algorithm_provider,
+            feature_gates=origin.feature_gates,
+            text=origin.text,
+            where=origin.where,
+            registry=self.registry,
+        )
+        return found.enabling(self.custom_plugins, self.registry)
+
+    def with_plugins(self, options: Sequence[str]) -> SchedulerSetup:
+        """Return the scheduler with more custom plugins, given as values of ``--plugin``.
+
+        Raises:
+            PluginError: see `load_custom_plugins`.
+        """
+        registry, plugins = load_custom_plugins(options, self.registry)
+        return self.enabling(plugins, registry)
+
+    def enabling(self, plugins: Sequence[CustomPlugin], registry: Registry) -> SchedulerSetup:
+        """Return the scheduler with more plugins of a registry enabled."""
+        configuration = self.configuration.with_plugins(
+            [(each.plugin.name, each.weight) for each in plugins], registry.extension_points_for_configuration
+        )
+        custom = [*self.custom_plugins, *plugins]
+        return replace(self, configuration=configuration, registry=registry, custom_plugins=custom)
+
     def connect(self) -> ExtenderConnections:
         """Return new connections with the same extenders, for a copy that lives longer than this."""
         if self.mode is Mode.CLASSIC:
@@ -110,6 +157,7 @@ def read_setup(
     plugins: Sequence[str] = (),
     text: str = "",
     where: str = "",
+    registry: Registry | None = None,
 ) -> SchedulerSetup:
     """Read the configuration of a scheduler and its plugins.
 
@@ -121,6 +169,7 @@ def read_setup(
         plugins: the custom plugins, see `bayplan.app.custom_plugins.load_custom_plugins`.
         text: a KubeSchedulerConfiguration, if there is no `config`.
         where: the origin of `text`, for errors.
+        registry: the known plugins; by default those of kube-scheduler.
 
     Raises:
         InputError: a file, an option or a plugin is invalid.
@@ -131,7 +180,7 @@ def read_setup(
         raise InputError("--algorithm-provider", got=f"'{algorithm_provider}'", hint="--mode classic with it")
     # Load plugins first, because the configuration may name them.
     gates = FeatureGates.from_text(feature_gates, where="--feature-gates")
-    registry, custom_plugins = in_tree_registry(), list[CustomPlugin]()
+    registry, custom_plugins = registry or in_tree_registry(), list[CustomPlugin]()
     if plugins or config is not None or text:
         # Only these enable custom plugins; searching all installed packages is slow.
         registry, custom_plugins = load_custom_plugins(plugins, registry)
@@ -139,17 +188,16 @@ def read_setup(
         found = _load(text.encode(), where, gates, registry)
     else:
         found = read_configuration(config, gates, registry)
-    configuration = found.with_plugins(
-        [(custom.plugin.name, custom.weight) for custom in custom_plugins], registry.extension_points_for_configuration
-    )
-    return SchedulerSetup(
+    setup = SchedulerSetup(
         mode=mode,
-        configuration=configuration,
+        configuration=found,
         registry=registry,
         feature_gates=gates,
-        custom_plugins=custom_plugins,
-        connections=ExtenderConnections(configuration.extenders),
+        custom_plugins=(),
+        connections=ExtenderConnections(found.extenders),
+        origin=SetupOrigin(config=config, feature_gates=feature_gates, text=text, where=where),
     )
+    return setup.enabling(custom_plugins, registry)
 
 
 def _read_classic(
@@ -167,6 +215,7 @@ def _read_classic(
         feature_gates=FeatureGates(),
         custom_plugins=custom_plugins,
         connections=classic_mode.connect_extenders(configuration),
+        origin=SetupOrigin(config=policy, algorithm_provider=algorithm_provider, feature_gates=feature_gates),
     )
 
 

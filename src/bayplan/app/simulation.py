@@ -223,4 +223,5 @@ def _summary(inputs: Inputs) -> InputSummary:
             if count:
                 objects[kind] = objects.get(kind, 0) + count
     files = [*manifest.files, *(trace.files if trace is not None else ())]
-    return InputSummary(files=files, objects=objects, unused=unused, warnings=manifest.warnings)
+    warnings = [*manifest.warnings, *(trace.warnings if trace is not None else ())]
+    return InputSummary(files=files, objects=objects, unused=unused, warnings=warnings)

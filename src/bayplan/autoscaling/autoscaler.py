@@ -1,10 +1,9 @@
 """The cluster autoscaler as an agent of a simulation: at each scan it adds nodes for waiting pods, or removes unneeded ones.
 
-It scans only if something changed since the last scan, or if a time that it waits for has come: other scans would have the same
-    result.
-Hypothetical changes are tried with the real scheduler in a fork, as upstream tries them with the scheduler's filters.
+It scans only if something changed since the last scan, or if a time that it waits for has come: other scans would find the same.
+What would happen is tried with the real scheduler in a fork, as upstream tries it with the scheduler's filters.
 
-Not implemented: node auto-provisioning, balancing of similar groups, unready nodes, failed scale-ups, limits of cores and memory.
+Left out: node auto-provisioning, balancing of similar groups, unready nodes, failed scale-ups, limits of cores and memory.
 Source: https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/FAQ.md
 """
 
@@ -14,7 +13,7 @@ from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
-from bayplan.answers.node_offers import add_node, daemon_models
+from bayplan.answers.node_shapes import daemon_models, with_daemons
 from bayplan.answers.question_cluster import QuestionCluster, SchedulerMaker
 from bayplan.answers.trial import Trial
 from bayplan.autoscaling.configuration import GROUP_LABEL, AutoscalerConfiguration, NodeGroup
@@ -24,7 +23,7 @@ from bayplan.base.go_text.times import parse_time_ns
 from bayplan.base.random_streams import RandomStreams
 from bayplan.objects.meta import ObjectMeta
 from bayplan.objects.node import Node, NodeCondition
-from bayplan.objects.pod import Pod
+from bayplan.objects.pod import Pod, not_scheduled
 from bayplan.objects.requests import Amounts, accounted_requests, node_amounts
 from bayplan.sim.operations import Apply, Operation
 from bayplan.sim.scaling import NodeLifetime, ScalingEvent, ScalingKind, ScalingSummary, group_costs
@@ -38,12 +37,12 @@ class ClusterAutoscaler:
     """The autoscaler of one simulation; see `bayplan.sim.agents.Agent`.
 
     Args:
-        configuration: the options and node groups.
-        simulator: the simulator with the cluster.
-        scheduler: the function that returns the factory of the trials' schedulers; called at each scan.
+        configuration: options and node groups.
+        simulator: with the cluster.
+        scheduler: returns what makes the schedulers that trials are decided by; asked at each scan.
 
     Attributes:
-        events: the events, in order.
+        events: what it did, in order.
     """
 
     def __init__(
@@ -82,7 +81,7 @@ class ClusterAutoscaler:
     # --- a scan -------------------------------------------------------------------------------------------------------
 
     def act(self, now_ns: int, changes: int) -> Sequence[tuple[int, Operation]]:
-        """Scan the cluster; return the nodes that start and those to remove."""
+        """Scan the cluster; return the nodes that start and those that go."""
         self._next_scan_ns = now_ns + self.configuration.scan_interval_ns
         self._waits_until_ns = None
         store = self._simulator.cluster.store
@@ -97,7 +96,7 @@ class ClusterAutoscaler:
             added_ns = self._last_added_ns
             found = self._scale_down.run(cluster, now_ns, counts, added_ns, starting=bool(self._starting))
             self._wait_until(self._scale_down.next_ns)
-        # Operations of this scan are changes, too, and are processed in the next one.
+        # Operations of this scan are changes, too, and are looked at in the next one.
         self._scanned_changes = changes
         return found
 
@@ -106,19 +105,19 @@ class ClusterAutoscaler:
             self._waits_until_ns = time_ns
 
     def _size(self, group: NodeGroup) -> int:
-        """Return the number of nodes of a group, including starting ones."""
+        """Return the number of nodes of a group, those that start included."""
         nodes = [*self._simulator.cluster.store.nodes.values(), *(node for _, node in self._starting.values())]
         return sum(node.metadata.labels.get(GROUP_LABEL) == group.name for node in nodes)
 
     def summary(self, lifetimes: Sequence[NodeLifetime], end_ns: int) -> ScalingSummary:
-        """Return the events, and the cost of the groups' nodes until the end of a run."""
+        """Return what it did, and what the nodes of its groups cost until the end of a run."""
         prices = {group.name: group.price for group in self.configuration.groups}
         return ScalingSummary(events=self.events, costs=group_costs(lifetimes, self._group_of, prices, end_ns))
 
     # --- scale-up -----------------------------------------------------------------------------------------------------
 
     def _scale_up(self, cluster: QuestionCluster, now_ns: int) -> list[tuple[int, Operation]]:
-        """Grow one group for the waiting pods that new nodes would accept, or groups below their minimum."""
+        """Grow one group for the waiting pods that new nodes would take, or groups below their minimum."""
         below = [(group, group.min_size - self._size(group)) for group in self.configuration.groups]
         found = [
             operation
@@ -140,10 +139,8 @@ class ClusterAutoscaler:
         cutoff = self.configuration.options.expendable_pods_priority_cutoff
         found: list[Pod] = []
         for pod in cluster.waiting.values():
-            unschedulable = any(
-                each.type == "PodScheduled" and each.status == "False" and each.reason == "Unschedulable"
-                for each in pod.status.conditions
-            )
+            condition = not_scheduled(pod)
+            unschedulable = condition is not None and condition.reason == "Unschedulable"
             if not unschedulable or (pod.spec.priority or 0) < cutoff or pod.status.nominated_node_name:
                 continue
             old_enough_ns = _created_ns(pod, now_ns) + self.configuration.new_pod_delay_ns
@@ -154,11 +151,11 @@ class ClusterAutoscaler:
         return found
 
     def _options(self, cluster: QuestionCluster, waiting: Sequence[Pod]) -> list[Option]:
-        """Return the result of growing each group, for the pods that do not fit on starting nodes."""
-        daemons = daemon_models(cluster)
+        """Return what growing each group would do for the pods that starting nodes don't take."""
+        daemons = daemon_models(cluster.state)
         with cluster.trial(preempts=False) as trial:
             for _, node in self._starting.values():
-                add_node(trial, node, daemons, cluster)
+                trial.add_all(with_daemons(node, daemons))
             trial.add_all(waiting)
             trial.settle()
             served = [pod for pod in waiting if pod.key in trial.placed]
@@ -186,24 +183,20 @@ class ClusterAutoscaler:
         waiting: Sequence[Pod],
         daemons: Sequence[Pod],
     ) -> Option:
-        """Return the number of new nodes of a group that waiting pods need: nodes are added while each accepts at least one.
+        """Return how many new nodes of a group waiting pods need: nodes are added while each takes at least one.
 
         Args:
-            cluster: the current cluster.
-            group: the group to grow.
-            room: the number of nodes that may be added.
-            served: the pods that fit on starting nodes.
-            waiting: the waiting pods.
-            daemons: see `daemon_models`.
+            cluster: as it is. group: to grow. room: nodes that may be added. served: pods that starting nodes take.
+            waiting: the other ones. daemons: see `daemon_models`.
         """
         with cluster.trial(preempts=False) as trial:
             for _, node in self._starting.values():
-                add_node(trial, node, daemons, cluster)
+                trial.add_all(with_daemons(node, daemons))
             self._try(trial, served)
             before: frozenset[str] = frozenset()
             nodes = 0
             while nodes < room:
-                add_node(trial, _node_of(group, f"trial-{group.name}-{nodes}"), daemons, cluster)
+                trial.add_all(with_daemons(_node_of(group, f"trial-{group.name}-{nodes}"), daemons))
                 self._try(trial, [pod for pod in waiting if pod.key not in before])
                 taken = frozenset(pod.key for pod in waiting if pod.key in trial.placed)
                 if taken == before:
@@ -222,7 +215,7 @@ class ClusterAutoscaler:
         return Option(group=group, nodes=nodes, pods=[pod.key for pod in pods], offered=offered, requested=requested)
 
     def _try(self, trial: Trial, pods: Sequence[Pod]) -> None:
-        """Schedule pods; pods that were already tried are added as new ones, without their backoff."""
+        """Schedule pods; those that were tried before come back as new ones, without their backoff."""
         for pod in pods:
             trial.remove_pod(pod.key)
         trial.add_all(pods)
@@ -255,7 +248,7 @@ def _created_ns(pod: Pod, now_ns: int) -> int:
 
 
 def _node_of(group: NodeGroup, name: str) -> Node:
-    """Return a new node of a group that is ready."""
+    """Return a new node of a group, ready."""
     template = group.template
     labels = {**template.metadata.labels, HOSTNAME: name, GROUP_LABEL: group.name}
     metadata = ObjectMeta(name=name, labels=labels, annotations=template.metadata.annotations)

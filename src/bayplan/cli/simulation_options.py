@@ -18,7 +18,7 @@ from bayplan.formats.inputs import Inputs, LoadProgress
 from bayplan.sim.progress import Progress as SimulatorProgress
 from bayplan.sim.result import SimulationResult
 
-INPUT_HELP = "Manifests, cluster dumps or Alibaba OpenB traces: files, folders, patterns, or - (stdin)."
+INPUT_HELP = "Manifests, cluster dumps or traces (docs/traces.md): files, folders, patterns, or - (stdin)."
 
 ModeOption: TypeAlias = Annotated[
     Mode, typer.Option("--mode", help="Current scheduler, or that of v1.16 (docs/classic.md).")
@@ -29,6 +29,10 @@ Config: TypeAlias = Annotated[
         metavar="FILE",
         help="KubeSchedulerConfiguration, or Policy in classic mode. [default: kube-scheduler's defaults]",
     ),
+]
+SourceConfig: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="KubeSchedulerConfiguration, or Policy in classic mode. [default: the source's]"),
 ]
 PolicyConfigFile: TypeAlias = Annotated[
     Path | None, typer.Option(metavar="FILE", help="Policy for classic mode; the same as --config. [default: none]")
@@ -44,6 +48,10 @@ FeatureGates: TypeAlias = Annotated[
     typer.Option(
         metavar="A=true,B=false", help="Feature gates, as for kube-scheduler. [default: those of the release]"
     ),
+]
+SourceFeatureGates: TypeAlias = Annotated[
+    str,
+    typer.Option(metavar="A=true,B=false", help="Feature gates, as for kube-scheduler. [default: the source's]"),
 ]
 Plugins: TypeAlias = Annotated[
     list[str] | None,

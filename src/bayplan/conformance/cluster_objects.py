@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
+from bayplan.cluster.owned_pods import is_finished
 from bayplan.base.errors import InputError
 from bayplan.conformance.cases import Json, JsonObject
 from bayplan.engine.queued_pod import key_of
@@ -17,8 +18,6 @@ from bayplan.objects.namespace import Namespace
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
 from bayplan.objects.policy import PriorityClass
-
-FINISHED = ("Succeeded", "Failed")
 
 
 @dataclass
@@ -60,7 +59,7 @@ def read_objects(case: JsonObject) -> ClusterObjects:
     for item in cluster:
         if not isinstance(item, Pod):
             found.others.append(item)
-        elif item.status.phase not in FINISHED:
+        elif not is_finished(item):
             pod = classes.resolve(item)
             (found.bound if pod.spec.node_name else found.pending).append(pod)
         if isinstance(item, Namespace):

@@ -17,7 +17,8 @@ from threading import Event, Lock, Thread
 import msgspec
 
 from bayplan.analysis.run_facts import RunFacts, run_facts
-from bayplan.answers.copies import comes_back, replacement
+from bayplan.answers.copies import replacement
+from bayplan.answers.displaced_pods import comes_back
 from bayplan.answers.workloads import WorkloadObjects, find_workload
 from bayplan.apiserver.bridge.typed_store import KIND_OF_TABLE
 from bayplan.apiserver.store.store import Snapshot

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bayplan.base.go_text.times import parse_instant
-from bayplan.http_api.interning import TextCodes
-from bayplan.http_api.named_rows import NamedRows
+from bayplan.http_api.named_rows import NamedRows, TextCodes
 from bayplan.objects.node import Node, is_ready
 from bayplan.objects.requests import Amounts, node_amounts
 from bayplan.sim.usage import ZONE_LABEL

@@ -15,11 +15,10 @@ import numpy as np
 
 from bayplan.base.go_text.times import parse_instant
 from bayplan.engine.decision import Outcome, Record
-from bayplan.http_api.interning import TextCodes
-from bayplan.http_api.named_rows import NamedRows, NameOrder
-from bayplan.objects.pod import Pod
+from bayplan.http_api.named_rows import NamedRows, NameOrder, TextCodes
+from bayplan.objects.pod import Pod, waiting_message
 from bayplan.objects.requests import Amounts, RequestGates, accounted_requests
-from bayplan.sim.result import PodFate, PodTimeline
+from bayplan.sim.result import FATES, PodFate, PodTimeline
 from bayplan.state.arrays import Bools, Index, Ints
 
 MAX_DELETED = 10_000
@@ -30,7 +29,6 @@ NEVER = np.iinfo(np.int64).max
 
 _FIRST_ROWS = 1024
 _SPARE_MESSAGES = 10_000
-_FINISHED = {"Succeeded": PodFate.SUCCEEDED, "Failed": PodFate.FAILED}
 
 
 class PodStatus(IntEnum):
@@ -53,7 +51,7 @@ STATUS_NAMES = {status.text: status for status in PodStatus}
 
 def status_of(pod: Pod) -> PodStatus:
     """Return the status of a pod, from its object alone."""
-    if pod.status.phase in _FINISHED:
+    if pod.status.phase in FATES:
         return PodStatus.FINISHED
     if pod.metadata.deletion_timestamp is not None:
         return PodStatus.TERMINATING
@@ -249,7 +247,7 @@ class PodTable:
         columns["node"][row] = self._nodes.code(spec.node_name)
         columns["priority"][row] = spec.priority or 0
         self._take_requests(row, pod)
-        message = _condition_message(pod)
+        message = "" if pod.spec.node_name else waiting_message(pod)
         if message or spec.node_name:
             self._say(row, life, message)
 
@@ -297,8 +295,8 @@ class PodTable:
             life.bound_ns, life.node, life.fate = now_ns, pod.spec.node_name, PodFate.PLACED
         if phase == "Running":
             life.started_ns = life.started_ns or now_ns
-        elif life.ended_ns is None and phase in _FINISHED:
-            life.ended_ns, life.fate = now_ns, _FINISHED[phase]
+        elif life.ended_ns is None and phase in FATES:
+            life.ended_ns, life.fate = now_ns, FATES[phase]
         if life.fate in (PodFate.PENDING, PodFate.GATED):
             life.fate = PodFate.GATED if pod.spec.scheduling_gates else PodFate.PENDING
 
@@ -355,13 +353,3 @@ class PodTable:
             life.last_failure_ns = record.time_ns
             if not life.node:
                 self._say(row, life, record.message)
-
-
-def _condition_message(pod: Pod) -> str:
-    """Return why a pod has no node, from its condition PodScheduled."""
-    if pod.spec.node_name:
-        return ""
-    for condition in pod.status.conditions:
-        if condition.type == "PodScheduled" and condition.status == "False":
-            return condition.message
-    return ""

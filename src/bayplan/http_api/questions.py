@@ -19,7 +19,6 @@ from starlette.requests import Request
 
 from bayplan.answers.present import present_pods
 from bayplan.answers.question_cluster import QuestionCluster
-from bayplan.answers.trial_cluster import TrialCluster
 from bayplan.answers.workloads import find_workload
 from bayplan.base.errors import BayplanError, InputError
 from bayplan.base.go_text.times import format_instant
@@ -130,25 +129,6 @@ class Inquiry:
     def scheduler(self, configuration: SchedulerConfiguration) -> QuestionScheduler:
         """Return a scheduler with another configuration; its extenders are not called."""
         return QuestionScheduler(self._settings, configuration, self._runner)
-
-    def trial(self) -> TrialCluster:
-        """Return a fork of the cluster in which changes are tried and undone."""
-        cluster = self.cluster
-        maker = cluster.scheduler
-        assert isinstance(maker, QuestionScheduler)
-
-        def make(state: ClusterState, without: Collection[str]) -> Scheduler:
-            return maker.make(
-                seed=cluster.seed,
-                start_ns=cluster.now_ns,
-                record_level=RecordLevel.OFF,
-                state=state,
-                sampling=False,
-                without=without,
-            )
-
-        waiting = cluster.waiting.values()
-        return TrialCluster(cluster.state.fork(), make, waiting, cluster.now_ns, cluster.checkpoint)
 
     @cached_property
     def profiles(self) -> Collection[str]:

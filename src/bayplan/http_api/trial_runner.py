@@ -59,11 +59,6 @@ class TrialRunner(PluginRunner):
             self._ended_by = str(failure)
             raise TrialEnded(self._ended_by) from failure
 
-    @property
-    def ended_by(self) -> str:
-        """The call that was cut off, or ""."""
-        return self._ended_by
-
 
 def deadline_of(registry: Registry) -> float:
     """Return the time limit for a call of a custom plugin in the running scheduler, in seconds."""

@@ -16,13 +16,14 @@ from collections.abc import Callable, Sequence
 
 from msgspec import Struct, field
 
+from bayplan.cluster.owned_pods import is_active
 from bayplan.engine.cycle import ScheduleResult
 from bayplan.engine.plan import Plan
 from bayplan.engine.records import Record, RecordLevel, Records
 from bayplan.engine.scheduler import Scheduler
 from bayplan.live.cluster_feed import ObjectChange
 from bayplan.objects.meta import KubernetesObject
-from bayplan.objects.pod import Pod
+from bayplan.objects.pod import Pod, not_scheduled
 from bayplan.state.cluster_state import ClusterState
 
 SETTLE_NS = 1_000_000_000
@@ -240,12 +241,7 @@ class DryRun:
         self._know(old, None, now_ns)
 
     def _is_waiting(self, pod: Pod) -> bool:
-        return (
-            not pod.spec.node_name
-            and pod.metadata.deletion_timestamp is None
-            and pod.status.phase not in ("Succeeded", "Failed")
-            and pod.spec.scheduler_name in self._scheduler.profiles
-        )
+        return not pod.spec.node_name and is_active(pod) and pod.spec.scheduler_name in self._scheduler.profiles
 
     # --- verdicts -----------------------------------------------------------------------------------------------------
 
@@ -324,7 +320,5 @@ def _is_shared(verdict: _Open, answer: _Answer) -> bool:
 
 def _refusal(pod: Pod) -> str:
     """Return why the cluster's scheduler found no node for a pod; "" if there is no such condition."""
-    for condition in pod.status.conditions:
-        if condition.type == "PodScheduled" and condition.status == "False" and condition.reason == "Unschedulable":
-            return condition.message
-    return ""
+    condition = not_scheduled(pod)
+    return condition.message if condition is not None and condition.reason == "Unschedulable" else ""

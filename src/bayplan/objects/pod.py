@@ -313,3 +313,16 @@ class Pod(KubernetesObject, frozen=True, kw_only=True):
 
     spec: PodSpec = PodSpec()
     status: PodStatus = PodStatus()
+
+
+def not_scheduled(pod: Pod) -> PodCondition | None:
+    """Return the condition PodScheduled of a pod if it is False, as the cluster's scheduler has written it; None otherwise."""
+    return next(
+        (each for each in pod.status.conditions if each.type == "PodScheduled" and each.status == "False"), None
+    )
+
+
+def waiting_message(pod: Pod) -> str:
+    """Return why a pod has no node, from its condition PodScheduled; "" if that says nothing."""
+    condition = not_scheduled(pod)
+    return "" if condition is None else condition.message

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bayplan.cluster.owned_pods import is_finished
 from bayplan.cluster.store import ObjectStore
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod
@@ -28,7 +29,7 @@ def _conflict(pod: Pod, name: str) -> str:
         reason = f"pod {name} is being deleted, cannot be assigned to a host"
     elif pod.spec.node_name:
         reason = f'pod {name} is already assigned to node "{pod.spec.node_name}"'
-    elif pod.status.phase in ("Succeeded", "Failed"):
+    elif is_finished(pod):
         # The real server would accept it: a pod without a node does not finish there.
         reason = f"pod {name} has finished"
     return f'Operation cannot be fulfilled on pods/binding "{name}": {reason}' if reason else ""

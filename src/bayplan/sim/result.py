@@ -40,6 +40,10 @@ class PodFate(StrEnum):
     UNATTENDED = "unattended"
 
 
+FATES = {"Succeeded": PodFate.SUCCEEDED, "Failed": PodFate.FAILED}
+"""The fates of finished pods, by phase."""
+
+
 class PodTimeline(msgspec.Struct, kw_only=True):
     """The timeline of one pod. A pod recreated under the same name has a timeline of its own.
 

@@ -8,12 +8,10 @@ from bayplan.engine.queued_pod import key_of
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
-from bayplan.sim.result import PodFate, PodTimeline
+from bayplan.sim.result import FATES, PodFate, PodTimeline
 from bayplan.sim.scaling import NodeLifetime
 from bayplan.sim.usage import ZONE_LABEL
 from bayplan.sim.workloads import Workloads
-
-_FINISHED = {"Succeeded": PodFate.SUCCEEDED, "Failed": PodFate.FAILED}
 
 
 class Timelines:
@@ -74,8 +72,8 @@ class Timelines:
         if status.phase == "Running":
             if timeline.started_ns is None:
                 timeline.started_ns = now_ns
-        elif timeline.ended_ns is None and status.phase in _FINISHED:
-            timeline.ended_ns, timeline.fate = now_ns, _FINISHED[status.phase]
+        elif timeline.ended_ns is None and status.phase in FATES:
+            timeline.ended_ns, timeline.fate = now_ns, FATES[status.phase]
 
     def _node(self, node: Node, now_ns: int) -> None:
         name = node.metadata.name

@@ -14,8 +14,8 @@ MAX_OPERATIONS = 10_000
 """Maximum number of operations of a patch; kube-apiserver's limit."""
 MAX_COPIED_BYTES = 3 * 1024 * 1024
 """Maximum size of JSON that the copies of a patch may add; kube-apiserver's limit."""
-MAX_MOVED_ITEMS = 400_000_000
-"""Maximum number of list items that insertions and removals may move: half a second of work. Upstream copies whole lists."""
+MAX_MOVED_ITEMS = 200_000_000
+"""Maximum number of list items that insertions and removals may move: a quarter second of work. Upstream copies whole lists."""
 
 
 class JsonPatchError(ValueError):

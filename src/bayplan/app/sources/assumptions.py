@@ -8,6 +8,7 @@ from bayplan.app.mode import Mode
 from bayplan.app.sources.cluster_source import Assumption, SourceOptions, UnreadKind
 from bayplan.base.errors import InputError
 from bayplan.base.go_text.times import format_time, parse_time_ns
+from bayplan.cluster.owned_pods import is_finished
 from bayplan.framework.configuration.loading import SchedulerConfiguration
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.node import Node
@@ -90,7 +91,7 @@ def scheduler_name_assumption(
     known = {profile.scheduler_name for profile in configuration.profiles}
     names: dict[str, int] = {}
     for item in objects:
-        if isinstance(item, Pod) and not item.spec.node_name and item.status.phase not in ("Succeeded", "Failed"):
+        if isinstance(item, Pod) and not item.spec.node_name and not is_finished(item):
             name = item.spec.scheduler_name
             if name not in known:
                 names[name] = names.get(name, 0) + 1

@@ -1,4 +1,4 @@
-"""The GPUs of all nodes with the free share of each, updated with the pods on the nodes."""
+"""The GPUs of all nodes with what is free of each, kept up to date with the pods on the nodes."""
 
 from __future__ import annotations
 
@@ -12,35 +12,35 @@ from bayplan.state.arrays import Index, Ints
 from bayplan.state.cluster_state import ClusterState
 
 Assignments = dict[str, tuple[str, tuple[int, ...]]]
-"""Assignments by pod key: the UID of the pod, and the numbers of its GPUs on its node."""
+"""By the key of a pod: its UID, and the numbers of its GPUs on the node that it is on."""
 
 PRUNE_ABOVE = 4096
-"""Number of assignments above which those of deleted pods are dropped."""
+"""Assignments above which those of pods that no longer exist are dropped."""
 
 FIRST_KINDS = 9
-"""Initial number of columns for kinds: most machines have up to 8 GPUs."""
+"""Columns for kinds at first: most machines have up to 8 GPUs."""
 
 SHARE_KIND = 0
-"""Kind of the pods that share a GPU; the kind of other pods is their number of GPUs."""
+"""Kind of the pods that share a GPU; whole GPUs have the kind of their number."""
 
 
 class DeviceTable:
     """Free milli of every GPU, by row of the cluster state.
 
-    The GPUs of a pod are those that a policy chose when it reserved them, those of its annotation, or else the fitting ones with
-    the least room. A pod keeps them while it is on its node, and gets them back after a dry run removed it.
+    The GPUs of a pod are those that a policy chose when it reserved them, those of its annotation, or else those with the least
+    room that fit. A pod keeps them while it is on its node, and gets them back after a dry run took it off.
 
     Args:
         state: the cluster.
-        assignments: the assignments by pod; written here and by policies.
-        alive: the unfinished pods of the cluster, by key.
+        assignments: by pod; written here and by policies.
+        alive: all unfinished pods of the cluster, by key.
 
     Attributes:
         free: int64[rows, GPUs], 0 for GPUs that a node lacks.
         counts: int64[rows], the number of GPUs.
         models: int64[rows], positions in `model_names`.
-        kinds: int64[rows, kinds], the number of pods of each kind on a node: pods that share a GPU, then pods of 1, 2, ... GPUs.
-        model_names: the names of all models seen.
+        kinds: int64[rows, kinds], how many pods of each kind are on a node: pods that share a GPU, then pods of 1, 2, ... GPUs.
+        model_names: all models seen.
     """
 
     def __init__(self, state: ClusterState, assignments: Assignments, alive: Mapping[str, Pod]) -> None:
@@ -75,8 +75,8 @@ class DeviceTable:
                 del self._assignments[key]
 
     def assign(self, pod: Pod, row: int, numbers: tuple[int, ...]) -> None:
-        """Record the GPUs of a pod on a row."""
-        self._assignments[_key(pod)] = (pod.metadata.uid, numbers)
+        """Note the GPUs of a pod on a row."""
+        self._assignments[pod_key(pod)] = (pod.metadata.uid, numbers)
         self._stale.add(row)
 
     def model_of(self, row: int) -> str:
@@ -85,8 +85,8 @@ class DeviceTable:
         return gpus_of(node)[1] if node is not None else ""
 
     def free_before(self, pod: Pod, row: int) -> list[int]:
-        """Return the free share of each GPU of a row without one of its pods."""
-        key = _key(pod)
+        """Return what is free of each GPU of a row without one of its pods."""
+        key = pod_key(pod)
         node = self.state.nodes.nodes[row]
         count = gpus_of(node)[0] if node is not None else 0
         free = [GPU_SIZE_MILLI] * count
@@ -102,7 +102,7 @@ class DeviceTable:
             self._resize(len(self.free), count)
         free = [GPU_SIZE_MILLI] * count
         self.kinds[row] = 0
-        # By name: the order of arrival changes when a dry run adds them back.
+        # By name: the order in which they came changes when a dry run puts them back.
         for _, info in sorted(self.state.pods_on[row].items()) if node is not None else ():
             request = self._take(free, info.key, info.pod)
             if request.count:
@@ -115,13 +115,13 @@ class DeviceTable:
         self.models[row] = self._model_number(model)
 
     def _take(self, free: list[int], key: str, pod: Pod) -> GpuRequest:
-        """Subtract the GPUs of a pod from the free shares; return its request."""
+        """Take the GPUs of a pod from what is free; return its request."""
         request = gpu_request(pod)
         if isinstance(request, str) or not request.count:
             return GpuRequest()
         known = self._assignments.get(key)
         if known is None or known[0] != pod.metadata.uid:
-            # None if it does not fit: other schedulers may have overcommitted the node.
+            # None if it does not fit: other schedulers may have put more on the node than there is.
             known = (pod.metadata.uid, assigned_gpus(pod) or tuple(tightest(free, request) or ()))
             self._assignments[key] = known
         numbers = known[1]
@@ -149,12 +149,13 @@ class DeviceTable:
 
 
 def tightest(free: list[int], request: GpuRequest) -> list[int] | None:
-    """Return the fitting GPUs with the least room, the lowest numbers first among equals; None if there are too few."""
+    """Return the GPUs with the least room that fit, the lowest numbers first among equals; None if there are too few."""
     fitting = sorted((room, number) for number, room in enumerate(free) if room >= request.milli)
     if len(fitting) < request.count:
         return None
     return sorted(number for _, number in fitting[: request.count])
 
 
-def _key(pod: Pod) -> str:
+def pod_key(pod: Pod) -> str:
+    """Return the key of a pod's assignment, which is that of its `PodInfo`."""
     return f"{pod.metadata.namespace}/{pod.metadata.name}"

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from bayplan.base.errors import ConfigurationError
-from bayplan.contrib.gpu_sharing.devices import Assignments, DeviceTable, tightest
+from bayplan.contrib.gpu_sharing.devices import Assignments, DeviceTable, pod_key, tightest
 from bayplan.contrib.gpu_sharing.requests import GPU_INDEX, GPU_SIZE_MILLI, GpuRequest, gpu_request
-from bayplan.formats.openb import GPU_COUNT, GPU_MILLI, GPU_MODEL
+from bayplan.formats.traces.shapes import GPU_COUNT, GPU_MILLI, GPU_MODEL
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint
 from bayplan.framework.plugin import FilterPlugin, Handle, Params, Reads, ReservePlugin, ScorePlugin
@@ -24,23 +24,20 @@ from bayplan.state.views import Rows
 
 MAX_CPU_MILLI = 128_000
 MAX_GPU_MILLI = 8_000
-"""The largest machine of the published experiments, which its policies scale amounts by."""
+"""The largest machine of the published experiments, by which its policies scale amounts."""
 
 CHOSEN_GPUS = "GpuSharingDevices"
-"""Key of the cycle state under which the first policy of a profile stores the GPUs that it chose; the others use the same."""
+"""Under this key of the cycle state, the first policy of a profile leaves the GPUs that it chose; the others use the same."""
 
 _NO_GPUS, _OTHER_MODEL, _NO_ROOM, _BAD_REQUEST = 1, 2, 3, 4
 
 
 @dataclass(frozen=True, slots=True)
 class GpuSpec:
-    """The data of a pod for a policy.
+    """What a policy needs of a pod.
 
     Attributes:
-        key: the values of the other fields, for comparisons.
-        request: the GPUs of the pod.
-        cpu_milli: the requested CPU.
-        problem: the error in its annotations, or "".
+        key: all of it. request: its GPUs. cpu_milli: its CPU. problem: why its annotations can't be read, or "".
     """
 
     key: Hashable
@@ -54,11 +51,8 @@ class GpuNodes:
     """Some nodes as arrays, one element per row of a view.
 
     Attributes:
-        cpu: int64, free CPU in milli.
-        free: int64[rows, GPUs], free milli of each GPU.
-        counts: int64, the number of GPUs.
-        models: positions in `DeviceTable.model_names`.
-        kinds: int64[rows, kinds], see `DeviceTable.kinds`.
+        cpu: int64, free CPU in milli. free: int64[rows, GPUs], free milli of each GPU. counts: int64, how many GPUs there are.
+        models: positions in `DeviceTable.model_names`. kinds: int64[rows, kinds], see `DeviceTable.kinds`.
     """
 
     cpu: Ints
@@ -75,7 +69,7 @@ class GpuNodes:
 
 
 class GpuPolicy(FilterPlugin[GpuSpec], ScorePlugin[GpuSpec], ReservePlugin[GpuSpec]):
-    """Filters, scores and reserves GPUs; subclasses implement `score_nodes`, and `choose` if they choose GPUs differently.
+    """Filters, scores and reserves GPUs; subclasses give `score_nodes`, and `choose` if they choose GPUs in their own way.
 
     Nodes that the filters reject may get any score.
     """
@@ -94,33 +88,30 @@ class GpuPolicy(FilterPlugin[GpuSpec], ScorePlugin[GpuSpec], ReservePlugin[GpuSp
         return ()
 
     def score_nodes(self, spec: GpuSpec, params: Params, nodes: GpuNodes) -> Ints:
-        """Return the scores of nodes; rows without room for the pod may get any."""
+        """Return the scores of nodes; rows in which the pod has no room may get any."""
         raise TypeError(f"{type(self).__name__} lacks score_nodes()")
 
     def choose(
         self, pod: Pod, cpu_milli: int, model: str, free: list[int], request: GpuRequest
     ) -> Sequence[int] | None:
-        """Return the GPUs of a node for a pod, or None if they do not fit.
+        """Return the GPUs of a node that a pod gets; None if they don't fit.
 
         Args:
-            pod: the pod.
-            cpu_milli: the free CPU of the node without the pod.
-            model: the model of the node's GPUs.
-            free: the free milli of each GPU without the pod.
-            request: the pod's GPUs.
+            pod: the pod. cpu_milli: free CPU of the node without it. model: of the node's GPUs.
+            free: free milli of each GPU without it. request: the pod's GPUs.
         """
         return tightest(free, request)
 
     # Pods and nodes.
 
     def sign_pod(self, pod: Pod) -> Hashable:
-        """Return the annotations that request GPUs."""
+        """Return the annotations that ask for GPUs."""
         annotations = pod.metadata.annotations
         found = tuple(annotations.get(name, "") for name in (GPU_COUNT, GPU_MILLI, GPU_MODEL))
         return found if any(found) else None
 
     def compile(self, pod: Pod, cluster: ClusterState) -> GpuSpec:
-        """Return the requested GPUs of a pod, and its CPU."""
+        """Read the GPUs that a pod asks for, and its CPU."""
         request = gpu_request(pod)
         problem = request if isinstance(request, str) else ""
         found = GpuRequest() if isinstance(request, str) else request
@@ -128,11 +119,16 @@ class GpuPolicy(FilterPlugin[GpuSpec], ScorePlugin[GpuSpec], ReservePlugin[GpuSp
         return GpuSpec((found, cpu_milli, problem), found, cpu_milli, problem)
 
     def table(self, state: ClusterState) -> DeviceTable:
-        """Return the current devices of a state."""
+        """Return the devices of a state, as they are now."""
+        table = self._table_of(state)
+        table.refresh()
+        return table
+
+    def _table_of(self, state: ClusterState) -> DeviceTable:
+        """Return the devices of a state, as they were when they were last refreshed."""
         table = self._table
         if table is None or table.state is not state:
             table = self._table = DeviceTable(state, self._assignments, self.handle.pods)
-        table.refresh()
         return table
 
     def nodes_of(self, rows: Rows) -> GpuNodes:
@@ -144,7 +140,7 @@ class GpuPolicy(FilterPlugin[GpuSpec], ScorePlugin[GpuSpec], ReservePlugin[GpuSp
     # Filter.
 
     def filter(self, spec: GpuSpec, params: Params | None, rows: Rows) -> Codes:
-        """Reject nodes without GPUs, with different models, and with too little room on their GPUs."""
+        """Reject nodes without GPUs, with other models, and with too little room on their GPUs."""
         codes: Codes = np.zeros(len(rows), dtype=np.uint16)
         if spec.problem:
             codes[:] = _BAD_REQUEST | UNRESOLVABLE_BIT
@@ -200,10 +196,7 @@ class GpuPolicy(FilterPlugin[GpuSpec], ScorePlugin[GpuSpec], ReservePlugin[GpuSp
         if not request.count:
             return SUCCESS
         cluster = self.handle.cluster
-        row = cluster.nodes.row_of[node_name]
-        table = self._table if self._table is not None and self._table.state is cluster else None
-        if table is None:
-            table = self._table = DeviceTable(cluster, self._assignments, self.handle.pods)
+        row, table = cluster.nodes.row_of[node_name], self._table_of(cluster)
         given = state.read(CHOSEN_GPUS, tuple)
         chosen = given if given is not None else self._choose(table, pod, row, request)
         if chosen is None:
@@ -221,10 +214,10 @@ class GpuPolicy(FilterPlugin[GpuSpec], ScorePlugin[GpuSpec], ReservePlugin[GpuSp
 
     def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> None:
         """Free the GPUs of the pod."""
-        self._assignments.pop(f"{pod.metadata.namespace}/{pod.metadata.name}", None)
+        self._assignments.pop(pod_key(pod), None)
 
     def reserved(self, state: CycleState) -> Mapping[str, object]:
-        """Return the numbers of the pod's GPUs."""
+        """Return the numbers of the GPUs that the pod got."""
         chosen = state.read(CHOSEN_GPUS, tuple)
         return {GPU_INDEX: "-".join(map(str, chosen))} if chosen else {}
 
@@ -248,12 +241,12 @@ def check_fields(plugin: str, arguments: object, names: Sequence[str]) -> Mappin
 
 
 def free_milli(nodes: GpuNodes) -> Ints:
-    """Return the sum of the free GPU shares of each node."""
+    """Return the sum of what is free on the GPUs of each node."""
     total: Ints = nodes.free.sum(axis=1)
     return total
 
 
 def whole_gpus(nodes: GpuNodes) -> Ints:
-    """Return the number of entirely free GPUs of each node."""
+    """Return how many GPUs of each node are entirely free."""
     found: Ints = (nodes.free == GPU_SIZE_MILLI).sum(axis=1)
     return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bayplan.answers.capacity import GroupCapacity, VictimRow, WorkloadCapacity
-from bayplan.answers.trial import Eviction
+from bayplan.answers.instant_host import Eviction
 from bayplan.answers.waiting_reasons import WaitingReason
 from bayplan.answers.what_if import Measure, PodDifference
 from bayplan.http_api.contract.answer import Answer, Instant, ListAnswer
