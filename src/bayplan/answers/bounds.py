@@ -53,8 +53,9 @@ class RemovalBound(msgspec.Struct, frozen=True, kw_only=True):
     """A bound.
 
     Attributes:
-        nodes: maximum number that could be removed. price: maximum saving.
-        resource: that decides; "" if amounts would allow all candidates to be removed.
+        nodes: maximum number that could be removed.
+        price: maximum saving.
+        resource: the resource that decides; "" if amounts would allow all candidates to be removed.
         method: how the bound was found, in words.
     """
 
@@ -68,7 +69,9 @@ def removal_bound(cluster: QuestionCluster, candidates: Sequence[str], prices: M
     """Return how many of some nodes could be removed at most.
 
     Args:
-        cluster: the current one. candidates: nodes that no rule keeps. prices: by node, 1 if there is none.
+        cluster: the current one.
+        candidates: nodes that no rule keeps.
+        prices: by node, 1 if there is none.
     """
     state = cluster.state
     count = state.nodes.count

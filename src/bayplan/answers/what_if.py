@@ -130,8 +130,7 @@ class Side(msgspec.Struct):
         messages: the messages of waiting pods.
         reasons: why pods of this side are not on it, by key.
         decision_of: the function that returns the plugin results of the last decision about a pod; None if it was not decided
-            here, or not
-            recorded.
+            here, or not recorded.
         evictions, measures: the evictions and measures of this side.
         node_names: its nodes.
     """

@@ -28,8 +28,7 @@ class RetryPredictor:
     Args:
         scheduler: the scheduler with the waiting pods.
         lowest_priority: the function that returns the lowest priority of all running pods, None if there are none: pods can't
-            preempt pods of
-            their own priority.
+            preempt pods of their own priority.
     """
 
     def __init__(self, scheduler: Scheduler, lowest_priority: Callable[[], int | None]) -> None:

@@ -71,8 +71,7 @@ class RuleResult:
 
         Args:
             params: the params of this cycle; if they differ from the last ones, the rule runs on every row. None: nothing shows
-                whether what
-                the rule looks up itself has changed, so it runs on every row.
+                whether what the rule looks up itself has changed, so it runs on every row.
             feasible: uint8[capacity], for scorers: the feasible rows.
         """
         rule = self.rule
