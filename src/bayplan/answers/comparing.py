@@ -33,7 +33,9 @@ def compare(
     nodes differently.
 
     Args:
-        a, b: the clusters. names: of the clusters. explained: maximum number of moved pods whose decisive plugin is determined.
+        a, b: the clusters.
+        names: the names of the clusters.
+        explained: maximum number of moved pods whose decisive plugin is determined.
     """
     a_nodes, b_nodes = (_nodes(cluster) for cluster in (a, b))
     moved = [key for key, node in a_nodes.items() if node and b_nodes.get(key) not in (None, "", node)]

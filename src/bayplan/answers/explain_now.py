@@ -40,9 +40,12 @@ def explain_now(
     """Explain a pod in the present cluster.
 
     Args:
-        trial: the cluster. pods: all pods, see `bayplan.answers.present.present_pods`. life: the pod.
+        trial: the cluster.
+        pods: all pods, see `bayplan.answers.present.present_pods`.
+        life: the pod.
         node: a node to follow through all plugins, with the smallest change that would turn each rejection.
-        best: number of nodes whose scores to compare. now_ns: the time.
+        best: number of nodes whose scores to compare.
+        now_ns: the time.
 
     Raises:
         InputError: there is no such node.

@@ -26,8 +26,11 @@ class Eviction(Struct, frozen=True):
     """A pod that was evicted to make room.
 
     Attributes:
-        pod: ``namespace/name`` of the victim. node: of the victim. preemptor: the other pod. priority: of the victim.
-        controller: that recreates it, ``Kind/name``; "" if none does.
+        pod: ``namespace/name`` of the victim.
+        node: the node of the victim.
+        preemptor: the other pod.
+        priority: the priority of the victim.
+        controller: the controller that recreates it, ``Kind/name``; "" if none does.
     """
 
     pod: str
@@ -45,10 +48,12 @@ class InstantHost:
         now_ns: the time, which does not pass by itself.
 
     Attributes:
-        scheduler, now_ns: as given. state: of the scheduler.
+        scheduler, now_ns: as given.
+        state: the state of the scheduler.
         placed: node by key of every pod that was placed here and still exists.
         messages: why pods that were tried have no node, by key.
-        evictions: evicted pods, in order. victims: these as they were, by key.
+        evictions: evicted pods, in order.
+        victims: these as they were, by key.
     """
 
     def __init__(self, scheduler: Scheduler, now_ns: int = 0) -> None:

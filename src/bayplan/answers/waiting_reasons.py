@@ -21,10 +21,12 @@ class WaitingReason(msgspec.Struct, frozen=True, kw_only=True):
     """A reason for which pods fit nowhere.
 
     Attributes:
-        plugin: the filter that rejects every node; ``several together`` if no single one does, ``no scheduler`` if no profile
-            is responsible.
-        alone: pods that it alone blocks. pods: pods that it blocks, alone or with others.
-        sentence: the reason in words. examples: the pods.
+        plugin: the filter that rejects every node; ``several together`` if no single one does, ``no scheduler`` if no profile is
+            responsible.
+        alone: pods that it alone blocks.
+        pods: pods that it blocks, alone or with others.
+        sentence: the reason, in words.
+        examples: the pods.
     """
 
     plugin: str

@@ -34,7 +34,7 @@ class ClusterAutoscaler:
     Args:
         configuration: options and node groups.
         simulator: with the cluster.
-        scheduler: returns what makes the schedulers that trials are decided by; asked at each scan.
+        scheduler: the function that returns the factory of the trials' schedulers; called at each scan.
 
     Attributes:
         events: what it did, in order.
@@ -210,8 +210,12 @@ class ClusterAutoscaler:
         """Return how many new nodes of a group waiting pods need: nodes are added while each takes at least one.
 
         Args:
-            cluster: as it is. group: to grow. room: nodes that may be added. served: pods that starting nodes take.
-            waiting: the other ones. daemons: see `daemon_models`.
+            cluster: as it is.
+            group: to grow.
+            room: nodes that may be added.
+            served: pods that starting nodes take.
+            waiting: the waiting pods.
+            daemons: see `daemon_models`.
         """
         with cluster.trial(preempts=False) as trial:
             for _, node in self._starting.values():

@@ -33,24 +33,27 @@ Price = Annotated[float, Meta(ge=0.0)]
 
 
 class Part(ApiStruct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Base of the parts of the file; unknown fields are refused."""
+    """Base of the parts of the file; unknown fields are rejected."""
 
 
 class Options(Part, frozen=True, kw_only=True):
     """The flags of cluster-autoscaler, in camel case.
 
     Attributes:
-        scan_interval: how often it looks at the cluster. expander: which group grows if several could.
-        cpu_price, memory_price, gpu_price: of a core, a GiB and a GPU for an hour, for the expander ``price``.
-        max_nodes_total: of all groups and other nodes; 0: no limit. new_pod_scale_up_delay: age from which waiting pods count.
-        expendable_pods_priority_cutoff: pods below it neither cause a scale-up nor stop a scale-down.
+        scan_interval: the interval of scans.
+        expander: the expander, which chooses among several groups.
+        cpu_price, memory_price, gpu_price: the price of a core, a GiB and a GPU per hour, for the expander ``price``.
+        max_nodes_total: the maximum number of all nodes; 0: no limit.
+        new_pod_scale_up_delay: the minimum age of waiting pods.
+        expendable_pods_priority_cutoff: the priority below which pods neither cause a scale-up nor prevent a scale-down.
         scale_down_enabled: whether nodes are removed at all.
-        scale_down_utilization_threshold: a node is unneeded only below it. scale_down_unneeded_time: and for so long.
-        scale_down_delay_after_add, scale_down_delay_after_delete: after the last scale-up, and the last removed node; "" for the
-            latter is the scan interval.
-        max_empty_bulk_delete: empty nodes that are removed at once; nodes with pods go one by one.
-        ignore_daemonsets_utilization: whether pods of DaemonSets don't count as utilization.
-        skip_nodes_with_system_pods, skip_nodes_with_local_storage: whether such pods keep their node.
+        scale_down_utilization_threshold: the utilization below which a node is unneeded.
+        scale_down_unneeded_time: the time that a node must be unneeded before it is removed.
+        scale_down_delay_after_add, scale_down_delay_after_delete: the delay after the last scale-up, and the last removed node; ""
+            for the latter is the scan interval.
+        max_empty_bulk_delete: the maximum number of empty nodes removed at once; nodes with pods are removed one by one.
+        ignore_daemonsets_utilization: whether to ignore pods of DaemonSets in the utilization.
+        skip_nodes_with_system_pods, skip_nodes_with_local_storage: whether such pods prevent the removal of their node.
     """
 
     scan_interval: str = "10s"
@@ -73,7 +76,7 @@ class Options(Part, frozen=True, kw_only=True):
 
 
 class BudgetSpec(Part, frozen=True, kw_only=True):
-    """How many nodes of a group may be disrupted at a time: a number, or a share rounded up; for all reasons if none are given."""
+    """The number of nodes of a group that may be disrupted at a time, or a share, rounded up; for all reasons if none are given."""
 
     nodes: Annotated[str, Meta(pattern=r"^((100|[0-9]{1,2})%|[0-9]+)$")] | Number = "10%"
     reasons: tuple[Reason, ...] = ()
@@ -83,8 +86,9 @@ class DisruptionSpec(Part, frozen=True, kw_only=True):
     """Consolidation by Karpenter's rules instead of cluster-autoscaler's scale-down; fields as in a NodePool.
 
     Attributes:
-        consolidation_policy: only empty nodes, or all. consolidate_after: since a pod last came to the node or left it.
-        budgets: of each group; the strictest counts.
+        consolidation_policy: whether to consolidate empty nodes only, or all.
+        consolidate_after: the minimum time since a pod was last bound to the node or removed from it.
+        budgets: the budgets of each group; the strictest counts.
     """
 
     consolidation_policy: Policy = "WhenEmptyOrUnderutilized"
@@ -93,12 +97,15 @@ class DisruptionSpec(Part, frozen=True, kw_only=True):
 
 
 class GroupSpec(Part, frozen=True, kw_only=True):
-    """A node group as written.
+    """A node group in the file.
 
     Attributes:
-        name: of the group; its nodes have it in the label ``bayplan.io/node-group``.
-        min_size, max_size: number of nodes. price: of a node for an hour. priority: for the expander of that name.
-        start_up_delay: from the decision until a new node is ready. template: a Node; its name does not count.
+        name: the name of the group; its nodes have it in the label ``bayplan.io/node-group``.
+        min_size, max_size: the minimum and maximum number of nodes.
+        price: the price of a node per hour.
+        priority: the priority for the expander ``priority``.
+        start_up_delay: the delay from the decision until a new node is ready.
+        template: the Node to copy; its name is ignored.
     """
 
     name: str
@@ -151,7 +158,7 @@ class Disruption(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AutoscalerConfiguration(msgspec.Struct, frozen=True, kw_only=True):
-    """The configuration, checked; times in nanoseconds."""
+    """The validated configuration; times in nanoseconds."""
 
     options: Options
     disruption: Disruption | None
@@ -167,7 +174,7 @@ def read_autoscaler(path: Path) -> AutoscalerConfiguration:
     """Read a file.
 
     Raises:
-        InputError: it can't be read, or is no Autoscaler; with file and line.
+        InputError: it cannot be read, or is not an Autoscaler; the message has file and line.
     """
     return autoscaler_of(read_single(path, kind=KIND))
 
@@ -176,7 +183,7 @@ def autoscaler_of(document: Document) -> AutoscalerConfiguration:
     """Return the configuration of a document.
 
     Raises:
-        InputError: anything is wrong with it; with file and line.
+        InputError: it is invalid; the message has file and line.
     """
     spec = read_typed(document, AutoscalerSpec, kind=KIND, api_version=API_VERSION)
     names = [group.name for group in spec.node_groups]

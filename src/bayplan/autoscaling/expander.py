@@ -1,7 +1,7 @@
-"""Expanders: which node group grows if several would help waiting pods. Names and rules as cluster-autoscaler's.
+"""Expanders: the choice among node groups that would help waiting pods. Names and rules as in cluster-autoscaler.
 
 Source: https://github.com/kubernetes/autoscaler/tree/master/cluster-autoscaler/expander (for ``price`` also
-cluster-autoscaler/proposals/pricing.md; pods cost what the options say, by default as in its price model of GCE).
+cluster-autoscaler/proposals/pricing.md; the prices of pods are options, by default those of its price model of GCE).
 """
 
 from __future__ import annotations
@@ -33,11 +33,13 @@ _GIBIBYTE = 2**30
 
 
 class Option(msgspec.Struct, frozen=True, kw_only=True):
-    """What growing a group would do.
+    """The result of growing a node group.
 
     Attributes:
-        group: that grows. nodes: how many new ones. pods: keys of the waiting pods that they take.
-        offered, requested: by all new nodes and by these pods, in units of the state.
+        group: the group that grows.
+        nodes: the number of new nodes.
+        pods: the keys of the waiting pods that fit on them.
+        offered, requested: the resources of all new nodes, and of these pods, in units of the state.
     """
 
     group: NodeGroup
@@ -48,11 +50,13 @@ class Option(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def best_option(options: Sequence[Option], given: Options, draw: Callable[[], float], *, cluster_nodes: int) -> Option:
-    """Return the option that the expander prefers; one of equally good ones is drawn.
+    """Return the option that the expander prefers; one of equally good ones is chosen at random.
 
     Args:
-        options: at least one. given: the options of the autoscaler, with the name of the expander.
-        draw: returns a random number from 0 to 1. cluster_nodes: present nodes of the cluster.
+        options: at least one option.
+        given: the options of the autoscaler, with the name of the expander.
+        draw: the function that returns a random number from 0 to 1.
+        cluster_nodes: the number of nodes in the cluster.
     """
     scores: dict[str, Callable[[Option], float]] = {
         "random": lambda option: 0.0,
@@ -68,7 +72,7 @@ def best_option(options: Sequence[Option], given: Options, draw: Callable[[], fl
 
 
 def waste(option: Option) -> float:
-    """Return the sum of the shares of cpu and memory of the new nodes that stay free."""
+    """Return the sum of the free shares of CPU and memory on the new nodes."""
     found = 0.0
     for resource in ("cpu", "memory"):
         offered = option.offered.get(resource, 0)

@@ -1,6 +1,7 @@
-"""Scale-down by cluster-autoscaler's rules: a node whose pods fit elsewhere, with low utilization for long enough, goes.
+"""Scale-down by cluster-autoscaler's rules: remove nodes with low utilization whose pods fit elsewhere for long enough.
 
-Empty nodes go up to ten at a time, nodes with pods one by one: tainted, their pods evicted as disruption budgets allow, removed.
+Up to ten empty nodes are removed at once, nodes with pods one by one: tainted, their pods evicted as disruption budgets allow,
+    removed.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 TAINT = Taint(key="ToBeDeletedByClusterAutoscaler", effect="NoSchedule")
 
 MAX_EVICTION_NS = 2 * MINUTE_NS
-"""How long evictions of one node are tried (``--max-pod-eviction-time``)."""
+"""Time limit for the evictions of one node (``--max-pod-eviction-time``)."""
 
 _SYSTEM = "kube-system"
 
@@ -37,10 +38,11 @@ class ScaleDown:
     """Finds unneeded nodes and removes them.
 
     Args:
-        configuration: options and groups. events: where removals are reported.
+        configuration: the options and groups.
+        events: the list that removals are reported to.
 
     Attributes:
-        next_ns: when it has something to do although nothing changes; None: never.
+        next_ns: the next time at which it has work even if nothing changes; None: never.
     """
 
     def __init__(self, configuration: AutoscalerConfiguration, events: list[ScalingEvent]) -> None:
@@ -63,8 +65,11 @@ class ScaleDown:
         """Return the operations of one scan.
 
         Args:
-            cluster: as it is. now_ns: the time. sizes: of groups, by name. last_added_ns: time of the last scale-up.
-            starting: whether nodes are on their way.
+            cluster: the current cluster.
+            now_ns: the time.
+            sizes: the sizes of groups, by name.
+            last_added_ns: the time of the last scale-up.
+            starting: whether nodes are starting.
         """
         self.next_ns = None
         found = self._go_on_draining(cluster, now_ns)
@@ -89,7 +94,7 @@ class ScaleDown:
     # --- which nodes --------------------------------------------------------------------------------------------------
 
     def _unneeded_now(self, cluster: QuestionCluster, sizes: Mapping[str, int]) -> dict[str, list[str]]:
-        """Return the nodes that could go, all together, with the pods that would move; emptier ones first."""
+        """Return the nodes that could be removed, all together, with the pods that would move; emptier ones first."""
         minimum = {group.name: group.min_size for group in self._configuration.groups}
         budgets = Budgets(cluster.all(PodDisruptionBudget))
         candidates: list[tuple[bool, float, str]] = []
@@ -121,7 +126,7 @@ class ScaleDown:
         return found
 
     def _utilization(self, node: Node, pods: Sequence[Pod], cluster: QuestionCluster) -> float:
-        """Return the larger share of cpu and memory that pods request; on a node with GPUs that of the GPUs."""
+        """Return the larger of the requested shares of CPU and memory; on a node with GPUs that of the GPUs."""
         offered = node_amounts(node.status.allocatable)
         requested: dict[str, int] = {}
         for pod in pods:
@@ -136,7 +141,7 @@ class ScaleDown:
         return max(shares, default=0.0)
 
     def _keeps_node(self, pod: Pod, budgets: Budgets) -> bool:
-        """Return whether a pod that would have to move keeps its node."""
+        """Return whether a pod that would have to move prevents the removal of its node."""
         options, annotation = self._configuration.options, pod.metadata.annotations.get(SAFE_TO_EVICT)
         if annotation == "false":
             return True
@@ -154,7 +159,7 @@ class ScaleDown:
         return local and options.skip_nodes_with_local_storage
 
     def _within_minimum(self, cluster: QuestionCluster, sizes: Mapping[str, int], names: Sequence[str]) -> list[str]:
-        """Return those of some nodes that can go without a group falling below its minimum."""
+        """Return the nodes that can be removed without a group falling below its minimum."""
         left = dict(sizes)
         minimum = {group.name: group.min_size for group in self._configuration.groups}
         found = []
@@ -199,7 +204,7 @@ class ScaleDown:
         return found
 
     def _go_on_draining(self, cluster: QuestionCluster, now_ns: int) -> list[tuple[int, Operation]]:
-        """Evict what is left on nodes that are drained; remove the empty ones, and give up those that take too long."""
+        """Evict the remaining pods of drained nodes; remove the empty ones, and abort drains that take too long."""
         found: list[tuple[int, Operation]] = []
         for name, since_ns in list(self._draining.items()):
             node = cluster.get(Node, name)

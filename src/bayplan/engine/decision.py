@@ -33,12 +33,17 @@ class Record(Struct, frozen=True, gc=False):
     """The summary of one cycle.
 
     Attributes:
-        time_ns: when it ran. pod: ``namespace/name``. attempt: 1-based attempt number of this pod.
-        outcome: how it ended. node: the chosen node, or "".
+        time_ns: when it ran.
+        pod: ``namespace/name``.
+        attempt: 1-based attempt number of this pod.
+        outcome: how it ended.
+        node: the chosen node, or "".
         feasible_nodes, evaluated_nodes: number of nodes that fit the pod, and number of nodes evaluated.
-        ties: size of the tie set. total: its total score; 0 if no scoring was needed.
+        ties: size of the tie set.
+        total: its total score; 0 if no scoring was needed.
         message: why there is no node; "" if there is one.
-        nominated_node: the node on which preemption made room, or "". victims: keys of the preempted pods.
+        nominated_node: the node on which preemption made room, or "".
+        victims: keys of the preempted pods.
         frame: number of the full record in `Records`; -1 if there is none.
     """
 
@@ -98,7 +103,8 @@ class Frame(NamedTuple):
 
     Attributes:
         keyframe, changes: the keyframe, and how many of its changes had been made.
-        scored: whether nodes were scored. scales: the scale by which each scorer's scores were normalised.
+        scored: whether nodes were scored.
+        scales: the scale by which each scorer's scores were normalised.
         overrides: (row, filter, verdict) of rows that are infeasible because of the pods nominated to them.
         ties: rows of the tie set; None if it follows from the totals.
         pre_filter: the rejection by PreFilter, or None.
@@ -107,8 +113,8 @@ class Frame(NamedTuple):
         extenders: the extenders' results; None if there are no extenders or the cycle did not reach them.
         preemption: the result of preemption, if it ran.
         check_all: whether every failing filter of a node counts, not just the first (alwaysCheckAllPredicates).
-        pre_filters: the result of each PreFilter plugin that ran. pre_scores: SKIP or SUCCESS for each PreScore plugin. Both are
-            empty if unknown.
+        pre_filters: the result of each PreFilter plugin that ran.
+        pre_scores: SKIP or SUCCESS for each PreScore plugin. Both are empty if unknown.
     """
 
     keyframe: KeyframeValues
@@ -134,12 +140,14 @@ class Decision:
     Attributes:
         record: the summary.
         names: node names, one per row.
-        filters, scorers: names of plugins, then of extenders (see `extenders`). weights: of the scorers.
+        filters, scorers: names of plugins, then of extenders (see `extenders`).
+        weights: the weights of the scorers.
         codes: uint16[filters, rows], packed verdicts; 0 passes.
-        allowed: bool[rows], nodes that PreFilter left to the filters. examined: bool[rows], those of them that the search evaluated
-            before it had enough.
+        allowed: bool[rows], nodes that PreFilter left to the filters.
+        examined: bool[rows], those of them that the search evaluated before it had enough.
         raw, normalized: int64[scorers, rows]; undefined if not `feasible`.
-        feasible: bool[rows]. total: int64[rows], -1 if not feasible.
+        feasible: bool[rows].
+        total: int64[rows], -1 if not feasible.
         ties: names of the tie set, in row order.
         pre_filter: the rejection by PreFilter, or None.
         absent: the status of nodes that PreFilter excluded, or None.

@@ -27,7 +27,7 @@ class ExtendedCycle:
     """The extenders' results in one cycle.
 
     Attributes:
-        statuses: of the nodes that they rejected, by name.
+        statuses: the statuses of rejected nodes, by name.
         refused_some: whether they returned a different number of nodes than they were called with.
         bare: whether an extender returned node objects instead of names, so that scoring sees no pods on them.
         left: the rows (intp) that remain, in the extenders' order.
@@ -124,7 +124,8 @@ def add_extender_scores(
     An extender that fails gives no scores; the cycle continues.
 
     Args:
-        extenders: all of them. cycle: receives their results.
+        extenders: all of them.
+        cycle: receives their results.
         pod: the pod.
         state: the cluster.
         rows: the feasible rows.

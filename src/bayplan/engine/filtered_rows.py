@@ -17,13 +17,18 @@ class FilteredRows:
     """The filters of a plan and their combined verdicts.
 
     Args:
-        state: the cluster. shared: provides the results.
+        state: the cluster.
+        shared: provides the results.
 
     Attributes:
-        rules: the filters that take part. results: theirs.
-        feasible: bool[capacity]. flags: the same as uint8. count: number of feasible rows.
+        rules: the filters to run.
+        results: theirs.
+        feasible: bool[capacity].
+        flags: the same as uint8.
+        count: number of feasible rows.
         has_errors: whether some verdict may be an Error.
-        combined: changes when all rows are combined again. flips: changes when a row becomes feasible or infeasible.
+        combined: changes when all rows are combined again.
+        flips: changes when a row becomes feasible or infeasible.
     """
 
     def __init__(self, state: ClusterState, shared: RuleResults) -> None:

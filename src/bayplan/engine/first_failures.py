@@ -30,11 +30,13 @@ class FirstFailures:
 
     Attributes:
         values: int64[capacity]; `PASSES` on rows that pass, and on those excluded from the filters.
-        feasible: bool[capacity], the rows that pass. examined: bool[capacity], the rows that filters run on.
+        feasible: bool[capacity], the rows that pass.
+        examined: bool[capacity], the rows that filters run on.
         counts: number of rows per value, without `PASSES`.
         overrides: values that differ from the verdicts without nominated pods, by row.
         shut: the rows among these that are feasible without nominated pods, as keys.
-        asked_rows: number of rows evaluated one by one. full_passes: number of times that all rows were.
+        asked_rows: number of rows evaluated one by one.
+        full_passes: number of times that all rows were.
     """
 
     def __init__(self, plan: Plan, nominations: RowLog) -> None:

@@ -65,18 +65,19 @@ class Keyframe:
     """The results of one plan's plugins on all nodes at one moment, and the row-by-row changes since.
 
     Attributes:
-        names: node names by row; None in freed rows. order: rows in the order in which a search visits them. Both are shared
-            by the keyframes between two changes of the nodes.
+        names: node names by row; None in freed rows.
+        order: rows in the order in which a search visits them. Both are shared by the keyframes between two changes of the nodes.
         examined: bool[rows], nodes that PreFilter left to the filters; None for all.
         absent: the status of the other nodes, or None.
-        verdicts: the verdicts of each filter part. raw: the raw scores of each score part. In the narrowest type that holds them; a
-            single element stands for equal values.
+        verdicts: the verdicts of each filter part.
+        raw: the raw scores of each score part. In the narrowest type that holds them; a single element stands for equal values.
         filters: plugin, spec and the params for its reasons, per filter part.
         scorers: plugin, spec and weight, per score part.
         floor: the score of a feasible node before any plugin runs: 1 if the profile has no score plugin.
         moving: parts that placements change through their params, without a log entry.
         dynamic: numbers of the parts whose changes are recorded (filters first, then scorers): the moving and the logged ones.
-        rows: rows that changed later, in order. values: the dynamic parts' values for each of them.
+        rows: rows that changed later, in order.
+        values: the dynamic parts' values for each of them.
         texts: reasons of verdicts by filter, recorded with the verdicts if their params are gone.
     """
 

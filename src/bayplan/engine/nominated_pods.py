@@ -25,7 +25,7 @@ class Crowd:
     Args:
         infos: nominated pods by row, then by uid; also an attribute.
         floor: the lowest priority that counts; also an attribute.
-        own_uid: of the pod itself, which does not count.
+        own_uid: the uid of the pod itself, which does not count.
         own_row: the row that the pod itself is nominated to, or -1; also an attribute.
     """
 

@@ -42,10 +42,12 @@ class Plan:
 
     Attributes:
         specs: what each plugin compiled, by plugin name.
-        footprint, pod_class, owned_counters, priority: of the pods, for the cluster that counts them.
+        footprint, pod_class, owned_counters, priority: the footprint, pod class, owned counters and priority of the pods, for
+            the cluster that counts them.
         pre: the outcome of PreFilter in the last cycle.
         pre_filters, pre_scores: the PreFilter and PreScore plugins.
-        filtered: the filters, and the rows that pass them. totals: the scorers and the total scores.
+        filtered: the filters, and the rows that pass them.
+        totals: the scorers and the total scores.
         failure: the status that ended the last refresh early (an Error of a plugin), or None.
         signature, signing, signed: for the cache of plans.
         history, first_failed, dry_run: caches of records, the cycle and preemption for this plan; None until needed.
@@ -93,7 +95,9 @@ class Plan:
         """Change to a pod that differs only in what some plugins compile, and keep the results of all others.
 
         Args:
-            pod: the new pod. stale: the names of these plugins. keeps_footprint: whether it takes the same of a node.
+            pod: the new pod.
+            stale: the names of these plugins.
+            keeps_footprint: whether it takes the same of a node.
         """
         self.pod = pod
         for plugin in self.profile.compiling:

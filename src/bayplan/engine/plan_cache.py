@@ -41,7 +41,8 @@ class PlanCache:
         budget_bytes: approximate limit of the memory of all plans.
 
     Attributes:
-        compiled: number of compiled plans. shared: how many of them share specs with a plan of the same kind.
+        compiled: number of compiled plans.
+        shared: how many of them share specs with a plan of the same kind.
         adapted: how many of these are that very plan, since its pod came only once. All three are for measurements.
     """
 

@@ -37,7 +37,7 @@ class FrameHistory:
 
     Args:
         plan: the plan, just recorded as a keyframe.
-        keyframe: that keyframe.
+        keyframe: the keyframe.
         outputs: the results it was made from.
         misses: how many consecutive keyframes of the plan were written because too much had changed.
 
@@ -151,7 +151,8 @@ class PlanHistory:
     """The state that records keep for one plan.
 
     Attributes:
-        own: the keyframe to extend for the plan's own results. tables: the keyframe to extend for scores over other nodes.
+        own: the keyframe to extend for the plan's own results.
+        tables: the keyframe to extend for scores over other nodes.
     """
 
     __slots__ = ("_changes", "_epochs", "_node_position", "own", "tables")

@@ -19,7 +19,9 @@ class PreFilterSaid(NamedTuple):
     """The result of one PreFilter plugin, for records.
 
     Attributes:
-        plugin: its name. code: SUCCESS, SKIP, or that of a rejection or an error. message: of a rejection or an error.
+        plugin: its name.
+        code: SUCCESS, SKIP, or that of a rejection or an error.
+        message: the message of a rejection or an error.
         node_names: the only nodes left, or None if it did not restrict them.
     """
 
@@ -44,7 +46,9 @@ class PreFilters:
     """The PreFilter plugins of a profile with their last results for one plan's specs.
 
     Args:
-        profile: the profile. specs: what each plugin compiled. state: the cluster.
+        profile: the profile.
+        specs: what each plugin compiled.
+        state: the cluster.
     """
 
     def __init__(self, profile: Profile, specs: Mapping[str, Any], state: ClusterState) -> None:

@@ -66,7 +66,8 @@ class Records:
         """Record a cycle. Must be called before the decision is applied to the state.
 
         Args:
-            record: the summary. plan, result: what led to the decision, for full records; None if the cycle did not start.
+            record: the summary.
+            plan, result: what led to the decision, for full records; None if the cycle did not start.
         """
         if self.level is RecordLevel.OFF and len(self._summaries) >= DIGEST_BLOCK:
             self._hash.update(_digest_text(self._summaries))

@@ -27,8 +27,8 @@ class RetryPredictor:
 
     Args:
         scheduler: the scheduler with the waiting pods.
-        lowest_priority: returns the lowest priority of all running pods, None if there are none: pods can't preempt pods of
-            their own priority.
+        lowest_priority: the function that returns the lowest priority of all running pods, None if there are none: pods can't
+            preempt pods of their own priority.
     """
 
     def __init__(self, scheduler: Scheduler, lowest_priority: Callable[[], int | None]) -> None:
@@ -103,8 +103,10 @@ class _Rejections:
 
     Attributes:
         plan: held so that its address is not reused while it is a key.
-        stamp: what it depends on, except usage. usage_position: the position in the usage log.
-        first: intp[rows], numbers of filter parts. counts: how many examined nodes each of them rejects first.
+        stamp: what it depends on, except usage.
+        usage_position: the position in the usage log.
+        first: intp[rows], numbers of filter parts.
+        counts: how many examined nodes each of them rejects first.
     """
 
     __slots__ = ("counts", "first", "plan", "stamp", "usage_position")

@@ -32,7 +32,7 @@ class RuleResult:
         reads: what the rule reads (`Reads`).
 
     Attributes:
-        name: of the plugin.
+        name: the name of the plugin.
         params: the params of the last run.
         values: the results, one element per row.
         epoch: number of runs on all rows; whatever combines the values must then start over.
@@ -70,8 +70,8 @@ class RuleResult:
         """Update `values` to what the rule would return now for every row.
 
         Args:
-            params: of this cycle; if they differ from the last ones, the rule runs on every row. None: nothing shows whether what
-                the rule looks up itself has changed, so it runs on every row.
+            params: the params of this cycle; if they differ from the last ones, the rule runs on every row. None: nothing shows
+                whether what the rule looks up itself has changed, so it runs on every row.
             feasible: uint8[capacity], for scorers: the feasible rows.
         """
         rule = self.rule
@@ -314,7 +314,8 @@ class RuleSet:
         """Update all results; return whether a rule ran on all rows, or the results that take part changed.
 
         Args:
-            state: the cluster. feasible: uint8[capacity], for scorers: the feasible rows.
+            state: the cluster.
+            feasible: uint8[capacity], for scorers: the feasible rows.
         """
         # If a plugin raises, everything is combined again the next time.
         moved, self._moved = self._moved, True

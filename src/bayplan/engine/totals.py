@@ -23,15 +23,20 @@ class Totals:
     """The scorers of a plan and the total scores.
 
     Args:
-        state: the cluster. shared: provides the results. filtered: the feasible rows.
+        state: the cluster.
+        shared: provides the results.
+        filtered: the feasible rows.
         floor: the total of feasible rows without any score.
 
     Attributes:
-        rules: the scorers that take part. results: theirs. weights: theirs.
+        rules: the scorers to run.
+        results: theirs.
+        weights: theirs.
         scales: the normalisation of each scorer's raw scores; None if it has no NormalizeScore.
         total: int64[capacity], -1 in rows that are not feasible.
         blocks: the best of them.
-        summed: number of times that all rows were summed up. sampled: number of samples summed up separately. For measurements.
+        summed: number of times that all rows were summed up.
+        sampled: number of samples summed up separately. For measurements.
     """
 
     def __init__(self, state: ClusterState, shared: RuleResults, filtered: FilteredRows, floor: int) -> None:
@@ -115,7 +120,8 @@ class Totals:
         """Compute the normalisation of raw scores over the feasible rows; return whether totals of all rows may have changed.
 
         Args:
-            feasible: uint8[capacity]. same: whether the same rows were feasible last time.
+            feasible: uint8[capacity].
+            same: whether the same rows were feasible last time.
         """
         moved = False
         end = self._node_log.end

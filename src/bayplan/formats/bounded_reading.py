@@ -52,7 +52,7 @@ def read_bounded(stream: ByteStream, name: str, max_bytes: int, *, hint: str = "
 
     Args:
         stream: to read from.
-        name: of the file, for the error.
+        name: the name of the file, for the error.
         max_bytes: the most to read.
         hint: how to raise the maximum.
 
@@ -75,7 +75,7 @@ def read_configuration_bytes(path: Path, *, wanted: str = "a configuration file"
     """Return the content of a scheduler configuration.
 
     Args:
-        path: of the file.
+        path: the path of the file.
         wanted: what the file should be, for errors.
 
     Raises:

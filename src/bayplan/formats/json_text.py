@@ -24,7 +24,8 @@ class Value:
     """One JSON value: plain data, its text, and the line on which it starts (counted from 0).
 
     Args:
-        text: of the value. line: where it starts.
+        text: the text of the value.
+        line: where it starts.
         value: the data; UNSET reads it from the text whenever it is asked for: long lists take no more room than their text.
     """
 

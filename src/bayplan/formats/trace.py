@@ -28,8 +28,8 @@ class Trace(msgspec.Struct, kw_only=True):
 
     Attributes:
         format: what kind of trace it is, e.g. `OpenB`.
-        nodes: in the order of the input.
-        pods: in the order of the input. Pods that ask for the same share one spec object, so that an engine that
+        nodes: the nodes in the order of the input.
+        pods: the pods in the order of the input. Pods that ask for the same share one spec object, so that an engine that
             finds plans by identity does.
         files: the files that were read.
         warnings: what was left out of the trace, and why.

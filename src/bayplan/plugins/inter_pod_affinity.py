@@ -52,9 +52,12 @@ class TermTables:
     """The domain tables that one spec reads; created when first needed, and again when namespaces changed.
 
     Attributes:
-        namespace_version: of the catalog, when they were made. owned_seen: how many terms of pods had been looked at.
-        owned: per kind the terms of pods that match the spec's pod. all_required: pods that match all required terms, per key.
-        anti: pods that each required anti-affinity term matches. preferred: weight, key and pods of each preferred term.
+        namespace_version: the version of the catalog's namespaces at that time.
+        owned_seen: how many terms of pods had been looked at.
+        owned: per kind the terms of pods that match the spec's pod.
+        all_required: pods that match all required terms, per key.
+        anti: pods that each required anti-affinity term matches.
+        preferred: weight, key and pods of each preferred term.
         required_of_others: key and owners of each required anti-affinity term in `owned`.
         weighed: weight, key and pods of everything that is scored; None if it must be rebuilt.
         matches_itself: whether the pod itself satisfies its required affinity.
@@ -85,7 +88,7 @@ class InterPodAffinitySpec:
 
     Attributes:
         key: everything below.
-        namespace, labels: of the pod.
+        namespace, labels: the namespace and labels of the pod.
         terms: the pod's own.
         tables: what is counted for them; filled as terms of other pods come.
     """

@@ -75,7 +75,8 @@ class Request(Struct, frozen=True, gc=False):
     """The amount that a pod requests of one resource.
 
     Attributes:
-        name, number: the resource. amount: greater than 0 (milli for cpu).
+        name, number: the resource.
+        amount: greater than 0 (milli for cpu).
         flag: the bit of a verdict for an insufficient amount.
     """
 
@@ -239,7 +240,7 @@ class Room(FilterRule):
     """Which requests lack room on a node, a bit each, and whether one is more than the whole node offers.
 
     Args:
-        spec: of the pod.
+        spec: the spec of the pod.
         numbered: the verdicts that number sets of what is short, for pods with more requests than a verdict has bits.
         cluster: the state.
     """

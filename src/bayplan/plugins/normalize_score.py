@@ -15,7 +15,7 @@ class StretchedScoreRule(ScoreRule):
     """Base of rules whose scale is the largest raw score of the feasible nodes, at least 0.
 
     Args:
-        columns: of the cluster.
+        columns: the columns of the cluster.
         reverse: whether the largest raw score becomes 0, and no raw score 100.
     """
 

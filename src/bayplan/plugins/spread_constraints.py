@@ -55,7 +55,9 @@ class SpreadConstraints:
     """Finds the constraints of pods.
 
     Args:
-        arguments: of the plugin. gates: of the scheduler. catalog: services and workloads, for defaults.
+        arguments: the arguments of the plugin.
+        gates: the gates of the scheduler.
+        catalog: services and workloads, for defaults.
 
     Attributes:
         system_defaulted: whether pods without constraints get those of the system.

@@ -21,16 +21,17 @@ class SpreadGroups:
     """The groups of all rows, brought up to date by the rows that changed.
 
     Args:
-        tables: of the constraints, in order.
+        tables: the tables of the constraints, in order.
         requires_all_keys: whether only nodes that have the keys of all constraints are scored.
-        node_log: of the state.
+        node_log: the node log of the state.
 
     Attributes:
         by_node: uint8[constraints], whether the domains of a constraint are host names.
         of_row: intp[capacity], the group of each row in use.
         count: how many groups there are; some may have no rows any more.
         parts: int64[groups * constraints], by group and constraint the domain, or the pods on the node; -1 if it lacks the key.
-        scored: uint8[groups]. all_scored: whether no group lacks a key that it must have.
+        scored: uint8[groups].
+        all_scored: whether no group lacks a key that it must have.
         regrouped: how many times a row was assigned to a group. For measurements.
     """
 

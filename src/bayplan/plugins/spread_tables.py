@@ -17,8 +17,10 @@ class ConstraintTable:
     """A constraint with its counts.
 
     Args:
-        constraint: what is counted for. matches_itself: whether the pod will count, too.
-        counter: pods per row. sums: per domain, over eligible nodes.
+        constraint: what is counted for.
+        matches_itself: whether the pod will count, too.
+        counter: pods per row.
+        sums: per domain, over eligible nodes.
         others: pods that upstream does not count at first, but counts when they come or go during a dry run: terminating ones,
             and all if the selector is empty.
         eligibility: which nodes count.

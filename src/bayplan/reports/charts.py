@@ -14,14 +14,14 @@ from bayplan.state.arrays import Floats, Ints
 
 Figure = dict[str, object]
 Runs = Mapping[str, Sequence[RunData]]
-"""Runs by label; those of one label differ in their seed."""
+"""Runs by label; those with the same label differ in their seed."""
 
 COLOURS = ("#2563eb", "#ea580c", "#059669", "#9333ea", "#dc2626", "#0891b2", "#ca8a04", "#4b5563")
 POINTS = 240
-"""Points of a curve over time."""
+"""Number of points of a curve over time."""
 
 SLOW_POINTS = 40
-"""Points of curves that need a pass over all nodes each."""
+"""Number of points of curves that need a pass over all nodes each."""
 
 MAX_HEAT_ROWS = 60
 MAX_HEAT_COLUMNS = 80
@@ -39,10 +39,11 @@ class TimeAxis:
     """The common time axis of several runs.
 
     Args:
-        runs: of the report.
+        runs: the runs of the report.
 
     Attributes:
-        seconds: of one unit. unit: its name.
+        seconds: the length of the unit in seconds.
+        unit: the name of the unit.
     """
 
     def __init__(self, runs: Runs) -> None:
@@ -56,7 +57,7 @@ class TimeAxis:
         return f"time ({self.unit})"
 
     def times(self, points: int) -> Ints:
-        """Return that many times from start to end, int64 nanoseconds."""
+        """Return this number of times from start to end, int64 nanoseconds."""
         return np.linspace(0, self.last_ns, points).astype(np.int64)
 
     def text(self, time_ns: int) -> str:
@@ -104,7 +105,7 @@ def curves(
 
 
 def wait_distribution(runs: Runs) -> Figure:
-    """Return the share of pods that waited at most so long, on a logarithmic scale from a second; all seeds of a label together."""
+    """Return the cumulative share of pods by waiting time, on a logarithmic scale from one second; all seeds of a label together."""
     data: list[dict[str, object]] = []
     lowest = 100.0
     for number, (label, group) in enumerate(runs.items()):
@@ -182,7 +183,7 @@ def descheduled(runs: Runs) -> Figure:
 
 
 def heat_map(run: RunData, axis: TimeAxis, resource: str) -> Figure:
-    """Return the utilisation of nodes over time; in large clusters each row is the mean of several nodes."""
+    """Return the utilization of nodes over time; in large clusters each row is the mean of several nodes."""
     times = axis.times(MAX_HEAT_COLUMNS)
     number, nodes = run.resources.index(resource), run.nodes
     offered = nodes.allocatable[number]

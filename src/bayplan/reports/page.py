@@ -67,7 +67,7 @@ def read_runs(sources: Sequence[str]) -> dict[str, list[RunData]]:
     The folder of a sweep stands for the results that it saved, labelled with their parameters.
 
     Raises:
-        InputError: a folder is not a result.
+        InputError: a folder is not a result directory.
     """
     runs: dict[str, list[RunData]] = {}
     for source in sources:
@@ -169,7 +169,7 @@ def _sections(runs: Runs) -> Iterable[str]:
 
 
 def _asked_for(runs: Runs) -> list[str]:
-    """Return the resources that some pod asks for and some node offers."""
+    """Return the resources that any pod requests and any node offers."""
     found: dict[str, None] = {}
     for group in runs.values():
         for run in group:

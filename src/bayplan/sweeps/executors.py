@@ -1,4 +1,4 @@
-"""Where the trials of a sweep run: in this process, in several processes of this machine, or on a Ray cluster."""
+"""Executors of trials: in this process, in several processes of this machine, or on a Ray cluster."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from bayplan.sweeps.trials import Outcome, SharedInput, Trial, read_shared_input
 
 EXECUTORS = ("local", "processes", "ray")
 MAX_RETRIES = 10
-"""How often Ray runs a trial again whose machine or process was lost."""
+"""Maximum retries of a trial whose machine or process was lost."""
 
 
 class Executor(Protocol):
     """Runs trials, in any order."""
 
     def run(self, trials: Sequence[Trial]) -> Iterator[Outcome]:
-        """Yield the outcomes as they come."""
+        """Yield the outcomes as they arrive."""
         ...
 
     def close(self) -> None:
@@ -47,7 +47,7 @@ class LocalExecutor:
 
 
 _worker: tuple[SweepPlan, SharedInput] | None = None
-"""In a worker process: what all of its trials share."""
+"""In a worker process: the data that all of its trials share."""
 
 
 def _start_worker(plan: SweepPlan) -> None:
@@ -63,10 +63,11 @@ def _run_in_worker(trial: Trial) -> Outcome:
 
 
 class ProcessExecutor:
-    """Runs trials in processes of this machine, which share the loaded input where the system can fork.
+    """Runs trials in processes of this machine, which share the loaded input if the system can fork.
 
     Args:
-        plan: of the sweep. workers: number of processes; 0 for one per processor.
+        plan: the plan of the sweep.
+        workers: the number of processes; 0 for one per processor.
     """
 
     def __init__(self, plan: SweepPlan, workers: int = 0) -> None:
@@ -84,7 +85,7 @@ class ProcessExecutor:
         gc.unfreeze()
 
     def run(self, trials: Sequence[Trial]) -> Iterator[Outcome]:
-        """Yield the outcomes as they come."""
+        """Yield the outcomes as they arrive."""
         return self._pool.imap_unordered(_run_in_worker, trials)
 
     def close(self) -> None:
@@ -94,11 +95,12 @@ class ProcessExecutor:
 
 
 class RayExecutor:
-    """Runs trials on a Ray cluster; those of a machine that is lost run again elsewhere.
+    """Runs trials on a Ray cluster; those of a lost machine run again elsewhere.
 
     Args:
-        plan: of the sweep. address: of the cluster; "" starts one on this machine.
-        workers: trials at a time; 0 for one per processor.
+        plan: the plan of the sweep.
+        address: the address of the Ray cluster; "" starts one on this machine.
+        workers: the number of concurrent trials; 0 for one per processor.
 
     Raises:
         MissingExtra: Ray is not installed.
@@ -116,7 +118,7 @@ class RayExecutor:
         self._run_trial = ray.remote(_run_shared).options(num_cpus=1, max_retries=MAX_RETRIES)
 
     def run(self, trials: Sequence[Trial]) -> Iterator[Outcome]:
-        """Yield the outcomes as they come."""
+        """Yield the outcomes as they arrive."""
         ray, waiting = self._ray, list(reversed(trials))
         running: list[Any] = []
         while waiting or running:
@@ -132,7 +134,7 @@ class RayExecutor:
 
 
 def _run_shared(shared: tuple[SweepPlan, SharedInput], trial: Trial) -> Outcome:
-    """Run a trial on a worker of Ray, which keeps the input of the sweep in shared memory."""
+    """Run a trial on a worker of Ray, which stores the input of the sweep in shared memory."""
     return _run_and_free(*shared, trial)
 
 
@@ -151,7 +153,7 @@ def make_executor(name: str, plan: SweepPlan, *, workers: int = 0, address: str 
     """Return an executor by name.
 
     Raises:
-        InputError: an unknown name, or input that can't be read.
+        InputError: the name is unknown, or the input cannot be read.
         MissingExtra: Ray is not installed.
     """
     if name == "local":

@@ -1,4 +1,4 @@
-"""The figures of a trial, and the objectives that a sweep minimises or maximises."""
+"""The figures of a trial, and the objectives that a sweep minimizes or maximizes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HOUR_NS = 3600 * SECOND_NS
 
 
 class Objective(NamedTuple):
-    """An objective: the figure that it is about, and whether more of it is better."""
+    """An objective: its figure, and whether higher is better."""
 
     figure: str
     maximise: bool

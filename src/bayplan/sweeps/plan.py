@@ -37,11 +37,17 @@ class SweepPlan:
     """A sweep.
 
     Attributes:
-        paths: manifests and traces. workload, autoscaler, descheduler: files as for ``simulate``, "" for none.
-        config: the base of all configurations, as plain data. plugins: as for ``--plugin``. space: the parameters.
-        shapes: by name what a node offers, for the parameter ``shape``.
-        objective: a name of `OBJECTIVES`. search: one of `SEARCHES`. trials: how many sets of parameters, for searches that draw.
-        seeds: each set runs once with each. until: virtual time to simulate, "" for all.
+        paths: the manifests and traces.
+        workload, autoscaler, descheduler: the files, as for ``simulate``; "" for none.
+        config: the base of all configurations, as plain data.
+        plugins: the plugins, as for ``--plugin``.
+        space: the parameters.
+        shapes: the node shapes by name, for the parameter ``shape``.
+        objective: the objective, a name of `OBJECTIVES`.
+        search: the search, one of `SEARCHES`.
+        trials: the number of parameter sets, for random searches.
+        seeds: the seeds; each parameter set runs once with each.
+        until: the virtual time to simulate, "" for all.
     """
 
     paths: Sequence[str]
@@ -63,7 +69,7 @@ def read_plan(path: Path, **given: object) -> SweepPlan:
     """Read a sweep file; `given` are fields that replace those of the file. Paths are relative to the file.
 
     Raises:
-        InputError: it can't be read, or a field is wrong.
+        InputError: it cannot be read, or a field is invalid.
     """
     try:
         document = yaml.safe_load(path.read_text(encoding="utf-8"))

@@ -1,8 +1,8 @@
 """The results of a sweep: a journal that survives a kill, and a Parquet file of all trials.
 
-A folder holds ``sweep.json`` (what the sweep was started with), ``journal.jsonl`` (a line for each finished trial, written at
-once), ``trials.parquet`` (a row for each, sorted by number; rewritten from the journal), and result directories of the best ones
-in ``results`` if they were asked for.
+A folder has ``sweep.json`` (the plan of the sweep), ``journal.jsonl`` (a line for each finished trial, written at once),
+``trials.parquet`` (a row for each, sorted by number; rewritten from the journal), and with ``--save`` the result directories
+of the best trials in ``results``.
 """
 
 from __future__ import annotations
@@ -28,10 +28,11 @@ class SweepFolder:
     """The folder of one sweep.
 
     Args:
-        path: the folder; created if it is missing. plan: of the sweep.
+        path: the folder; created if it is missing.
+        plan: the plan of the sweep.
 
     Attributes:
-        done: outcomes that the journal holds, by number of the trial.
+        done: the outcomes in the journal, by number of the trial.
 
     Raises:
         InputError: the folder holds another sweep.

@@ -34,7 +34,7 @@ SHAPE, NODES = "shape", "nodes"
 
 
 class Trial(msgspec.Struct, frozen=True, kw_only=True):
-    """A trial to run: its number, the number of its set of parameters, the parameters, the seed."""
+    """A trial to run: its number, the number of its parameter set, the parameters, the seed."""
 
     number: int
     candidate: int
@@ -43,11 +43,14 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """A trial that ran.
+    """A finished trial.
 
     Attributes:
-        trial: what ran. figures: see `bayplan.sweeps.objectives.FIGURES`. digest: of all decisions. seconds: of real time.
-        error: why it could not run, or "".
+        trial: the trial.
+        figures: see `bayplan.sweeps.objectives.FIGURES`.
+        digest: the digest of all decisions.
+        seconds: the seconds of real time.
+        error: the reason why it could not run, or "".
     """
 
     trial: Trial
@@ -58,10 +61,11 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SharedInput(msgspec.Struct, frozen=True):
-    """What all trials of a sweep share: read once, and passed to workers.
+    """The input that all trials of a sweep share; it is read once and passed to workers.
 
     Attributes:
-        inputs: manifests and traces. files: workload, autoscaler, descheduler.
+        inputs: the manifests and traces.
+        files: the workload, autoscaler and descheduler.
     """
 
     inputs: Inputs
@@ -82,10 +86,13 @@ def read_shared_input(plan: SweepPlan) -> SharedInput:
 
 
 def run_trial(plan: SweepPlan, shared: SharedInput, trial: Trial, out: Path | None = None) -> Outcome:
-    """Simulate a trial. A configuration that can't be used is an outcome, too: a search goes on without it.
+    """Simulate a trial. An invalid configuration is an outcome, too, so that a search continues.
 
     Args:
-        plan: of the sweep. shared: its input. trial: what to run. out: folder for the result directory; None for none.
+        plan: the plan of the sweep.
+        shared: the input of the sweep.
+        trial: the trial to run.
+        out: the path of the result directory; None for none.
     """
     start = time.perf_counter()
     try:
@@ -109,10 +116,10 @@ def run_trial(plan: SweepPlan, shared: SharedInput, trial: Trial, out: Path | No
 
 
 def trial_setup(plan: SweepPlan, parameters: Mapping[str, Value]) -> SchedulerSetup:
-    """Return the scheduler of a set of parameters.
+    """Return the scheduler of a parameter set.
 
     Raises:
-        InputError: an unknown parameter, or a configuration that can't be used.
+        InputError: a parameter is unknown, or a configuration is invalid.
     """
     text = msgspec.json.encode(trial_configuration(plan.config, parameters)).decode()
     return read_setup(text=text, where="configuration of the trial", plugins=plan.plugins)
@@ -122,7 +129,7 @@ def trial_configuration(base: Mapping[str, object], parameters: Mapping[str, Val
     """Return a configuration with the parameters of a trial in all of its profiles.
 
     Raises:
-        InputError: an unknown parameter.
+        InputError: a parameter is unknown.
     """
     document: dict[str, Any] = copy.deepcopy(dict(base))
     document.setdefault("apiVersion", "kubescheduler.config.k8s.io/v1")
@@ -146,7 +153,7 @@ def trial_configuration(base: Mapping[str, object], parameters: Mapping[str, Val
 
 
 def _set_weight(profile: dict[str, Any], plugin: str, weight: Value, *, known: set[str]) -> None:
-    """Give a score plugin a weight; 0 switches its scores off. Plugins of no default profile are enabled at all points."""
+    """Set the weight of a score plugin; 0 disables its scores. Plugins of no default profile are enabled at all points."""
     plugins = profile.setdefault("plugins", {})
     if plugin not in known and weight:
         enabled = plugins.setdefault("multiPoint", {}).setdefault("enabled", [])
@@ -179,7 +186,7 @@ def trial_inputs(plan: SweepPlan, inputs: Inputs, parameters: Mapping[str, Value
     """Return the input with the nodes of a trial: a number of nodes of a shape instead of the nodes of the input.
 
     Raises:
-        InputError: an unknown shape, or a number without one.
+        InputError: a shape is unknown, or a number has no shape.
     """
     if SHAPE not in parameters and NODES not in parameters:
         return inputs

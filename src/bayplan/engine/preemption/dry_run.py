@@ -47,7 +47,8 @@ class DryRun:
         nominations: the log of rows whose nominations changed.
 
     Attributes:
-        asked_rows: number of rows evaluated. known_rows: number of rows found in the cache.
+        asked_rows: number of rows evaluated.
+        known_rows: number of rows found in the cache.
     """
 
     def __init__(self, plan: Plan, nominations: RowLog) -> None:

@@ -29,7 +29,7 @@ class DryRunner:
     Args:
         cluster: the state.
         pods: the newest versions of pods, by key.
-        draw: returns a random integer from 0 up to, but excluding, its argument.
+        draw: the function that returns a random integer from 0 up to, but excluding, its argument.
         pick: chooses among equally good nodes.
     """
 

@@ -232,7 +232,9 @@ class Reader(TraceReader):
         """Yield the rows of a file of JSON lines.
 
         Args:
-            file: to read. kind: of its rows. read_as: what it was read as before; what was invalid then is counted already.
+            file: to read.
+            kind: the kind of its rows.
+            read_as: what it was read as before; what was invalid then is counted already.
 
         Raises:
             InputError: a line that is no such row, with file and line.

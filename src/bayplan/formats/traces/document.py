@@ -60,7 +60,8 @@ def read_document(document: Document, folder: str) -> Trace:
     """Return the trace of a document.
 
     Args:
-        document: a Trace. folder: of its file, which paths are relative to.
+        document: a Trace.
+        folder: the folder of its file, which paths are relative to.
 
     Raises:
         InputError: anything is wrong with it, with file and line, or with the files that it names.

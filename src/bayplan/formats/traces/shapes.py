@@ -37,8 +37,10 @@ class Shape(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What pods with equal requests have.
 
     Attributes:
-        amounts: requests, and limits with `limited`. annotations: of each pod.
-        requirements: of required node affinity. priority: of the pod; None for that of its class.
+        amounts: requests, and limits with `limited`.
+        annotations: the annotations of each pod.
+        requirements: the requirements of required node affinity.
+        priority: the priority of the pod; None for that of its class.
     """
 
     amounts: Amounts
@@ -134,7 +136,9 @@ def machine(
     """Return a node; nodes with equal amounts share their status.
 
     Args:
-        name: of the trace. amounts: of the machine. labels: more than those of every node; empty ones are left out.
+        name: the name of the trace.
+        amounts: the amounts of the machine.
+        labels: more than those of every node; empty ones are left out.
         shared: the statuses so far.
     """
     name = object_name(name)

@@ -64,7 +64,7 @@ class Evaluator:
         Args:
             pod: the pod that fits nowhere.
             diagnosis: why it does not.
-            state: of the cycle.
+            state: the state of the cycle.
             offset: where among the potential nodes the search starts; random if not given.
         """
         key = f"{pod.metadata.namespace}/{pod.metadata.name}"

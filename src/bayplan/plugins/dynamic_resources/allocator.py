@@ -46,7 +46,8 @@ class ChosenDevice(msgspec.Struct, frozen=True, eq=False):
 
     Attributes:
         wish: what it was chosen for.
-        shared: whether others may use it, too. consumed: what this takes of its capacities then.
+        shared: whether others may use it, too.
+        consumed: what this takes of its capacities then.
     """
 
     wish: CheckedWish
@@ -67,7 +68,7 @@ class Allocator:
 
     Args:
         checks: what wishes and devices are checked with; knows the node.
-        pools: of the node, in order.
+        pools: the pools of the node, in order.
         claims: to allocate, in order.
     """
 

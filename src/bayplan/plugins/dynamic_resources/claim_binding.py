@@ -32,7 +32,8 @@ def bound_claim(claim: ResourceClaim, pod: Pod, now_ns: int, *, timestamp: bool)
     Args:
         claim: with its allocation.
         pod: the new user.
-        now_ns: the instant. timestamp: whether it is noted in an allocation that has none.
+        now_ns: the instant.
+        timestamp: whether it is noted in an allocation that has none.
 
     Raises:
         BindingFailed: the claim is being deleted, or has as many users as it can have.

@@ -48,7 +48,8 @@ class NodeAllocator:
         taint_rules: whether rules can taint devices.
 
     Attributes:
-        log: rows whose node or devices changed. epoch: moves when that may be all rows.
+        log: rows whose node or devices changed.
+        epoch: moves when that may be all rows.
         searches: how many searches were made.
     """
 

@@ -22,7 +22,9 @@ class PoolDevice:
     """A device of a slice, prepared for allocation.
 
     Attributes:
-        id: driver, pool and name. source: the device. slice: that it stands in.
+        id: driver, pool and name.
+        source: the device.
+        slice: the slice of the device.
         consumes: what it draws from which counter sets, in order.
         taints: its own, and those that rules gave it.
         matches: the answers of selectors that were asked about it, by expression; kept as long as the device.
@@ -66,8 +68,10 @@ class Pool(msgspec.Struct, frozen=True, eq=False):
 
     Attributes:
         id: driver and name.
-        incomplete: slices are missing. invalid: its slices contradict one another; nothing is allocated from either.
-        slices: those with devices for the node, by name. elsewhere: other slices of the pool, needed to count what is drawn.
+        incomplete: slices are missing.
+        invalid: its slices contradict one another; nothing is allocated from either.
+        slices: those with devices for the node, by name.
+        elsewhere: other slices of the pool, needed to count what is drawn.
         counter_sets: what the devices draw from.
     """
 
@@ -86,7 +90,7 @@ class PoolCatalog:
     """All slices, and the pools that each node can use.
 
     Args:
-        slices: of the cluster.
+        slices: the slices of the cluster.
         partitionable_devices: whether counters and per-device node selection are known.
     """
 

@@ -81,7 +81,7 @@ class PreferredDevices(ScoreRule):
 
     Args:
         nodes: asks about nodes.
-        find_cycle: returns the claims of the current cycle, or None.
+        find_cycle: the function that returns the claims of the current cycle, or None.
         cluster: the state.
     """
 
