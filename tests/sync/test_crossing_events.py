@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from bayplan.base.plain_data import Document, part
@@ -407,3 +408,33 @@ def test_the_answer_to_a_creation_may_come_after_it_is_known_that_the_pod_has_go
     world.work()
     assert world.follower.is_idle
     assert world.here.get("pods", "web") is None
+
+
+def test_a_pod_cidr_that_is_set_here_between_reading_and_writing_a_node_stays() -> None:
+    world = World()
+    world.put("nodes", node("n1"))
+    world.start()
+    world.work()
+    changed = node("n1", cpu="8")
+    world.put("nodes", {**changed, "metadata": {"name": "n1", "labels": {"new": "label"}}})
+    world.tell()
+    (write,) = begin_writes(world, Verb.UPDATE)
+    steps = carry_out(world.follower, write)
+    request = next(steps)
+    requests = []
+    with pytest.raises(StopIteration):
+        while True:
+            assert isinstance(request, ApiRequest)
+            answer = world.here.send(request)
+            requests.append((request.method, request.path.rpartition("/")[2], answer.status))
+            if request.method == "GET":
+                here = msgspec.json.decode(answer.body)
+                cidr = {**part(here, "spec"), "podCIDR": "10.128.0.0/24", "podCIDRs": ["10.128.0.0/24"]}
+                world.here.ask("PUT", "/api/v1/nodes/n1", {**here, "spec": cidr})
+            request = steps.send(answer)
+    assert requests == [("GET", "n1", 200), ("PUT", "status", 200), ("PUT", "n1", 200)]
+    found = world.here.get("nodes", "n1")
+    assert found is not None
+    assert part(found, "spec")["podCIDR"] == "10.128.0.0/24"
+    assert part(part(found, "metadata"), "labels")["new"] == "label"
+    assert world.follower.problems == {}

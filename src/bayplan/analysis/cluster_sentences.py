@@ -115,7 +115,9 @@ def queue_sentence(counts: dict[str, int], *, next_retry_in_ns: int | None, next
     if counts.get("backoff"):
         when = ""
         if next_retry_in_ns is not None:
-            when = f", next retry in {format_duration(max(next_retry_in_ns, 0))}" + (f" ({next_pod})" if next_pod else "")
+            when = f", next retry in {format_duration(max(next_retry_in_ns, 0))}" + (
+                f" ({next_pod})" if next_pod else ""
+            )
         pieces.append(f"{counts['backoff']:,} in backoff{when}")
     if counts.get("unschedulable"):
         pieces.append(f"{counts['unschedulable']:,} unschedulable")
