@@ -6,9 +6,9 @@ import msgspec
 import pytest
 
 from bayplan.base.plain_data import Document, part
-from bayplan.client.requests import ApiRequest, ApiResponse, Exchange
+from bayplan.client.requests import ApiRequest, ApiResponse
 from bayplan.sync.sync_write import SyncWrite, Verb
-from bayplan.sync.writing import carry_out
+from bayplan.sync.writing import Exchange, carry_out
 from tests.sync.world import NS, LocalCluster, World, node, pod
 
 pytestmark = pytest.mark.usefixtures("way")

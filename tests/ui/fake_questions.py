@@ -6,7 +6,7 @@ from typing import cast
 
 from bayplan.analysis.root_cause import RootCause
 from bayplan.answers.capacity import GroupCapacity, WorkloadCapacity
-from bayplan.answers.trial_cluster import Placement
+from bayplan.answers.trial import Placement
 from bayplan.answers.unblock import Suggestion, Unblocking
 from bayplan.answers.waiting_reasons import WaitingReason
 from bayplan.answers.what_if import Measure, PodDifference

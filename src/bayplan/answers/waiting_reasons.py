@@ -8,7 +8,7 @@ import msgspec
 
 from bayplan.analysis.rows import Rows
 from bayplan.answers.judgement import judge
-from bayplan.answers.trial_cluster import TrialCluster
+from bayplan.answers.trial import Trial
 from bayplan.objects.pod import Pod
 
 UNATTENDED = "no scheduler"
@@ -41,7 +41,7 @@ def equal_pods(pods: Sequence[Pod]) -> list[list[Pod]]:
     return list(groups.values())
 
 
-def waiting_reasons(trial: TrialCluster, pods: Sequence[Pod]) -> Rows[WaitingReason]:
+def waiting_reasons(trial: Trial, pods: Sequence[Pod]) -> Rows[WaitingReason]:
     """Return why pods wait, the reasons with the most pods that nothing else blocks first. Pods that fit now are left out.
 
     Pods with equal specs, labels and namespaces are judged once. A pod that several filters block counts for each of them.
@@ -63,7 +63,7 @@ def waiting_reasons(trial: TrialCluster, pods: Sequence[Pod]) -> Rows[WaitingRea
     return Rows(sorted(rows, key=lambda row: (-row.alone, -row.pods, row.plugin)), WaitingReason)
 
 
-def _blocking(trial: TrialCluster, pod: Pod) -> list[tuple[str, bool, str]]:
+def _blocking(trial: Trial, pod: Pod) -> list[tuple[str, bool, str]]:
     """Return the filters that block a pod, whether each does so alone, and the root cause; empty if it fits."""
     if pod.spec.scheduler_name not in trial.profiles:
         return [(UNATTENDED, True, f'no scheduler named "{pod.spec.scheduler_name}" is configured')]

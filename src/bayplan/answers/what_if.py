@@ -17,10 +17,12 @@ from msgspec.structs import replace
 from bayplan.analysis.fragmentation import PodShape, shapes_fragmentation, shapes_of_pods
 from bayplan.analysis.rows import Rows
 from bayplan.answers.changes import Change, Effect, apply_change
-from bayplan.answers.copies import PodCopier, comes_back, replacement
+from bayplan.answers.copies import replacement
 from bayplan.answers.decisive_plugin import DecisionOutput, DecisivePlugin, already_better, decisive_plugin
+from bayplan.answers.displaced_pods import as_waiting, comes_back
+from bayplan.answers.instant_host import Eviction
 from bayplan.answers.question_cluster import QuestionCluster, SchedulerMaker
-from bayplan.answers.trial import Eviction, Trial
+from bayplan.answers.trial import Trial
 from bayplan.answers.workloads import find_workload, workload_of
 from bayplan.base.errors import InputError
 from bayplan.base.html_table import table
@@ -54,6 +56,12 @@ class DifferenceKind(StrEnum):
     PLACED = "placed"
     GONE = "gone"
     NEW = "new"
+
+
+WORST_FIRST = (
+    DifferenceKind.WAITS, DifferenceKind.GONE, DifferenceKind.MOVED, DifferenceKind.PLACED, DifferenceKind.NEW,
+)  # fmt: skip
+"""The kinds in the order in which people want to read them."""
 
 
 class PodDifference(msgspec.Struct, frozen=True, kw_only=True):
@@ -235,7 +243,7 @@ def _run(
         if len(effect.displaced) + len(again) > MAX_RECORDED:
             trial.begin_records(RecordLevel.OFF)
         for pod in cluster.waiting.values():
-            if not trial.node_of(pod.key) and pod.key not in effect.gone and pod.key not in trial.scheduler.pods:
+            if pod.key not in effect.gone and (pod.key in trial.nominated or pod.key not in trial.scheduler.pods):
                 trial.put(pod)
         for pod in again:
             if pod.key not in effect.gone:
@@ -306,7 +314,7 @@ def hypothetical_decisions(trial: Trial, side: Side, pods: Iterable[str]) -> Non
     for key in wanted:
         pod = trial.remove_pod(key)
         if pod is not None:
-            trial.place([PodCopier(pod, trial.state.catalog).again()])
+            trial.place([as_waiting(pod)])
             trial.remove_pod(key)
             trial.put(pod)
     hypothetical = _recorded(trial.scheduler.records, dict(trial.last_decision))

@@ -17,7 +17,6 @@ from bayplan.base.errors import PluginFailure
 from bayplan.base.go_text.times import format_instant, parse_instant
 from bayplan.base.version import KUBERNETES_VERSION, __version__
 from bayplan.http_api.answers import json_answer
-from bayplan.http_api.clock_facts import clock_document
 from bayplan.http_api.contract.cluster import Root
 from bayplan.http_api.contract.decisions import DecisionList
 from bayplan.http_api.contract.nodes import NodeBlock, NodeCondition, NodeList, NodePage, PodsRejected
@@ -34,6 +33,7 @@ from bayplan.http_api.node_query import (
 from bayplan.http_api.node_table import CORDONED, FULL_CELL, NOT_READY, NodeColumns
 from bayplan.http_api.node_timeline import MAX_LANE_BINS, MAX_LANES, lives_on_nodes, node_lanes
 from bayplan.http_api.observation import Observation
+from bayplan.http_api.overview import clock_document
 from bayplan.http_api.pod_page import event_row
 from bayplan.http_api.pod_query import PodFilter, find_pods
 from bayplan.http_api.pod_table import PodColumns, PodStatus

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
 from http import HTTPStatus
 
 import msgspec
@@ -13,16 +12,15 @@ from starlette.responses import Response
 
 from bayplan.analysis.units import format_count
 from bayplan.answers.answer_text import capacity_text, difference_text
-from bayplan.answers.capacity import DEFAULT_LIMIT
+from bayplan.answers.capacity import DEFAULT_LIMIT, parse_mix
 from bayplan.answers.capacity import capacity as find_capacity
 from bayplan.answers.changes import Change, parse_change
 from bayplan.answers.configuration_changes import changed_configuration, is_profile_change
 from bayplan.answers.explain_now import explain_now
-from bayplan.answers.share_text import parse_mix
 from bayplan.answers.unblock import unblock as find_suggestions
 from bayplan.answers.waiting_reasons import equal_pods, waiting_reasons
+from bayplan.answers.what_if import WORST_FIRST, Reschedule
 from bayplan.answers.what_if import Answer as Differences
-from bayplan.answers.what_if import Reschedule
 from bayplan.answers.what_if import what_if as find_differences
 from bayplan.base.errors import InputError
 from bayplan.base.go_text.times import format_instant
@@ -51,8 +49,6 @@ MAX_KEPT = 32
 MAX_JUDGED = 200
 """Groups of equal waiting pods that are judged, the largest first."""
 
-_WORST_FIRST = ("waits", "gone", "moved", "placed", "new")
-
 
 def _target(query: Query) -> str:
     target = query.text("workload")
@@ -68,9 +64,8 @@ async def explain(observation: Observation, request: Request, query: Query) -> R
     def answer(inquiry: Inquiry) -> Response:
         life = inquiry.pod_of(target)
         try:
-            found = explain_now(
-                inquiry.trial(), inquiry.timelines, life, node=node, best=best, now_ns=inquiry.cluster.now_ns
-            )
+            with inquiry.cluster.trial() as trial:
+                found = explain_now(trial, inquiry.timelines, life, node=node, best=best, now_ns=inquiry.cluster.now_ns)
         except InputError as problem:
             if problem.what != "--node":
                 raise
@@ -88,12 +83,9 @@ async def unblock(observation: Observation, request: Request, query: Query) -> R
 
     def answer(inquiry: Inquiry) -> Response:
         pods = inquiry.waiting_pods(target)
-        found = find_suggestions(inquiry.trial(), pods)
-        others = len(inquiry.cluster.waiting) - len(pods)
-        limits = [*found.limits]
-        if others and not found.fits:
-            limits.append(f"{format_count(others, 'other waiting pod')} left out, which may be scheduled first")
-        return json_answer(request, replace(found, limits=limits, assumptions=inquiry.assumptions))
+        with inquiry.cluster.trial() as trial:
+            found = find_suggestions(trial, pods, others=len(inquiry.cluster.waiting) - len(pods))
+        return json_answer(request, replace(found, assumptions=inquiry.assumptions))
 
     return await observation.questions.ask(request, answer)
 
@@ -134,7 +126,8 @@ async def waiting(observation: Observation, request: Request, query: Query) -> R
         pods = list(inquiry.cluster.waiting.values())
         groups = sorted(equal_pods(pods), key=len, reverse=True)[:MAX_JUDGED]
         judged = [pod for group in groups for pod in group]
-        items = list(waiting_reasons(inquiry.trial(), judged)) if judged else []
+        with inquiry.cluster.trial() as trial:
+            items = list(waiting_reasons(trial, judged)) if judged else []
         document = WaitingReasons(
             **whole(items), items=items, judged=len(judged), waiting=len(pods), assumptions=inquiry.assumptions
         )
@@ -151,9 +144,11 @@ class WhatIfRequest(msgspec.Struct, forbid_unknown_fields=True):
 
     Attributes:
         changes: as for ``bayplan what-if``: ``drain=NODE``, ``scale=WORKLOAD:N``, ``weight=PLUGIN:N``, ``disable=PLUGIN``.
-        config: another configuration of the scheduler; None for the server's. objects: documents to create or replace.
+        config: another configuration of the scheduler; None for the server's.
+        objects: documents to create or replace.
         reschedule: placed pods to decide again on both sides: none (the default), ``["*"]`` for all, or pods and workloads.
-        name: a label for people. keep: whether to keep the answer, for a later look.
+        name: a label for people.
+        keep: whether to keep the answer, for a later look.
     """
 
     changes: list[str] = []
@@ -227,8 +222,7 @@ async def _configuration(observation: Observation, wanted: WhatIfRequest) -> Sch
 
 def _report(found: Differences, wanted: WhatIfRequest, inquiry: Inquiry) -> WhatIfReport:
     sentence = difference_text(found)[0]
-    worst: Mapping[str, int] = {kind: place for place, kind in enumerate(_WORST_FIRST)}
-    rows = sorted(found.differences, key=lambda each: worst[each.kind])
+    rows = sorted(found.differences, key=lambda each: WORST_FIRST.index(each.kind))
     return WhatIfReport(
         id="",
         name=wanted.name,

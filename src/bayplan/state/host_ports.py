@@ -1,4 +1,4 @@
-"""The used host ports of each node, and conflict columns for the ports that some rule needs."""
+"""The used host ports of each node, and conflict columns for the ports that rules need."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ ANY_IP = "0.0.0.0"
 
 
 class HostPorts:
-    """Ports in use per row. Like upstream's HostPortInfo a set: a port that two pods took is free when one of them leaves."""
+    """Ports in use per row. Like upstream's HostPortInfo a set: a port of two pods is free when one of them leaves."""
 
     __slots__ = ("_columns", "_used")
 
@@ -18,7 +18,7 @@ class HostPorts:
         self._columns: dict[HostPort, Bools] = {}
 
     def add(self, row: int, ports: tuple[HostPort, ...]) -> list[HostPort]:
-        """Take `ports` on a row; return those that were free before (what an undo has to give back)."""
+        """Mark `ports` as used on a row; return those that were free before (to be released by an undo)."""
         used = self._used.setdefault(row, {})
         fresh = [port for port in ports if port not in used]
         used.update(dict.fromkeys(ports))
@@ -26,14 +26,14 @@ class HostPorts:
         return fresh
 
     def remove(self, row: int, ports: tuple[HostPort, ...] | list[HostPort]) -> list[HostPort]:
-        """Free `ports` on a row; return those that were taken before."""
+        """Free `ports` on a row; return those that were used before."""
         used = self._used.get(row, {})
         freed = [port for port in ports if used.pop(port, 0) is None]
         self._refresh(row, ports)
         return freed
 
     def clear(self, row: int) -> None:
-        """Forget everything about a row whose node is gone."""
+        """Clear a row whose node was removed."""
         ports = tuple(self._used.pop(row, ()))
         self._refresh(row, ports)
 
@@ -42,16 +42,16 @@ class HostPorts:
         return list(self._used.get(row, ()))
 
     def conflicts(self, wanted: HostPort, used: list[HostPort]) -> bool:
-        """Return whether `wanted` collides with a used port: same protocol and number, and the same or any address."""
+        """Return whether `wanted` conflicts with a used port: same protocol and number, and the same or any address."""
         return any(collide(wanted, port) for port in used)
 
     def conflict_on(self, row: int, wanted: HostPort) -> bool:
-        """Return whether `wanted` collides on one row."""
+        """Return whether `wanted` conflicts on one row."""
         used = self._used.get(row)
         return used is not None and any(collide(wanted, port) for port in used)
 
     def column(self, wanted: HostPort, capacity: int) -> Bools:
-        """Return bool[capacity]: whether `wanted` collides on each row. Kept up to date from the first call on."""
+        """Return bool[capacity]: whether `wanted` conflicts on each row. Maintained from the first call on."""
         column = self._columns.get(wanted)
         if column is None or len(column) != capacity:
             column = np.zeros(capacity, dtype=np.bool_)
@@ -76,6 +76,6 @@ class HostPorts:
 
 
 def collide(wanted: HostPort, used: HostPort) -> bool:
-    """Return whether two ports collide: same protocol and number, and the same or any address."""
+    """Return whether two ports conflict: same protocol and number, and the same or any address."""
     same_port = wanted.protocol == used.protocol and wanted.port == used.port
     return same_port and (wanted.ip == used.ip or wanted.ip == ANY_IP or used.ip == ANY_IP)

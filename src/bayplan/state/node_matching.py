@@ -1,4 +1,4 @@
-"""Selectors of nodes over a view of rows: which nodes' labels and names match."""
+"""Node selectors over a view of rows: the nodes whose labels and names match."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from bayplan.state.views import Rows
 
 
 def required_node_affinity_matches(required: RequiredNodeAffinity, rows: Rows) -> Bools:
-    """Return which nodes meet a pod's node selector and required node affinity."""
+    """Return which nodes match a pod's node selector and required node affinity."""
     matching = rows.everywhere(True)
     if required.labels is not None:
         matching = matching & labels_match(required.labels, rows)
@@ -18,7 +18,7 @@ def required_node_affinity_matches(required: RequiredNodeAffinity, rows: Rows) -
 
 
 def node_selector_matches(selector: CompiledNodeSelector, rows: Rows) -> Bools:
-    """Return which rows match one of the terms."""
+    """Return which rows match any of the terms."""
     matched = rows.everywhere(False)
     for term in selector.terms:
         if not term.errors:
@@ -27,7 +27,7 @@ def node_selector_matches(selector: CompiledNodeSelector, rows: Rows) -> Bools:
 
 
 def node_term_matches(term: NodeTerm, rows: Rows) -> Bools:
-    """Return which rows meet all requirements of a term that has no mistakes."""
+    """Return which rows match all requirements of a valid term."""
     matched = labels_match(term.labels, rows) if term.labels is not None else rows.everywhere(True)
     for requirement in term.fields:
         matched = matched & field_matches(requirement, rows)
@@ -43,7 +43,7 @@ def labels_match(selector: Selector, rows: Rows) -> Bools:
 
 
 def field_matches(requirement: FieldRequirement, rows: Rows) -> Bools:
-    """Return which rows' names meet a requirement."""
+    """Return which rows' names match a requirement."""
     if requirement.field != "metadata.name":
         return rows.everywhere(requirement.matches(""))
     matched: Bools = rows.named((requirement.value,)) == requirement.equal

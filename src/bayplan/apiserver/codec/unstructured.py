@@ -1,4 +1,4 @@
-"""Why a document doesn't fit a Go type, as Go's converter of unstructured objects says it; strategic patches go through that."""
+"""Errors of Go's converter of unstructured objects, through which strategic merge patches decode a document to a type."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _GO_NUMBERS = ("int32", "int64", "float64")
 
 
 def unstructured_problem(type_name: str, document: Document) -> str:
-    """Return why a document can't become an object of a type; empty if it can."""
+    """Return why a document cannot be converted to a type, or an empty string."""
     return _struct_problem(type_name, document)
 
 
@@ -63,7 +63,7 @@ def _field_problem(owner: str, facts: GoField, containers: tuple[str, ...], valu
     if facts.containers:
         return ""
     try:
-        # Types with a decoder of their own: quantities, times, bytes.
+        # Types with their own decoder: quantities, times, bytes.
         shape_of(owner).fields[facts.name].read(value)
     except DecodeError as problem:
         return str(problem)

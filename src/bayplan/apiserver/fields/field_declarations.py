@@ -1,4 +1,4 @@
-"""Whether an applied configuration only names fields that its type has, in the words of structured merge."""
+"""Unknown fields and invalid values of an apply configuration, in the words of structured merge."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _LEAF, _STRUCT, _MAP, _KEYED = Merge.LEAF, Merge.STRUCT, Merge.MAP, Merge.KEYED_
 
 
 def undeclared_field(kind: FieldType, value: object) -> str:
-    """Return what is wrong with the first field that the type does not have, or an empty string."""
+    """Return the error of the first unknown field, or an empty string."""
     merge = kind.merge
     if isinstance(value, dict):
         if merge is not _STRUCT and merge is not _MAP:
@@ -50,12 +50,12 @@ _GO_TYPES: Mapping[type, str] = {
 
 
 def mistyped_field(type_name: str, value: object, kind: FieldType | None = None) -> str:
-    """Return the error of the first value that doesn't fit its type, or an empty string.
+    """Return the error of the first value with the wrong type, or an empty string.
 
     Args:
-        type_name: OpenAPI's name of the type; custom resources have none and are not checked.
-        value: of that type.
-        kind: how the type merges: items of lists with keys are named by them.
+        type_name: the name of the type in OpenAPI; custom resources have none and are not checked.
+        value: a value of that type.
+        kind: the merge type of the value: items of keyed lists are named by their keys.
     """
     types = api_facts().types
     if type_name not in types or not isinstance(value, dict):
@@ -108,7 +108,7 @@ def _item_path(kind: FieldType | None, item: object, index: int) -> str:
 
 
 def _printed(value: object) -> str:
-    """Return a value as Go prints it by itself."""
+    """Return a value as Go prints it."""
     if isinstance(value, dict):
         return f"map[{' '.join(f'{name}:{_printed(item)}' for name, item in sorted(value.items()))}]"
     if isinstance(value, list):
@@ -119,7 +119,7 @@ def _printed(value: object) -> str:
 
 
 def _fits(type_name: str, value: object) -> bool:
-    """Return whether a value is of a scalar type; any other type takes any value here."""
+    """Return whether a value has a scalar type; any other type accepts any value here."""
     if type_name == "string":
         return isinstance(value, str)
     if type_name == "bool":

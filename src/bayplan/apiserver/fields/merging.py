@@ -1,4 +1,4 @@
-"""Merge an applied configuration into a document, and take fields out of one, as structured merge does."""
+"""Merging of an apply configuration into a document, and removal of fields from one, as structured merge does."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _LEAF, _STRUCT, _MAP = Merge.LEAF, Merge.STRUCT, Merge.MAP
 
 
 class DuplicateItemError(ValueError):
-    """An applied list names one key twice."""
+    """An applied list has one key twice."""
 
 
 def merge(kind: FieldType, live: object, config: object) -> object:
@@ -52,7 +52,7 @@ def _merge_items(kind: FieldType, live: list[object], config: list[object]) -> l
     merged: set[str] = set()
     out: list[object] = []
     at = to = 0
-    # The order is that of the configuration, with the items it does not name left where they stand among the others.
+    # Items are in the order of the configuration; items that it does not have stay where they are among the others.
     while at < len(left) or to < len(right):
         if at < len(left):
             element, item = left[at]
@@ -108,7 +108,7 @@ def remove(kind: FieldType, value: object, fields: Node) -> object:
 
 
 def with_named_fields(kind: FieldType, fields: Node) -> Node:
-    """Return a set in which the struct fields that have members below them are members, too."""
+    """Return a set in which the struct fields with members below them are members, too."""
     out: Node = {}
     for name, node in children_of(fields).items():
         field = name[2:]

@@ -42,7 +42,7 @@ def patch_type(request: Request, *, custom: bool) -> str:
     """Return the media type of a patch.
 
     Raises:
-        ApiError: it is none that is read.
+        ApiError: the type is not supported.
     """
     media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media_type not in _TYPES:
@@ -55,10 +55,10 @@ def patch_type(request: Request, *, custom: bool) -> str:
 
 
 def patch(backend: Backend, info: RequestInfo, request: Request) -> Written:
-    """Change an object by a patch.
+    """Patch an object.
 
     Raises:
-        ApiError: the patch can't be read or applied, or the change is refused.
+        ApiError: the patch cannot be decoded or applied, or the change is rejected.
     """
     resource = info.resource
     media_type = patch_type(request, custom=resource.custom is not None)
@@ -84,7 +84,7 @@ def patched(target: Target, old: Document, body: bytes, media_type: str, validat
     """Return an object with a patch applied, decoded and defaulted, and warnings.
 
     Raises:
-        ApiError: the patch can't be read or applied, or its result does not fit the type.
+        ApiError: the patch cannot be decoded or applied, or its result does not fit the type.
     """
     whole = {"apiVersion": target.api_version, "kind": target.kind, **old}
     if media_type == STRATEGIC_PATCH:
@@ -144,7 +144,7 @@ def _read(body: bytes, intro: str) -> Parsed:
 
 
 def _changes(body: bytes, intro: str) -> tuple[Document | None, list[str]]:
-    """Return the object in a patch (None for null) and the paths of keys that stood twice in it."""
+    """Return the object in a patch (None for null) and the paths of its duplicate keys."""
     value, duplicates = _read(body, intro)
     if value is not None and not isinstance(value, dict):
         text = f"json: cannot unmarshal {go_kind(value)} into Go value of type map[string]interface {{}}"
@@ -215,13 +215,13 @@ def _applied(
     *,
     force: bool,
 ) -> tuple[Document, managed.Managers]:
-    """Apply, and for kubectl keep the annotation of its client-side apply in step.
+    """Apply a configuration, and update kubectl's annotation of client-side apply.
 
     Fields from earlier client-side applies of kubectl do not conflict.
 
     Raises:
-        ApplyConflict: others set a field to something else.
-        DuplicateItemError: the configuration names an item of a list twice.
+        ApplyConflict: other managers set a field to a different value.
+        DuplicateItemError: the configuration has an item of a list twice.
     """
     before = part(old, "metadata", "annotations").get(_LAST_APPLIED)
     by_kubectl = request.manager == _KUBECTL and isinstance(before, str) and bool(before)
@@ -250,7 +250,7 @@ def _is_own(request: managed.Request, before: str, problem: managed.ApplyConflic
 
 
 def applied_value(request: Request) -> Document:
-    """Return the configuration that is applied.
+    """Return the applied configuration.
 
     Raises:
         ApiError: it is not YAML, or not an object.
@@ -294,7 +294,7 @@ def _reread(target: Target, merged: Document, validation: str) -> tuple[Document
 
 
 def conflicting(problem: managed.ApplyConflict) -> ApiError:
-    """Return the refusal of an apply that conflicts with other managers."""
+    """Return the error of an apply that conflicts with other managers."""
     causes: list[object] = [
         {"reason": "FieldManagerConflict", "message": f"conflict with {manager}", "field": path}
         for manager, path in problem.conflicts

@@ -15,13 +15,13 @@ def update(backend: Backend, info: RequestInfo, new: Document, options: WriteOpt
     """Replace an object, or create it if the kind allows that.
 
     Args:
-        backend: of everything.
-        info: of the request.
-        new: decoded and defaulted, in the version of the request.
-        options: of the write.
+        backend: the backend of the API.
+        info: the request.
+        new: the decoded and defaulted object, in the version of the request.
+        options: the options of the write.
 
     Raises:
-        ApiError: the object is not there, has been changed since, or the change is refused.
+        ApiError: the object does not exist, has been changed since, or the change is rejected.
     """
     resource, strategy = info.resource, backend.strategy(info.resource)
     metadata = part(new, "metadata")
@@ -40,7 +40,7 @@ def update(backend: Backend, info: RequestInfo, new: Document, options: WriteOpt
 
 
 def check_place(info: RequestInfo, metadata: Document) -> None:
-    """Check name and namespace of a changed object against the path; fill in missing ones.
+    """Check name and namespace of a changed object against the path; set missing ones.
 
     Raises:
         ApiError: they differ.
@@ -63,7 +63,7 @@ def check_place(info: RequestInfo, metadata: Document) -> None:
 def managers_after(
     backend: Backend, info: RequestInfo, old: Document, new: Document, options: WriteOptions
 ) -> managed.Managers:
-    """Return the managers after an update or a patch; entries that the writer sent count where they can be read."""
+    """Return the managers after an update or a patch, starting from the entries that the client sent if they can be decoded."""
     sent = part(new, "metadata").get("managedFields")
     managers = managed.decode(part(old, "metadata").get("managedFields"))
     if not info.subresource and isinstance(sent, list):

@@ -1,7 +1,7 @@
-"""Facts of the API that its OpenAPI documents lack: fields of Go types, protobuf numbers, resources, columns of tables.
+"""Facts of the API that its OpenAPI documents lack: fields of Go types, protobuf numbers, resources, table columns.
 
 `scripts/make_api_facts.py` generates the table `facts.msgpack.gz` in this package; it is loaded on first use. List
-types, merge keys, enums and required fields are in `bayplan.formats.schema`; both use OpenAPI's names of types.
+types, merge keys, enums and required fields are in `bayplan.formats.schema`; both use the names of types in OpenAPI.
 """
 
 import gzip
@@ -19,15 +19,15 @@ class GoField(msgspec.Struct, frozen=True, gc=False):
     """One field of a Go struct.
 
     Attributes:
-        name: in JSON; empty for an embedded struct.
-        number: of protobuf, 0 if it has none.
-        wire: protobuf's wire type as the tag writes it: `bytes`, `varint`, `fixed64`.
-        type: OpenAPI's name of the struct, or Go's kind: `string`, `int32`, `int64`, `bool`, `float64`, `[]uint8`.
+        name: the name in JSON; empty for an embedded struct.
+        number: the protobuf field number, 0 if it has none.
+        wire: the protobuf wire type as in the struct tag: `bytes`, `varint`, `fixed64`.
+        type: the name of the struct in OpenAPI, or Go's kind: `string`, `int32`, `int64`, `bool`, `float64`, `[]uint8`.
         go_type: the whole type as Go prints it, e.g. `*v1.PodSecurityContext`.
         containers: `pointer`, `list` and `map` around `type`, from the outside in.
-        omit_empty: an empty value is not shown.
-        omit_zero: a zero struct is not shown.
-        inline: the fields of `type` stand in the object itself.
+        omit_empty: whether an empty value is omitted.
+        omit_zero: whether a zero struct is omitted.
+        inline: whether the fields of `type` are part of the object itself.
     """
 
     name: str = ""
@@ -71,13 +71,13 @@ class ApiFacts(msgspec.Struct, frozen=True, gc=False):
 
     Attributes:
         version: the body of `/version`.
-        types: fields by OpenAPI's name of the type, in Go's order.
-        kinds: `apps/v1/Deployment` to the type of the kind.
-        columns: `apps.Deployment` (first label of the group, `core` for the core group) to the columns of its table.
-        resources: `/apis/apps/v1` to the resources and subresources of the group and version, in order.
-        groups: names of the groups, in the order of discovery.
+        types: the fields of each type by its name in OpenAPI, in Go's order.
+        kinds: the type of each kind, by a key like `apps/v1/Deployment`.
+        columns: the table columns, by a key like `apps.Deployment` (first label of the group, `core` for the core group).
+        resources: the resources and subresources of each group version in order, by a path like `/apis/apps/v1`.
+        groups: the names of the groups, in the order of discovery.
         paths: the paths that `/` lists.
-        checks: names of the checks of `livez` and `readyz`.
+        checks: the names of the checks of `livez` and `readyz`.
     """
 
     version: dict[str, str]
@@ -92,7 +92,7 @@ class ApiFacts(msgspec.Struct, frozen=True, gc=False):
 
 @cache
 def api_facts() -> ApiFacts:
-    """Return the table; it is read from the package the first time.
+    """Return the table; it is loaded from the package on first use.
 
     Raises:
         InvariantError: the table in the package is damaged.
