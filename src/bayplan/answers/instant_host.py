@@ -87,6 +87,14 @@ class InstantHost:
         for item in items:
             self.put(item)
 
+    def remove_all(self, items: Sequence[KubernetesObject]) -> None:
+        """Remove objects that were added, the last first; on nodes among them, no other pods may have been placed."""
+        for item in reversed(items):
+            if isinstance(item, Pod):
+                self.remove_pod(item.key)
+            else:
+                self.handle(item, None)
+
     def remove_pod(self, key: str) -> Pod | None:
         """Remove a pod; return it, or None if there is none of that key."""
         pod = self.scheduler.pods.get(key)

@@ -191,17 +191,18 @@ class _Addition:
                 trial.add_all(each.objects(f"added-{number}", self._daemons))
             waiting = self._place(trial, [item[-1].key for item in self._items])
             shape: NodeShape | None = None
-            value, added = 0.0, len(chosen)
+            value = 0.0
             while waiting and len(chosen) < MAX_NODES:
                 if shape is None:
                     shape, value = self._best_shape(trial, waiting, chosen, shapes)
                     if shape is None:
                         break
-                before, added = waiting, added + 1
-                trial.add_all(shape.objects(f"added-{added}", self._daemons))
+                before, added = waiting, shape.objects(f"added-{len(chosen) + 1}", self._daemons)
+                trial.add_all(added)
                 waiting = self._place(trial, waiting)
                 if len(waiting) == len(before):
-                    # A further node of the last shape, which takes no pod: it stays in the trial, empty, and not in the answer.
+                    # A further node of the last shape, which takes no pod.
+                    trial.remove_all(added)
                     shape = None
                     continue
                 chosen.append(shape)
@@ -222,7 +223,7 @@ class _Addition:
                 continue
             tried.add(_family(shape))
             if shape.most is None or counts[shape.name] < shape.most:
-                rank = (self._worth(trial, waiting, shape, "tried"), -counts[shape.name])
+                rank = (self._worth(trial, waiting, shape, f"added-{len(chosen) + 1}"), -counts[shape.name])
                 if rank[0] > 0 and (found is None or rank > best):
                     best, found = rank, shape
         return found, best[0]
