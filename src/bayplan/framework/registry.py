@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from bayplan.base.errors import PluginError
 from bayplan.framework.configuration.extension_points import in_tree_extension_points
 from bayplan.framework.plugin import REPLACED, Handle, Plugin
-
-PluginFactory = Callable[[object, Handle], Plugin[object]]
-"""Creates a plugin from its arguments and the handle; a plugin class is one."""
 
 
 @dataclass(frozen=True)
