@@ -13,8 +13,7 @@ from bayplan.engine.plan import Plan
 from bayplan.engine.what_if import PASSES, ChangedRows, Trial
 from bayplan.framework.preemption import shortlist
 from bayplan.framework.preemption.disruption_budgets import DisruptionBudgets
-from bayplan.framework.preemption.evaluator import NO_VICTIMS
-from bayplan.framework.preemption.importance import importance
+from bayplan.framework.preemption.evaluator import NO_VICTIMS, importance
 from bayplan.framework.preemption.shortlist import Shortlist, new_table
 from bayplan.framework.status import Code, Status, error, unresolvable, verdict_code
 from bayplan.state.arrays import Index
